@@ -1,0 +1,49 @@
+"""What limelight raises: one root, three children, each message with a way out.
+
+LimelightError
+├── DataError     the input: files, columns, ids, matrices
+├── ConfigError   the settings: a hyper-parameter or a flag
+└── SolveError    the arithmetic: a fit that diverged, a row that cannot be solved
+"""
+
+from __future__ import annotations
+
+
+class LimelightError(Exception):
+    """The root of every error that limelight raises on purpose.
+
+    Parameters
+    ----------
+    message
+        What happened, ending with the offending value.
+    hint
+        What to do about it.
+
+    Examples
+    --------
+    >>> print(DataError("column not found: 'movie'", hint="pass item='movieId'"))
+    column not found: 'movie'
+    <BLANKLINE>
+    hint: pass item='movieId'
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Show the message and, below it, the hint."""
+        return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+
+
+class DataError(LimelightError):
+    """The input cannot be used as it is."""
+
+
+class ConfigError(LimelightError):
+    """A setting is out of range, unknown, or at odds with another."""
+
+
+class SolveError(LimelightError):
+    """The numbers went wrong, so no result is returned."""
