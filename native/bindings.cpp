@@ -1,0 +1,363 @@
+// The door between Python and the kernels: checks shapes, frees the GIL, hands out blocks of rows.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include "csr.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace limelight {
+
+namespace baseline { extern const Kernels kernels; }
+namespace avx2 { extern const Kernels kernels; }
+namespace avx512 { extern const Kernels kernels; }
+
+namespace {
+
+template <typename T> using Array1 = nb::ndarray<T, nb::numpy, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
+template <typename T> using Array2 = nb::ndarray<T, nb::numpy, nb::shape<-1, -1>, nb::c_contig, nb::device::cpu>;
+using Floats = Array1<const float>;
+using Matrix = Array2<const float>;
+using MutableMatrix = Array2<float>;
+
+constexpr int64_t kPanel = 16;
+
+// The variants that this build has and this processor can run, the fastest first.
+std::vector<const Kernels*> runnable_kernels() {
+  std::vector<const Kernels*> found;
+#if defined(LIMELIGHT_HAS_AVX512)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    found.push_back(&avx512::kernels);
+#endif
+#if defined(LIMELIGHT_HAS_AVX2)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(&avx2::kernels);
+#endif
+  found.push_back(&baseline::kernels);
+  return found;
+}
+
+const Kernels* chosen = runnable_kernels().front();
+
+std::vector<std::string> variants() {
+  std::vector<std::string> names;
+  for (const Kernels* kernels : runnable_kernels()) names.emplace_back(kernels->name);
+  return names;
+}
+
+void use_variant(const std::string& name) {
+  for (const Kernels* kernels : runnable_kernels())
+    if (name == kernels->name) {
+      chosen = kernels;
+      return;
+    }
+  throw std::invalid_argument("this processor cannot run the kernel variant: " + name);
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+void require_width(size_t width) {
+  require(width > 0 && width % kPanel == 0, "the number of columns must be a positive multiple of 16");
+}
+
+template <typename T>
+T* new_array(size_t size) {
+  return new T[size];
+}
+
+template <typename T, typename... Shape>
+auto owned(T* data, Shape... shape) {
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::ndarray<T, nb::numpy>(data, {static_cast<size_t>(shape)...}, owner);
+}
+
+// A checked sparse matrix; it shares the arrays that it was made from.
+class Csr {
+ public:
+  Csr(Array1<const int64_t> indptr, Array1<const int32_t> indices, int64_t n_columns)
+      : indptr_(indptr), indices_(indices), n_columns_(n_columns) {
+    require(indptr.shape(0) > 0, "indptr must not be empty");
+    require(n_columns >= 0, "the number of columns must not be negative");
+    nb::gil_scoped_release unlocked;
+    check_csr(indptr.data(), n_rows(), indices.data(), n_entries(), n_columns);
+  }
+
+  int64_t n_rows() const { return static_cast<int64_t>(indptr_.shape(0)) - 1; }
+  int64_t n_columns() const { return n_columns_; }
+  int64_t n_entries() const { return static_cast<int64_t>(indices_.shape(0)); }
+  const Array1<const int64_t>& indptr() const { return indptr_; }
+  const Array1<const int32_t>& indices() const { return indices_; }
+  SparseRows rows() const { return {indptr_.data(), indices_.data()}; }
+  std::vector<int64_t> blocks() const { return blocks_by_work(indptr_.data(), n_rows()); }
+
+  Csr transpose() const {
+    auto* indptr = new_array<int64_t>(n_columns_ + 1);
+    auto* indices = new_array<int32_t>(n_entries());
+    {
+      nb::gil_scoped_release unlocked;
+      transpose_csr(indptr_.data(), n_rows(), indices_.data(), n_columns_, indptr, indices);
+    }
+    return Csr(Array1<const int64_t>(owned(indptr, n_columns_ + 1)),
+               Array1<const int32_t>(owned(indices, n_entries())), n_rows());
+  }
+
+ private:
+  Array1<const int64_t> indptr_;
+  Array1<const int32_t> indices_;
+  int64_t n_columns_;
+};
+
+int64_t scratch_bytes(int64_t width) { return chosen->scratch_floats(width) * sizeof(float); }
+
+// Runs body(begin, end, scratch) over blocks of kBlock rows.
+template <typename Body>
+void for_each_row_block(int64_t n_rows, int threads, int64_t bytes, const Body& body) {
+  for_each_block((n_rows + kBlock - 1) / kBlock, threads, bytes, [&](int64_t block, const Scratch& scratch) {
+    body(block * kBlock, std::min(n_rows, (block + 1) * kBlock), scratch);
+  });
+}
+
+auto gramian(const Matrix& X, int threads) {
+  require_width(X.shape(1));
+  const int64_t n = X.shape(0), width = X.shape(1), panels = width / kPanel;
+  const int64_t packed = kPanel * kPanel * panels * (panels + 1) / 2;
+  double* out = new_array<double>(width * width);
+  {
+    nb::gil_scoped_release unlocked;
+    std::fill(out, out + width * width, 0.0);
+    Turnstile turnstile;
+    const int64_t bytes = scratch_bytes(width) + packed * sizeof(float);
+    for_each_row_block(n, threads, bytes, [&](int64_t begin, int64_t end, const Scratch& scratch) {
+      float* sums = scratch.floats();
+      chosen->gramian(X.data(), begin, end, width, sums, sums + packed);
+      turnstile.pass(begin / kBlock, [&] {
+        for (int64_t p = 0; p < panels; ++p)
+          for (int64_t c = 0; c < (p + 1) * kPanel; ++c)
+            for (int64_t r = 0; r < kPanel; ++r, ++sums) out[(p * kPanel + r) * width + c] += *sums;
+      });
+    });
+    for (int64_t i = 0; i < width; ++i)
+      for (int64_t j = i + 1; j < width; ++j) out[i * width + j] = out[j * width + i];
+  }
+  return owned(out, width, width);
+}
+
+auto column_sums(const Matrix& X, const std::optional<Floats>& weights, int threads) {
+  require_width(X.shape(1));
+  require(!weights || weights->shape(0) == X.shape(0), "one weight a row is needed");
+  const int64_t n = X.shape(0), width = X.shape(1);
+  double* out = new_array<double>(width);
+  {
+    nb::gil_scoped_release unlocked;
+    std::fill(out, out + width, 0.0);
+    Turnstile turnstile;
+    for_each_row_block(n, threads, width * sizeof(float), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+      float* sums = scratch.floats();
+      chosen->column_sums(X.data(), weights ? weights->data() : nullptr, begin, end, width, sums);
+      turnstile.pass(begin / kBlock, [&] {
+        for (int64_t c = 0; c < width; ++c) out[c] += sums[c];
+      });
+    });
+  }
+  return owned(out, width);
+}
+
+void rotate(const Matrix& X, const Matrix& Q, const MutableMatrix& out, int threads) {
+  require_width(X.shape(1));
+  require(Q.shape(0) == X.shape(1) && Q.shape(1) == X.shape(1), "the rotation must be square and fit");
+  require(out.shape(0) == X.shape(0) && out.shape(1) == X.shape(1), "the result must have the shape of the input");
+  const int64_t n = X.shape(0), width = X.shape(1);
+  nb::gil_scoped_release unlocked;
+  const Scratch panels(width * width * sizeof(float));
+  chosen->pack_columns(Q.data(), width, panels.floats());
+  for_each_row_block(n, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+    chosen->rotate(X.data(), panels.floats(), out.data(), begin, end, width, scratch.floats());
+  });
+}
+
+void shift_rows(const MutableMatrix& X, const Floats& step, const Floats& h, int threads) {
+  require_width(X.shape(1));
+  require(step.shape(0) == X.shape(0), "one step a row is needed");
+  require(h.shape(0) == X.shape(1), "the shift must have one entry a column");
+  const int64_t n = X.shape(0), width = X.shape(1);
+  nb::gil_scoped_release unlocked;
+  for_each_row_block(n, threads, 0, [&](int64_t begin, int64_t end, const Scratch&) {
+    chosen->shift_rows(X.data(), step.data(), h.data(), begin, end, width);
+  });
+}
+
+// What every kernel over histories asks for: factors of the columns, and one row or number a row.
+void require_fit(const Csr& csr, const Matrix& factors) {
+  require_width(factors.shape(1));
+  require(static_cast<int64_t>(factors.shape(0)) == csr.n_columns(), "one row of factors a column is needed");
+}
+
+template <typename Body>
+void for_each_work_block(const Csr& csr, int threads, int64_t bytes, const Body& body) {
+  const std::vector<int64_t> bounds = csr.blocks();
+  for_each_block(static_cast<int64_t>(bounds.size()) - 1, threads, bytes,
+                 [&](int64_t block, const Scratch& scratch) { body(bounds[block], bounds[block + 1], scratch); });
+}
+
+int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
+                   const Floats& shift, const MutableMatrix& out, int threads) {
+  require_fit(csr, factors);
+  const int64_t width = factors.shape(1);
+  require(static_cast<int64_t>(out.shape(0)) == csr.n_rows() && static_cast<int64_t>(out.shape(1)) == width,
+          "the result must have one row a row");
+  require(static_cast<int64_t>(eigenvalues.shape(0)) == width && static_cast<int64_t>(shift.shape(0)) == width,
+          "eigenvalues and shift must have one entry a column");
+  require(static_cast<int64_t>(regularization.shape(0)) == csr.n_rows(), "one regularization a row is needed");
+  const RowSolve task{csr.rows(), factors.data(), eigenvalues.data(), regularization.data(), shift.data(),
+                      out.data(), width};
+  nb::gil_scoped_release unlocked;
+  std::atomic<int64_t> failed{0};
+  for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+    failed += chosen->solve_rows(task, begin, end, scratch.floats());
+  });
+  return failed;
+}
+
+void gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian, const Floats& regularization,
+                   const Floats& step, const MutableMatrix& X, int threads) {
+  require_fit(csr, factors);
+  const int64_t width = factors.shape(1);
+  require(static_cast<int64_t>(X.shape(0)) == csr.n_rows() && static_cast<int64_t>(X.shape(1)) == width,
+          "one row of X a row is needed");
+  require(static_cast<int64_t>(gramian.shape(0)) == width && static_cast<int64_t>(gramian.shape(1)) == width,
+          "the Gramian must be square and fit");
+  require(static_cast<int64_t>(regularization.shape(0)) == csr.n_rows() &&
+              static_cast<int64_t>(step.shape(0)) == csr.n_rows(),
+          "one regularization and one step a row are needed");
+  nb::gil_scoped_release unlocked;
+  const Scratch panels(width * width * sizeof(float));
+  chosen->pack_columns(gramian.data(), width, panels.floats());
+  const GradientStep task{csr.rows(), factors.data(), panels.floats(), regularization.data(), step.data(),
+                          X.data(), width};
+  for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+    chosen->gradient_step(task, begin, end, scratch.floats());
+  });
+}
+
+auto curvature(const Csr& csr, const Matrix& factors, int threads) {
+  require_fit(csr, factors);
+  const int64_t width = factors.shape(1);
+  float* out = new_array<float>(csr.n_rows());
+  {
+    nb::gil_scoped_release unlocked;
+    for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+      chosen->curvature(csr.rows(), factors.data(), begin, end, width, out, scratch.floats());
+    });
+  }
+  return owned(out, csr.n_rows());
+}
+
+double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int threads) {
+  require_fit(csr, factors);
+  require(static_cast<int64_t>(X.shape(0)) == csr.n_rows() && X.shape(1) == factors.shape(1),
+          "one row of X a row is needed");
+  nb::gil_scoped_release unlocked;
+  const std::vector<int64_t> bounds = csr.blocks();
+  std::vector<double> sums(bounds.size(), 0.0);
+  for_each_block(static_cast<int64_t>(bounds.size()) - 1, threads, 0, [&](int64_t block, const Scratch&) {
+    sums[block] = chosen->squared_error(csr.rows(), X.data(), factors.data(), bounds[block], bounds[block + 1],
+                                        factors.shape(1));
+  });
+  double total = 0.0;
+  for (double sum : sums) total += sum;
+  return total;
+}
+
+// The factors of a catalogue, laid out once for any number of top-k searches.
+class Catalogue {
+ public:
+  Catalogue(const Matrix& factors, int threads)
+      : n_items_(factors.shape(0)), width_(factors.shape(1)), kernels_(chosen),
+        panels_((factors.shape(0) + kPanel) * factors.shape(1) * sizeof(float)) {
+    require_width(factors.shape(1));
+    nb::gil_scoped_release unlocked;
+    for_each_row_block(n_items_, threads, 0, [&](int64_t begin, int64_t end, const Scratch&) {
+      kernels_->pack_items(factors.data(), begin, end, n_items_, width_, panels_.floats());
+    });
+  }
+
+  void top_k(const Matrix& queries, const Csr* history, const Array2<int32_t>& ids, const MutableMatrix& scores,
+             int threads) const {
+    const int64_t n = queries.shape(0), k = ids.shape(1);
+    require(static_cast<int64_t>(queries.shape(1)) == width_, "queries must be as wide as the catalogue");
+    require(k > 0 && k <= n_items_, "k must lie between 1 and the number of items");
+    require(static_cast<int64_t>(ids.shape(0)) == n && static_cast<int64_t>(scores.shape(0)) == n &&
+                scores.shape(1) == ids.shape(1),
+            "ids and scores must have one row a query");
+    require(!history || (history->n_rows() == n && history->n_columns() == n_items_),
+            "the history must have one row a query and one column an item");
+    const TopK task{queries.data(), panels_.floats(), n_items_, history ? history->rows() : SparseRows{},
+                    k,              ids.data(),       scores.data(), width_};
+    nb::gil_scoped_release unlocked;
+    constexpr int64_t kRows = 128;
+    for_each_block((n + kRows - 1) / kRows, threads, kernels_->top_k_bytes(width_, k),
+                   [&](int64_t block, const Scratch& scratch) {
+                     kernels_->top_k(task, block * kRows, std::min(n, (block + 1) * kRows), scratch.raw());
+                   });
+  }
+
+ private:
+  int64_t n_items_, width_;
+  const Kernels* kernels_;
+  Scratch panels_;
+};
+
+}  // namespace
+
+NB_MODULE(_kernels, m) {
+  m.doc() = "limelight's kernels: arrays and plain numbers in, arrays out.";
+  m.def("variants", &variants, "The variants this processor can run, the fastest first.");
+  m.def("variant", [] { return std::string(chosen->name); }, "The variant in use.");
+  m.def("use_variant", &use_variant, "name"_a, "Choose the variant that every kernel uses from now on.");
+
+  nb::class_<Csr>(m, "Csr", "A checked binary sparse matrix: int64 indptr, int32 ascending indices.")
+      .def(nb::init<Array1<const int64_t>, Array1<const int32_t>, int64_t>(), "indptr"_a.noconvert(),
+           "indices"_a.noconvert(), "n_columns"_a)
+      .def_prop_ro("n_rows", &Csr::n_rows)
+      .def_prop_ro("n_columns", &Csr::n_columns)
+      .def_prop_ro("n_entries", &Csr::n_entries)
+      .def_prop_ro("indptr", &Csr::indptr, nb::rv_policy::automatic)
+      .def_prop_ro("indices", &Csr::indices, nb::rv_policy::automatic)
+      .def("transpose", &Csr::transpose, "The same entries, by column.");
+
+  m.def("gramian", &gramian, "X"_a.noconvert(), "threads"_a, "X^T X in float64, blocks added in order.");
+  m.def("column_sums", &column_sums, "X"_a.noconvert(), "weights"_a.noconvert(), "threads"_a,
+        "The sums of X's columns in float64, rows weighted where weights are given.");
+  m.def("rotate", &rotate, "X"_a.noconvert(), "Q"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "out = X Q; out may be X.");
+  m.def("shift_rows", &shift_rows, "X"_a.noconvert(), "step"_a.noconvert(), "h"_a.noconvert(), "threads"_a,
+        "x_i <- x_i - step_i h.");
+  m.def("solve_rows", &solve_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
+        "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.");
+  m.def("gradient_step", &gradient_step, "rows"_a, "factors"_a.noconvert(), "gramian"_a.noconvert(),
+        "regularization"_a.noconvert(), "step"_a.noconvert(), "X"_a.noconvert(), "threads"_a,
+        "x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).");
+  m.def("curvature", &curvature, "rows"_a, "factors"_a.noconvert(), "threads"_a,
+        "One power step towards the largest eigenvalue of F_i^T F_i, from F_i^T 1.");
+  m.def("squared_error", &squared_error, "rows"_a, "X"_a.noconvert(), "factors"_a.noconvert(), "threads"_a,
+        "The sum over stored pairs of (1 - x_i . f_j)^2.");
+
+  nb::class_<Catalogue>(m, "Catalogue", "Item factors laid out for top-k searches.")
+      .def(nb::init<const Matrix&, int>(), "factors"_a.noconvert(), "threads"_a)
+      .def("top_k", &Catalogue::top_k, "queries"_a.noconvert(), "history"_a.none(), "ids"_a.noconvert(),
+           "scores"_a.noconvert(), "threads"_a,
+           "The k items with the largest scores, history left out, ties to the lower item.");
+}
+
+}  // namespace limelight

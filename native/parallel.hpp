@@ -1,0 +1,76 @@
+// Threads over blocks of rows, so that the numbers do not depend on how many threads there are.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace limelight {
+
+constexpr int64_t kBlock = 1024;  // rows whose partial sums are added as one
+
+// Memory of one thread, aligned to cache lines.
+class Scratch {
+ public:
+  explicit Scratch(int64_t bytes)
+      : memory_(std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64)), std::free) {
+    if (!memory_) throw std::bad_alloc();
+  }
+  float* floats() const { return static_cast<float*>(memory_.get()); }
+  void* raw() const { return memory_.get(); }
+
+ private:
+  std::unique_ptr<void, decltype(&std::free)> memory_;
+};
+
+// Calls body(block, scratch) once for every block; threads take the next block as they get free.
+template <typename Body>
+void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const Body& body) {
+  const int64_t wanted = threads < n_blocks ? threads : n_blocks;
+  // All memory is taken before a thread starts: an allocation that fails must fail here.
+  std::vector<Scratch> scratch;
+  for (int64_t t = 0; t < wanted; ++t) scratch.emplace_back(scratch_bytes);
+  std::atomic<int64_t> next{0};
+  const auto work = [&](int64_t t) {
+    for (int64_t block; (block = next.fetch_add(1)) < n_blocks;) body(block, scratch[t]);
+  };
+  std::vector<std::thread> pool;
+  for (int64_t t = 1; t < wanted; ++t) pool.emplace_back(work, t);
+  if (wanted > 0) work(0);
+  for (std::thread& thread : pool) thread.join();
+}
+
+// Lets threads add their blocks' sums one after the other, in the order of the blocks.
+class Turnstile {
+ public:
+  template <typename Add>
+  void pass(int64_t block, const Add& add) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    turned_.wait(lock, [&] { return block == next_; });
+    add();
+    ++next_;
+    turned_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable turned_;
+  int64_t next_ = 0;
+};
+
+// Rows cut into blocks of about equal work: at most kBlock rows, or about 32k stored entries.
+inline std::vector<int64_t> blocks_by_work(const int64_t* indptr, int64_t n_rows) {
+  constexpr int64_t kEntries = 1 << 15;
+  std::vector<int64_t> bounds{0};
+  for (int64_t i = 0; i < n_rows; ++i)
+    if (i + 1 == n_rows || i + 1 - bounds.back() == kBlock || indptr[i + 1] - indptr[bounds.back()] >= kEntries)
+      bounds.push_back(i + 1);
+  return bounds;
+}
+
+}  // namespace limelight

@@ -1,0 +1,120 @@
+// Exact solves of the normal equations, one row at a time, in the eigenbasis of what all rows share.
+//
+// In that basis the shared part a0 G + lambda_ex s s^T is diagonal, and so is
+//     D = diag(eigenvalues) + regularization I.
+// A long history solves the width x width system D + F^T F directly. A short one, with n rows in F,
+// needs only an n x n system (Woodbury):
+//     x = D^-1 (F^T z - p),   (I + F D^-1 F^T) z = 1 + F D^-1 p.
+#pragma once
+
+#include "cholesky.hpp"
+#include "kernels.hpp"
+
+namespace limelight::LIMELIGHT_VARIANT {
+
+constexpr int64_t kDepth = 128;  // rows of a history gathered at once
+
+LIMELIGHT_INLINE int64_t solve_scratch(int64_t width) {
+  const int64_t panels = width / kPanel;
+  const int64_t gathered = width * (width > kDepth ? width : kDepth);
+  return gathered + packed_offset(panels) + cholesky_scratch(panels) + 3 * width;
+}
+
+// The parts of a thread's scratch, the same for both ways to solve.
+struct SolveScratch {
+  float *gathered, *A, *y, *diagonal, *scale, *cholesky;
+
+  SolveScratch(float* memory, int64_t width) {
+    const int64_t panels = width / kPanel;
+    gathered = memory;
+    A = gathered + width * (width > kDepth ? width : kDepth);
+    y = A + packed_offset(panels);
+    diagonal = y + width;
+    scale = diagonal + width;
+    cholesky = scale + width;
+  }
+};
+
+// The d x d system: gather the history in slices, add up its outer products, factorise.
+static bool solve_long(const RowSolve& task, const int32_t* history, int64_t n, float* x,
+                       const SolveScratch& scratch) {
+  const int64_t width = task.width, panels = width / kPanel, stride = kDepth * kPanel;
+  float* y = scratch.y;
+  for (int64_t c = 0; c < width; ++c) y[c] = -task.shift[c];
+  for (int64_t first = 0; first < n; first += kDepth) {
+    const int64_t depth = n - first < kDepth ? n - first : kDepth;
+    for (int64_t k = 0; k < depth; ++k) {
+      constexpr int64_t kAhead = 8;
+      if (first + k + kAhead < n)
+        prefetch_row(task.factors + history[first + k + kAhead] * width, width);
+      const float* row = task.factors + history[first + k] * width;
+      place_row(row, width, k, stride, scratch.gathered);
+      for (int64_t c = 0; c < width; c += kLanes) store(y + c, load(y + c) + load(row + c));
+    }
+    add_outer_products(panels, depth, scratch.gathered, stride, first ? scratch.A : nullptr, scratch.A);
+  }
+  for (int64_t i = 0; i < width; ++i) scratch.A[packed_index(i)] += scratch.diagonal[i];
+  const bool solved = cholesky_solve(panels, scratch.A, y, scratch.cholesky);
+  memcpy(x, y, width * sizeof(float));
+  return solved;
+}
+
+// The n x n system of the history's rows scaled by D^-1/2.
+static bool solve_short(const RowSolve& task, const int32_t* history, int64_t n, float* x,
+                        const SolveScratch& scratch) {
+  const int64_t width = task.width, panels = (n + kPanel - 1) / kPanel, stride = width * kPanel;
+  for (int64_t p = 0; p < panels; ++p) {
+    const int64_t first = p * kPanel;
+    const int count = static_cast<int>(n - first < kPanel ? n - first : kPanel);
+    const float* rows[kPanel];
+    for (int r = 0; r < count; ++r) rows[r] = task.factors + history[first + r] * width;
+    for (int64_t r = first + kPanel; r < first + 2 * kPanel && r < n; ++r)
+      prefetch_row(task.factors + history[r] * width, width);
+    pack_rows(rows, count, width, scratch.scale, scratch.gathered + p * stride);
+  }
+  add_outer_products(panels, width, scratch.gathered, stride, nullptr, scratch.A);
+  for (int64_t i = 0; i < panels * kPanel; ++i) {
+    scratch.A[packed_index(i)] += 1.0f;
+    scratch.y[i] = i < n ? 1.0f : 0.0f;
+  }
+  float* scaled_shift = x;  // x is free until the end
+  for (int64_t c = 0; c < width; ++c) scaled_shift[c] = task.shift[c] * scratch.scale[c];
+  for (int64_t p = 0; p < panels; ++p)
+    add_panel_product<1>(width, scratch.gathered + p * stride, scaled_shift, scratch.y + p * kPanel);
+  const bool solved = cholesky_solve(panels, scratch.A, scratch.y, scratch.cholesky);
+
+  for (int64_t c = 0; c < width; ++c) x[c] = -task.shift[c];
+  for (int64_t j = 0; j < n; ++j) {
+    const float* row = task.factors + history[j] * width;
+    for (int64_t c = 0; c < width; c += kLanes) store(x + c, load(x + c) + scratch.y[j] * load(row + c));
+  }
+  for (int64_t c = 0; c < width; ++c) x[c] *= scratch.scale[c] * scratch.scale[c];
+  return solved;
+}
+
+static int64_t solve_rows(const RowSolve& task, int64_t begin, int64_t end, float* memory) {
+  const SolveScratch scratch(memory, task.width);
+  int64_t failed = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const int32_t* history = task.rows.indices + task.rows.indptr[i];
+    const int64_t n = task.rows.indptr[i + 1] - task.rows.indptr[i];
+    float* x = task.out + i * task.width;
+    // Whole panels decide: the short way must leave at least one panel out to be worth its packing.
+    const bool is_short = (n + kPanel - 1) / kPanel < task.width / kPanel;
+    bool solvable = true;
+    for (int64_t c = 0; c < task.width; ++c) {
+      const float d = task.eigenvalues[c] + task.regularization[i];
+      scratch.diagonal[c] = d;
+      if (is_short) {
+        solvable &= d > 0.0f;
+        scratch.scale[c] = 1.0f / sqrtf(d);
+      }
+    }
+    const bool solved = is_short ? solve_short(task, history, n, x, scratch)
+                                 : solve_long(task, history, n, x, scratch);
+    failed += !(solvable && solved);
+  }
+  return failed;
+}
+
+}  // namespace limelight::LIMELIGHT_VARIANT

@@ -1,0 +1,18 @@
+// Choosing the largest of a few hundred keys. Plain code in a unit of its own, because it leans on the
+// standard library, which the vectorised units must not (simd.hpp says why).
+#pragma once
+
+#include <cstdint>
+
+namespace limelight {
+
+// A score and an item in one number that sorts by score and then by the lower item.
+uint64_t sort_key(float score, int32_t item);
+float key_score(uint64_t key);
+int32_t key_item(uint64_t key);
+
+// Moves the k largest of n keys to the front, in no order; the smallest of them stands at k - 1.
+void select_largest(uint64_t* keys, int64_t n, int64_t k);
+void sort_descending(uint64_t* keys, int64_t n);
+
+}  // namespace limelight

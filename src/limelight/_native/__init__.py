@@ -1,0 +1,67 @@
+"""The compiled kernels and the threads they may use.
+
+The build holds one set of kernels per instruction set. The fastest that the processor can run is
+used; the environment variable ``LIMELIGHT_KERNEL`` (``avx512``, ``avx2`` or ``baseline``) overrides
+that choice, to compare variants or to rule one out.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from limelight._errors import ConfigError, LimelightError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+try:
+    from limelight._native import _kernels as kernels
+except ImportError as error:  # pragma: no cover - needs a broken installation
+    message = f"limelight's compiled kernels cannot be loaded: {error}"
+    raise LimelightError(message, hint="install again with: pip install --force-reinstall limelight") from error
+
+from limelight._native.threads import resolve_threads
+
+__all__ = ["kernels", "resolve_threads", "use_variant", "variant"]
+
+
+def variant() -> str:
+    """Name the kernel variant in use.
+
+    Examples
+    --------
+    >>> variant() in kernels.variants()
+    True
+    """
+    return kernels.variant()
+
+
+@contextmanager
+def use_variant(name: str) -> Iterator[None]:
+    """Use another kernel variant inside a ``with`` block.
+
+    Examples
+    --------
+    >>> with use_variant("baseline"):
+    ...     variant()
+    'baseline'
+    """
+    before = kernels.variant()
+    _choose(name, "kernel variant")
+    try:
+        yield
+    finally:
+        kernels.use_variant(before)
+
+
+def _choose(name: str, source: str) -> None:
+    if name not in kernels.variants():
+        message = f"{source} not available on this processor: {name!r}"
+        raise ConfigError(message, hint=f"choose one of: {', '.join(kernels.variants())}")
+    kernels.use_variant(name)
+
+
+if os.environ.get("LIMELIGHT_KERNEL"):
+    _choose(os.environ["LIMELIGHT_KERNEL"], "LIMELIGHT_KERNEL")
