@@ -1,0 +1,8 @@
+"""Models that learn from interactions and rank a catalogue."""
+
+from __future__ import annotations
+
+from limelight.models.exadmm import ExADMM
+from limelight.models.ials import IALS
+
+__all__ = ["IALS", "ExADMM"]

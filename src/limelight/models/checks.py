@@ -1,0 +1,56 @@
+"""Checks of hyper-parameters, each with a sentence that names the setting and its value."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from limelight._errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def check_integer(name: str, value: object, *, least: int) -> None:
+    """Refuse anything but an integer of at least ``least``.
+
+    Examples
+    --------
+    >>> check_integer("factors", 64, least=1)
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        message = f"{name} must be an integer: {value!r}"
+        raise ConfigError(message, hint=f"use an integer of at least {least}")
+    if value.__index__() < least:
+        message = f"{name} must be at least {least}: {value!r}"
+        raise ConfigError(message, hint=f"use an integer of at least {least}")
+
+
+def check_number(name: str, value: object, *, above: float | None = None) -> None:
+    """Refuse anything but a finite number from 0 up, or strictly above ``above``.
+
+    Examples
+    --------
+    >>> check_number("unobserved_weight", 0.1)
+    """
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        message = f"{name} must be a number: {value!r}"
+        raise ConfigError(message, hint="use a finite number")
+    number = float(value)
+    low_enough = number > above if above is not None else number >= 0
+    if not (math.isfinite(number) and low_enough):
+        bound = f"above {above:g}" if above is not None else "0 or more"
+        message = f"{name} must be a finite number {bound}: {value!r}"
+        raise ConfigError(message, hint=f"use a number {bound}")
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse anything but one of the choices.
+
+    Examples
+    --------
+    >>> check_choice("fold_in", "price", ["price", "joint"])
+    """
+    if value not in choices:
+        message = f"{name} is not a known choice: {value!r}"
+        raise ConfigError(message, hint=f"choose one of: {', '.join(choices)}")

@@ -1,0 +1,99 @@
+"""Hyper-parameters: one frozen dataclass a model, the only place where a default stands."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from limelight._errors import ConfigError
+from limelight.models.checks import check_integer, check_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorConfig:
+    """What all models of user and item factors can be told."""
+
+    factors: int = 64
+    """Length of every user's and item's vector."""
+    regularization: float = 0.003
+    """Weight of the squared norms, scaled by how much data stands behind a row."""
+    regularization_exponent: float = 1.0
+    """How that scale grows with the data: 0 not at all, 1 in proportion."""
+    unobserved_weight: float = 0.1
+    """Weight of a pair that was not observed; an observed one weighs 1."""
+    epochs: int = 16
+    """How many times all users and items are updated."""
+    tolerance: float = 0.0
+    """Stop when a traced epoch moves nothing by more than this share of its size; 0 never does."""
+    init_scale: float = 0.1
+    """Standard deviation of the first factors, times the square root of their number."""
+    random_state: int = 0
+    """Seed of the first factors; the same seed gives the same bits on any number of threads."""
+    num_threads: int = 0
+    """How many threads to use; 0 means all that the process may use."""
+    trace_every: int = 10
+    """Measure the objective every so many epochs, and after the last one; 0 means only then."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no fit could use."""
+        for name, least in (
+            ("factors", 1),
+            ("epochs", 1),
+            ("trace_every", 0),
+            ("random_state", 0),
+            ("num_threads", 0),
+        ):
+            check_integer(name, getattr(self, name), least=least)
+        for name in ("regularization", "regularization_exponent", "unobserved_weight", "tolerance"):
+            check_number(name, getattr(self, name))
+        check_number("init_scale", self.init_scale, above=0)
+        self.check_own_settings()
+
+    def check_own_settings(self) -> None:
+        """Check what a model adds to these settings; nothing, unless it says so."""
+
+    def changed(self) -> dict[str, Any]:
+        """Return the settings that differ from their defaults.
+
+        Examples
+        --------
+        >>> FactorConfig(factors=32).changed()
+        {'factors': 32}
+        """
+        defaults = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+
+def hyperparameters(config: Callable[P, FactorConfig]) -> Callable[Concatenate[Any, P], None]:
+    """Make a constructor that takes a config's settings as keywords and keeps them as ``config``.
+
+    Editors and ``help`` see the config's own signature, so no setting is written down twice.
+    """
+    signature = inspect.signature(config)
+    names = list(signature.parameters)
+
+    def __init__(self: Any, *args: P.args, **settings: P.kwargs) -> None:
+        if args:
+            message = f"hyper-parameters are given by name: {args[0]!r}"
+            raise ConfigError(message, hint=f"write {names[0]}={args[0]!r}")
+        for name in settings:
+            if name not in names:
+                close = difflib.get_close_matches(name, names, n=1)
+                message = f"unknown hyper-parameter: {name!r}"
+                hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+                raise ConfigError(message, hint=hint)
+        self.config = config(*args, **settings)
+        self._learned = None
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[own, *signature.parameters.values()], return_annotation=None
+    )
+    return __init__

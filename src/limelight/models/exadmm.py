@@ -1,0 +1,111 @@
+"""exADMM: iALS with a penalty on unequal exposure, solved by ADMM (Togashi et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from limelight.models.checks import check_choice, check_number
+from limelight.models.config import FactorConfig, hyperparameters
+from limelight.models.factor_model import FactorModel
+from limelight.models.training import problem_of
+from limelight.recommend.fold_in import fold_in_alone, fold_in_together
+from limelight.solve.epochs import exadmm_epoch
+from limelight.solve.state import pad_factors
+from limelight.solve.tempo import Tempo
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32, Float64
+    from limelight._native._kernels import Csr
+    from limelight.solve.problem import Problem
+    from limelight.solve.state import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExADMMConfig(FactorConfig):
+    """The settings of :class:`ExADMM`."""
+
+    epochs: int = 50
+    """How many times all users and items are updated."""
+    exposure_weight: float = 0.0
+    """The paper's lambda_ex*. 0 controls nothing. What it does depends on the data: try decades."""
+    penalty: float | Literal["auto"] = "auto"
+    """The paper's rho*: how hard the auxiliary mean user is tied to the true one."""
+    learning_rate: float | Literal["auto"] = "auto"
+    """Step size gamma of the users; "auto" gives every user one that fits her curvature."""
+    fold_in: Literal["price", "joint"] = "price"
+    """How unseen users are folded in: each alone at the learnt price, or all of them together."""
+
+    def check_own_settings(self) -> None:
+        """Check the weights, the tempo and the fold-in."""
+        check_number("exposure_weight", self.exposure_weight)
+        for name in ("penalty", "learning_rate"):
+            if getattr(self, name) != "auto":
+                check_number(name, getattr(self, name), above=0)
+        check_choice("fold_in", self.fold_in, ["price", "joint"])
+
+    def tempo(self, n_users: int) -> Tempo:
+        """Return step sizes and penalty for this many users."""
+        return Tempo(
+            learning_rate=None if self.learning_rate == "auto" else self.learning_rate,
+            penalty=None if self.penalty == "auto" else self.penalty * n_users**2,
+        )
+
+
+class ExADMM(FactorModel):
+    """Factors whose average scores are held down, so that the catalogue shares the exposure.
+
+    The penalty ``exposure_weight * n_users^2 / 2 * |V mean(U)|^2`` acts on the score that an item
+    gets from the average user. ADMM parts it from the users, so that an epoch costs no more than
+    one of iALS.
+
+    Parameters are the fields of :class:`~limelight.models.exadmm.ExADMMConfig`, by name.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> model = ll.ExADMM(factors=8, exposure_weight=1e-3, epochs=20).fit(data)
+    >>> model.status_.name
+    'FINISHED'
+    """
+
+    config: ExADMMConfig
+    __init__ = hyperparameters(ExADMMConfig)
+
+    @property
+    def mean_user_(self) -> Float64:
+        """The auxiliary mean user s."""
+        return self.learned.vectors["mean_user"]
+
+    @property
+    def dual_(self) -> Float64:
+        """The scaled dual variable w."""
+        return self.learned.vectors["dual"]
+
+    @property
+    def price_(self) -> Float64:
+        """What exposure takes off every user's right-hand side: (lambda_ex / n_users) G_V s."""
+        n_users = len(self.user_factors)
+        V = self.item_factors.astype(np.float64)
+        return (self._exposure(n_users) / n_users) * (V.T @ (V @ self.mean_user_))
+
+    def _exposure(self, n_users: int) -> float:
+        return self.config.exposure_weight * n_users**2
+
+    def _epoch(self, problem: Problem, state: State) -> None:
+        exadmm_epoch(problem, state, self.config.tempo(problem.n_users))
+
+    def _fold_in(self, rows: Csr) -> Float32:
+        V = pad_factors(self.item_factors)
+        if self.config.fold_in == "joint":
+            # The price of training is (lambda_ex / n) G_V s with lambda_ex = weight n^2. So that m
+            # unseen users meet the same one, their lambda_ex is weight n m.
+            exposure = self.config.exposure_weight * len(self.user_factors) * rows.n_rows
+            problem = problem_of(self.config, rows, exposure)
+            return fold_in_together(problem, V, self.config.tempo(rows.n_rows), self.config.epochs)
+        price = np.zeros(V.shape[1])
+        price[: self.config.factors] = self.price_
+        return fold_in_alone(problem_of(self.config, rows, 0.0), V, price)

@@ -1,0 +1,56 @@
+"""iALS: exact alternating least squares for implicit feedback (Rendle et al. 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from limelight.models.config import FactorConfig, hyperparameters
+from limelight.models.factor_model import FactorModel
+from limelight.models.training import problem_of
+from limelight.recommend.fold_in import fold_in_alone
+from limelight.solve.epochs import ials_epoch
+from limelight.solve.state import pad_factors
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32
+    from limelight._native._kernels import Csr
+    from limelight.solve.problem import Problem
+    from limelight.solve.state import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class IALSConfig(FactorConfig):
+    """The settings of :class:`IALS`: those that all factor models have."""
+
+
+class IALS(FactorModel):
+    """Implicit alternating least squares, without exposure control.
+
+    An observed pair should score 1, all others 0 with a small weight. Every update is exact. The
+    regularisation of a row grows with the data behind it.
+
+    Parameters are the fields of :class:`~limelight.models.ials.IALSConfig`, by name.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> model = ll.IALS(factors=8, epochs=5).fit(data)
+    >>> ids, scores = model.recommend(users=[0, 7], k=3)
+    >>> ids.shape
+    (2, 3)
+    """
+
+    config: IALSConfig
+    __init__ = hyperparameters(IALSConfig)
+
+    def _exposure(self, n_users: int) -> float:
+        del n_users
+        return 0.0
+
+    def _epoch(self, problem: Problem, state: State) -> None:
+        ials_epoch(problem, state)
+
+    def _fold_in(self, rows: Csr) -> Float32:
+        return fold_in_alone(problem_of(self.config, rows, 0.0), pad_factors(self.item_factors))

@@ -1,0 +1,113 @@
+"""From a config and interactions to what a fit leaves behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight._errors import DataError
+from limelight._native import resolve_threads
+from limelight.models.learned import Learned
+from limelight.solve.gramian import mean_row
+from limelight.solve.loop import Callback, Schedule, run
+from limelight.solve.problem import Problem, sparse_rows
+from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._arrays import Float32
+    from limelight._native._kernels import Csr
+    from limelight.data.interactions import Interactions
+    from limelight.models.config import FactorConfig
+
+
+def problem_of(config: FactorConfig, rows: Csr, exposure: float) -> Problem:
+    """Put the settings that shape the objective beside the histories of some users."""
+    return Problem(
+        rows=rows,
+        factors=config.factors,
+        unobserved_weight=config.unobserved_weight,
+        regularization=config.regularization,
+        regularization_exponent=config.regularization_exponent,
+        exposure=exposure,
+        threads=resolve_threads(config.num_threads),
+    )
+
+
+def train(
+    config: FactorConfig,
+    data: Interactions,
+    epoch: Callable[[Problem, State], None],
+    *,
+    exposure: float,
+    init: tuple[np.ndarray, np.ndarray] | None,
+    callback: Callback | None,
+    show_progress: bool | None,
+    description: str,
+) -> Learned:
+    """Run a model's epochs in the loop that all models share."""
+    if not data.nnz:
+        message = f"there is nothing to learn from: {data!r}"
+        raise DataError(message, hint="check the filters that were applied when reading")
+    problem = problem_of(
+        config, sparse_rows(data.indptr, data.indices, data.n_items), exposure
+    )
+    state = first_state(config, problem, init)
+    schedule = Schedule(
+        epochs=config.epochs,
+        tolerance=config.tolerance,
+        trace_every=config.trace_every,
+        callback=callback,
+        show_progress=show_progress,
+        description=description,
+    )
+    outcome = run(problem, state, lambda state: epoch(problem, state), schedule)
+    return Learned(
+        user_factors=unpadded(state.U, config.factors),
+        item_factors=unpadded(state.V, config.factors),
+        user_ids=data.user_ids,
+        item_ids=data.item_ids,
+        fingerprint=data.fingerprint(),
+        seen=problem.rows,
+        vectors={"mean_user": state.s[: config.factors], "dual": state.w[: config.factors]},
+        trace=outcome.trace,
+        status=outcome.status,
+    )
+
+
+def first_state(
+    config: FactorConfig, problem: Problem, init: tuple[np.ndarray, np.ndarray] | None
+) -> State:
+    """Start from the factors given, or from random ones; s is the mean user and w is 0."""
+    sizes = (problem.rows.n_rows, problem.rows.n_columns)
+    if init is None:
+        U, V = (
+            initial_factors(
+                n, config.factors, scale=config.init_scale, seed=config.random_state, side=side
+            )
+            for n, side in zip(sizes, SideNumber, strict=True)
+        )
+    else:
+        U, V = (
+            _checked_init(name, factors, (n, config.factors))
+            for name, factors, n in zip("UV", init, sizes, strict=True)
+        )
+    return State(U=U, V=V, s=mean_row(U, problem.threads), w=np.zeros(U.shape[1]))
+
+
+def unpadded(X: Float32, factors: int) -> Float32:
+    """Drop the columns of zeros that the kernels work with."""
+    return np.ascontiguousarray(X[:, :factors])
+
+
+def _checked_init(name: str, factors: np.ndarray, shape: tuple[int, int]) -> Float32:
+    given = np.asarray(factors)
+    if given.shape != shape:
+        message = f"init {name} must have shape {shape}: {given.shape}"
+        raise DataError(message, hint="init is (user factors, item factors)")
+    if not np.isfinite(given).all():
+        message = f"init {name} holds values that are not finite"
+        raise DataError(message, hint="start from a model whose fit succeeded")
+    return pad_factors(given)

@@ -1,0 +1,51 @@
+"""Factors for users whom the training has not seen, with the items fixed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from limelight._errors import SolveError
+from limelight.solve.epochs import mean_user_epoch
+from limelight.solve.gramian import gramian
+from limelight.solve.state import State
+from limelight.solve.steps import solve_side
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32, Float64
+    from limelight.solve.problem import Problem
+    from limelight.solve.tempo import Tempo
+
+
+def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) -> Float32:
+    """Solve for each user alone: u = A^-1 (b - price). Nobody's list depends on who else asks."""
+    U = np.empty((problem.n_users, V.shape[1]), dtype=np.float32)
+    with threadpool_limits(1, user_api="blas"):
+        shared = problem.unobserved_weight * gramian(V, problem.threads)
+        solve_side(problem, problem.users, V, shared=shared, out=U, shift=price)
+    return U
+
+
+def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) -> Float32:
+    """Run the steps U, s, w over all users at once, from zeros, with the items fixed.
+
+    The users share one exposure term, as they do in training, so a list depends on the others.
+    """
+    width = V.shape[1]
+    state = State(
+        U=np.zeros((problem.n_users, width), dtype=np.float32),
+        V=V,
+        s=np.zeros(width),
+        w=np.zeros(width),
+    )
+    with threadpool_limits(1, user_api="blas"):
+        G_V = gramian(V, problem.threads)
+        for _ in range(rounds):
+            mean_user_epoch(problem, state, tempo, G_V)
+            state.epoch += 1
+    if not np.isfinite(state.s).all():
+        message = f"the joint fold-in diverged within {rounds} rounds"
+        raise SolveError(message, hint='use fold_in="price", or learning_rate="auto"')
+    return state.U

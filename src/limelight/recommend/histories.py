@@ -1,0 +1,60 @@
+"""Histories in the numbering of a catalogue, ready for the kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight._errors import DataError
+from limelight.data.interactions import Interactions
+from limelight.solve.problem import sparse_rows
+
+if TYPE_CHECKING:
+    from limelight._arrays import Int64
+    from limelight._native._kernels import Csr
+    from limelight.data.interactions import Ids
+
+
+def history_rows(histories: Any, item_ids: Ids) -> Csr:
+    """Check histories against a catalogue and hand them to the kernels.
+
+    A sparse matrix has one column for each item of the catalogue, in its order. Interactions are
+    matched by item id; items that the catalogue does not have are left out.
+    """
+    if isinstance(histories, Interactions):
+        if not np.array_equal(histories.item_ids, item_ids):
+            histories = match_items(histories, item_ids)
+    else:
+        histories = Interactions.from_matrix(histories)
+        if histories.n_items != len(item_ids):
+            message = (
+                f"histories have {histories.n_items:,} columns, the model has "
+                f"{len(item_ids):,} items"
+            )
+            raise DataError(message, hint="use the item numbering of the training matrix")
+    return sparse_rows(histories.indptr, histories.indices, len(item_ids))
+
+
+def match_items(data: Interactions, item_ids: Ids) -> Interactions:
+    """Number the items as a catalogue does, leaving out those that it does not have."""
+    number_of = {item: number for number, item in enumerate(item_ids.tolist())}
+    numbers = np.array([number_of.get(item, -1) for item in data.item_ids.tolist()], dtype=np.int64)
+    columns = numbers[data.indices]
+    users = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
+    known = columns >= 0
+    users, columns = users[known], columns[known]
+    order = np.lexsort((columns, users))
+    indptr = np.zeros(data.n_users + 1, dtype=np.int64)
+    np.cumsum(np.bincount(users, minlength=data.n_users), out=indptr[1:])
+    return Interactions(indptr, columns[order].astype(np.int32), data.user_ids, item_ids)
+
+
+def take_rows(rows: Csr, chosen: Int64) -> Csr:
+    """Gather some rows of a matrix, in the order given, repeats allowed."""
+    starts, lengths = rows.indptr[chosen], np.diff(rows.indptr)[chosen]
+    indptr = np.zeros(len(chosen) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    # Entry t of the result stands at its row's start plus its distance from that row's first entry.
+    positions = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
+    return sparse_rows(indptr, rows.indices[positions], rows.n_columns)

@@ -1,0 +1,86 @@
+"""Exact top-k lists from factors, in batches, without ever holding users x items scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from limelight._errors import ConfigError
+from limelight._native import kernels
+from limelight.solve.state import pad_factors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limelight._arrays import Float32, Int32
+    from limelight._native._kernels import Csr
+
+
+class Lists(NamedTuple):
+    """Ranked lists: item numbers and scores, one row a user, padded with -1 and -inf."""
+
+    ids: Int32
+    scores: Float32
+
+
+class ItemIndex:
+    """Item factors laid out for searches.
+
+    Parameters
+    ----------
+    item_factors
+        One row an item.
+    threads
+        How many threads a search may use.
+
+    Examples
+    --------
+    >>> items = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=np.float32)
+    >>> index = ItemIndex(items, threads=1)
+    >>> index.search(np.array([[2.0, 1.0]], dtype=np.float32), k=2).ids
+    array([[2, 0]], dtype=int32)
+    """
+
+    def __init__(self, item_factors: Float32, threads: int) -> None:
+        self._n_items = len(item_factors)
+        self._threads = threads
+        self._catalogue = kernels.Catalogue(pad_factors(item_factors), threads)
+
+    def search(self, queries: Float32, k: int, history: Csr | None = None) -> Lists:
+        """Return the k items with the largest scores; equal scores go to the lower item number.
+
+        Parameters
+        ----------
+        queries
+            One row a user.
+        k
+            The length of the lists. Where fewer items are left, a list ends in -1 and -inf.
+        history
+            Items to leave out, one row a query.
+        """
+        if k < 1:
+            message = f"k must be at least 1: {k}"
+            raise ConfigError(message, hint="k is the length of the lists")
+        ids = np.full((len(queries), k), -1, dtype=np.int32)
+        scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
+        found = min(k, self._n_items)
+        if found == k:
+            top_ids, top_scores = ids, scores
+        else:
+            top_ids, top_scores = ids[:, :found].copy(), scores[:, :found].copy()
+        self._catalogue.top_k(pad_factors(queries), history, top_ids, top_scores, self._threads)
+        ids[:, :found], scores[:, :found] = top_ids, top_scores
+        return Lists(ids, scores)
+
+
+def batches(n_rows: int, size: int) -> Iterator[slice]:
+    """Cut rows into slices of at most ``size``.
+
+    Examples
+    --------
+    >>> list(batches(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))

@@ -1,0 +1,35 @@
+"""One epoch of each method, written as the papers write it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limelight.solve.gramian import gramian
+from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float64
+    from limelight.solve.problem import Problem
+    from limelight.solve.state import State
+    from limelight.solve.tempo import Tempo
+
+
+def ials_epoch(problem: Problem, state: State) -> None:
+    """Alternate exact solves, users first (Rendle et al. 2021)."""
+    exact_u_step(problem, state)
+    v_step(problem, state)
+
+
+def exadmm_epoch(problem: Problem, state: State, tempo: Tempo) -> None:
+    """Take the steps V, U, s, w (Togashi et al. 2024, Algorithm 1, its s-step with a plus)."""
+    v_step(problem, state)
+    mean_user_epoch(problem, state, tempo, gramian(state.V, problem.threads))
+
+
+def mean_user_epoch(problem: Problem, state: State, tempo: Tempo, G_V: Float64) -> None:
+    """Take the steps U, s, w with the items fixed; alone, it folds unseen users in together."""
+    step_sizes = tempo.step_sizes(problem, state, G_V)
+    tempo.update_penalty(problem, state, step_sizes)
+    mean = u_step(problem, state, G_V, step_sizes)
+    s_step(problem, state, G_V, mean)
+    w_step(state, mean)

@@ -1,0 +1,45 @@
+"""Sums over the rows of a factor matrix, and the basis in which a Gramian is diagonal.
+
+Every sum runs over fixed blocks of rows whose parts are added in float64 in their order: it does
+not depend on the number of threads, and blocks may live on different machines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from limelight._native import kernels
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32, Float64
+
+
+def gramian(X: Float32, threads: int) -> Float64:
+    """Return X^T X."""
+    return kernels.gramian(X, threads)
+
+
+def mean_row(X: Float32, threads: int) -> Float64:
+    """Return the mean of X's rows."""
+    return kernels.column_sums(X, None, threads) / max(1, len(X))
+
+
+class Eigenbasis(NamedTuple):
+    """A symmetric matrix as Q diag(values) Q^T."""
+
+    values: Float32
+    Q: Float32
+
+
+def eigenbasis(matrix: Float64, factors: int) -> Eigenbasis:
+    """Diagonalise a positive semidefinite matrix whose rows beyond ``factors`` are zero.
+
+    Rounding can leave tiny negative eigenvalues, which would stand below the regularisation of a
+    row: they become 0.
+    """
+    width = len(matrix)
+    values, Q = np.zeros(width), np.eye(width)
+    values[:factors], Q[:factors, :factors] = np.linalg.eigh(matrix[:factors, :factors])
+    return Eigenbasis(np.maximum(values, 0).astype(np.float32), Q.astype(np.float32))

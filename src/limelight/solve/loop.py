@@ -1,0 +1,135 @@
+"""The loop that every fit runs in: epochs, timing, progress, callbacks, checks and stopping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from limelight._errors import SolveError
+from limelight._progress import progress_bar
+from limelight.solve.gramian import mean_row
+from limelight.solve.measure import TraceRecord, describe, measure_objective, zero_loss
+
+if TYPE_CHECKING:
+    from limelight.solve.problem import Problem
+    from limelight.solve.state import State
+
+Callback: TypeAlias = Callable[[int, TraceRecord | None], bool | None]
+"""Called after every epoch with its number and, where it was traced, its record; true stops."""
+
+
+class Status(Enum):
+    """How a fit ended, and what that means."""
+
+    FINISHED = "All epochs ran. Residuals that still fall say that more epochs would change it."
+    CONVERGED = "The last traced epoch moved every part of the state by less than the tolerance."
+    STOPPED = "The callback asked for the end."
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a fit ends and what it shows on the way."""
+
+    epochs: int
+    tolerance: float
+    trace_every: int
+    callback: Callback | None = None
+    show_progress: bool | None = None
+    description: str = "fit"
+
+    def is_traced(self, epoch: int) -> bool:
+        """Tell whether the epoch with this number, counted from 1, is measured: the last one is."""
+        return epoch == self.epochs or (self.trace_every > 0 and epoch % self.trace_every == 0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The trace of a fit and how it ended."""
+
+    trace: list[TraceRecord]
+    status: Status
+
+
+def run(
+    problem: Problem, state: State, epoch: Callable[[State], None], schedule: Schedule
+) -> Outcome:
+    """Run epochs until they are done, the state stands still, or the callback has enough.
+
+    BLAS runs on one thread meanwhile: the kernels have threads of their own, and small products
+    must not depend on how many there are.
+
+    Raises
+    ------
+    SolveError
+        If a factor is not finite, or if the factors fit worse than zeros would.
+    """
+    trace: list[TraceRecord] = []
+    seconds = 0.0
+    with (
+        threadpool_limits(1, user_api="blas"),
+        progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as advance,
+    ):
+        while state.epoch < schedule.epochs:
+            traced = schedule.is_traced(state.epoch + 1)
+            before = _snapshot(state) if traced else None
+            started = time.perf_counter()
+            epoch(state)
+            seconds += time.perf_counter() - started
+            state.epoch += 1
+            _check_finite(problem, state)
+            record = None
+            if before:
+                parts = measure_objective(problem, state.U, state.V)
+                _check_loss(problem, state.epoch, parts.loss)
+                record = describe(problem, state, before, parts, seconds)
+                trace.append(record)
+            advance()
+            if schedule.callback and schedule.callback(state.epoch, record):
+                return Outcome(trace, Status.STOPPED)
+            if record and _stands_still(state, record, schedule.tolerance):
+                return Outcome(trace, Status.CONVERGED)
+    return Outcome(trace, Status.FINISHED)
+
+
+def _snapshot(state: State) -> State:
+    return replace(
+        state, U=state.U.copy(), V=state.V.copy(), s=state.s.copy(), w=state.w.copy()
+    )
+
+
+def _stands_still(state: State, record: TraceRecord, tolerance: float) -> bool:
+    """Compare each residual with the size of what moved."""
+    moved = (
+        (record.residual_V, state.V),
+        (record.residual_U, state.U),
+        (record.residual_s, state.s),
+        (record.residual_w, state.w),
+    )
+    return all(residual <= tolerance * float(np.linalg.norm(part)) for residual, part in moved)
+
+
+def _check_finite(problem: Problem, state: State) -> None:
+    # A sum is finite only if its terms are: one pass, no copy.
+    for X in (state.U, state.V):
+        if not np.isfinite(mean_row(X, problem.threads)).all():
+            message = f"the fit diverged: factors are not finite after epoch {state.epoch}"
+            raise SolveError(message, hint=_SLOWER)
+
+
+def _check_loss(problem: Problem, epoch: int, loss: float) -> None:
+    if not loss <= _TOLERATED * zero_loss(problem):
+        message = (
+            f"the fit diverged: after epoch {epoch} the loss is {loss:.6g}, "
+            f"above the {zero_loss(problem):.6g} of a model that predicts nothing"
+        )
+        raise SolveError(message, hint=_SLOWER)
+
+
+_TOLERATED = 1.05  # the first epochs may stand a little above zero factors
+_SLOWER = 'use learning_rate="auto" and penalty="auto", or a smaller learning_rate'

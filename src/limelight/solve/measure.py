@@ -1,0 +1,97 @@
+"""Measuring a state: the objective, the augmented Lagrangian, and how far the last epoch moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight._native import kernels
+from limelight.solve.gramian import gramian, mean_row
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32, Float64
+    from limelight.solve.problem import Problem, Side
+    from limelight.solve.state import State
+
+
+@dataclass(frozen=True)
+class TraceRecord:
+    """What is known of a fit after an epoch."""
+
+    epoch: int
+    seconds: float
+    """Training time since the start, measuring left out."""
+    objective: float
+    """The objective, its exposure term taken at the true mean user."""
+    lagrangian: float
+    """The augmented Lagrangian, its exposure term taken at s."""
+    residual_V: float
+    residual_U: float
+    residual_s: float
+    residual_w: float
+    """Frobenius norms of what the last epoch changed."""
+    feasibility: float
+    """|mean(U) - s|"""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The parts that the objective and the Lagrangian are put together from."""
+
+    loss: float
+    """Everything but exposure: squared error, unobserved pairs, regularisation."""
+    G_V: Float64
+    mean: Float64
+
+
+def measure_objective(problem: Problem, U: Float32, V: Float32) -> Objective:
+    """Add up the loss of a pair of factor matrices in float64."""
+    threads = problem.threads
+    G_V = gramian(V, threads)
+    squared_error = kernels.squared_error(problem.users.rows, U, V, threads)
+    unobserved = problem.unobserved_weight * float(np.vdot(gramian(U, threads), G_V))
+    ridge = _weighted_norm(problem.users, U) + _weighted_norm(problem.items, V)
+    return Objective(0.5 * (squared_error + unobserved + ridge), G_V, mean_row(U, threads))
+
+
+def exposure_term(problem: Problem, G_V: Float64, s: Float64) -> float:
+    """Return lex / 2 |V s|^2."""
+    return 0.5 * problem.exposure * float(s @ G_V @ s)
+
+
+def describe(
+    problem: Problem, state: State, before: State, parts: Objective, seconds: float
+) -> TraceRecord:
+    """Describe the state after an epoch that began at ``before``, which is used up."""
+    gap = parts.mean - state.s
+    constraint = np.sum((gap + state.w) ** 2) - np.sum(state.w**2)
+    at_s = parts.loss + exposure_term(problem, parts.G_V, state.s)
+    return TraceRecord(
+        epoch=state.epoch,
+        seconds=seconds,
+        objective=parts.loss + exposure_term(problem, parts.G_V, parts.mean),
+        lagrangian=at_s + 0.5 * state.penalty * float(constraint),
+        residual_V=_distance(state.V, before.V),
+        residual_U=_distance(state.U, before.U),
+        residual_s=_distance(state.s, before.s),
+        residual_w=_distance(state.w, before.w),
+        feasibility=float(np.linalg.norm(gap)),
+    )
+
+
+def zero_loss(problem: Problem) -> float:
+    """Return the loss of factors that are all zero; a fit that ends above it learnt nothing."""
+    return 0.5 * problem.n_entries
+
+
+def _weighted_norm(side: Side, X: Float32) -> float:
+    """Return sum_i reg_i |x_i|^2 without a copy of X."""
+    return float(side.regularization.astype(np.float64) @ np.einsum("ij,ij->i", X, X))
+
+
+def _distance(after: np.ndarray, before: np.ndarray) -> float:
+    """Return |after - before|; ``before`` gives its memory to the difference."""
+    np.subtract(after, before, out=before)
+    return float(np.linalg.norm(before))

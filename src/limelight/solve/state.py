@@ -1,0 +1,72 @@
+"""Where a fit stands: the factors, the mean user, the dual variable. The state is the checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight.solve.problem import padded_width
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32, Float64
+
+_BLOCK = 1024
+
+
+class SideNumber(IntEnum):
+    """Which stream of random numbers a side draws its first factors from."""
+
+    USERS = 0
+    ITEMS = 1
+
+
+@dataclass
+class State:
+    """What one epoch hands to the next; the steps overwrite the factors in place."""
+
+    U: Float32
+    V: Float32
+    s: Float64
+    """The auxiliary mean user, which the penalty on exposure acts on."""
+    w: Float64
+    """The scaled dual variable of the constraint mean(U) = s."""
+    epoch: int = 0
+
+    curvature: Float32 | None = None
+    """Largest eigenvalue of every user's own Gramian, nearly; refreshed now and then."""
+    penalty: float = 0.0
+    """rho, the weight of the constraint; 0 before the first epoch."""
+
+
+def initial_factors(
+    n_rows: int, factors: int, *, scale: float, seed: int, side: SideNumber
+) -> Float32:
+    """Draw factors from N(0, scale^2 / factors), padded with columns of zeros.
+
+    A block of 1,024 rows depends on the seed, the side and its own number alone, so that any
+    machine can draw any block.
+
+    Examples
+    --------
+    >>> all_rows = initial_factors(3000, 8, scale=0.1, seed=0, side=SideNumber.USERS)
+    >>> fewer = initial_factors(2048, 8, scale=0.1, seed=0, side=SideNumber.USERS)
+    >>> bool((all_rows[:2048] == fewer).all()), all_rows.shape
+    (True, (3000, 16))
+    """
+    out = np.zeros((n_rows, padded_width(factors)), dtype=np.float32)
+    for block in range(-(-n_rows // _BLOCK)):
+        rows = out[block * _BLOCK : (block + 1) * _BLOCK, :factors]
+        generator = np.random.default_rng([seed, side, block])
+        rows[:] = generator.standard_normal((len(rows), factors), dtype=np.float32)
+        rows *= np.float32(scale / np.sqrt(factors))
+    return out
+
+
+def pad_factors(matrix: np.ndarray) -> Float32:
+    """Copy factors into a float32 matrix whose width the kernels can work in."""
+    out = np.zeros((matrix.shape[0], padded_width(matrix.shape[1])), dtype=np.float32)
+    out[:, : matrix.shape[1]] = matrix
+    return out

@@ -1,0 +1,57 @@
+"""Step sizes and penalty: given by the user, or drawn from the curvature so that no fit diverges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight._native import kernels
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32, Float64
+    from limelight.solve.problem import Problem
+    from limelight.solve.state import State
+
+_EAGER_EPOCHS = 5  # early on the factors move fast: the curvature is refreshed every epoch
+_REFRESH_EVERY = 5
+_PENALTY_OVER_CURVATURE = 10.0  # 1 was seen to explode, larger slows the mean user down
+
+
+@dataclass(frozen=True)
+class Tempo:
+    """How far a gradient step goes, and how hard the constraint pulls; None means by curvature."""
+
+    learning_rate: float | None
+    penalty: float | None
+    """rho, already multiplied by the squared number of users."""
+
+    def step_sizes(self, problem: Problem, state: State, G_V: Float64) -> Float32:
+        """Return gamma_i, by default 1 / L_i with L_i = a0 max eig(G_V) + reg_i + own curvature."""
+        if self.learning_rate is not None:
+            return np.full(problem.n_users, self.learning_rate, dtype=np.float32)
+        if (
+            state.curvature is None
+            or state.epoch < _EAGER_EPOCHS
+            or state.epoch % _REFRESH_EVERY == 0
+        ):
+            state.curvature = kernels.curvature(problem.users.rows, state.V, problem.threads)
+        shared = problem.unobserved_weight * float(np.linalg.eigvalsh(G_V)[-1])
+        curvature = shared + problem.users.regularization + state.curvature
+        return 1 / np.maximum(curvature, np.finfo(np.float32).tiny, dtype=np.float32)
+
+    def update_penalty(self, problem: Problem, state: State, step_sizes: Float32) -> None:
+        """Set rho, by default 10 n / mean(gamma), and rescale w so that rho w stays what it was.
+
+        Without exposure weight nothing couples the users: rho is 0.
+        """
+        if problem.exposure == 0:
+            state.penalty = 0.0
+            return
+        rho = self.penalty
+        if rho is None:
+            mean_step = float(step_sizes.mean(dtype=np.float64))
+            rho = _PENALTY_OVER_CURVATURE * problem.n_users / mean_step
+        state.w = state.w * (state.penalty / rho)
+        state.penalty = rho
