@@ -1,1 +1,71 @@
-"""limelight: decide how evenly a catalogue shares the limelight, and see what that costs."""
+"""limelight: decide how evenly a catalogue shares the limelight, and see what that costs.
+
+>>> import limelight as ll
+>>> market = ll.marketplace(1000, 400, 20_000)
+>>> split = ll.split_users(market.interactions, validation=100, test=100)
+>>> model = ll.ExADMM(factors=16, exposure_weight=1e-4).fit(split.train)
+>>> sorted(ll.evaluate(model, split.test, k=20))[:3]
+['coverage@20', 'entropy@20', 'gini@20']
+"""
+
+from __future__ import annotations
+
+from limelight._errors import ConfigError, DataError, LimelightError, SolveError
+from limelight.data import (
+    HeldOut,
+    Interactions,
+    Marketplace,
+    Split,
+    marketplace,
+    read,
+    split_users,
+)
+from limelight.evaluate.accumulate import ListAccumulator
+from limelight.evaluate.accuracy import ndcg, recall
+from limelight.evaluate.audit import Audit, audit
+from limelight.evaluate.exposure import (
+    coverage,
+    entropy,
+    exposure,
+    gini,
+    gini_floor,
+    lorenz,
+    top_share,
+)
+from limelight.evaluate.protocol import Evaluation, evaluate
+from limelight.models import IALS, ExADMM
+from limelight.models.files import load
+from limelight.store.model_folder import package_version
+
+__version__ = package_version()
+
+__all__ = [
+    "IALS",
+    "Audit",
+    "ConfigError",
+    "DataError",
+    "Evaluation",
+    "ExADMM",
+    "HeldOut",
+    "Interactions",
+    "LimelightError",
+    "ListAccumulator",
+    "Marketplace",
+    "SolveError",
+    "Split",
+    "audit",
+    "coverage",
+    "entropy",
+    "evaluate",
+    "exposure",
+    "gini",
+    "gini_floor",
+    "load",
+    "lorenz",
+    "marketplace",
+    "ndcg",
+    "read",
+    "recall",
+    "split_users",
+    "top_share",
+]

@@ -20,7 +20,9 @@ try:
     from limelight._native import _kernels as kernels
 except ImportError as error:  # pragma: no cover - needs a broken installation
     message = f"limelight's compiled kernels cannot be loaded: {error}"
-    raise LimelightError(message, hint="install again with: pip install --force-reinstall limelight") from error
+    raise LimelightError(
+        message, hint="install again with: pip install --force-reinstall limelight"
+    ) from error
 
 from limelight._native.threads import resolve_threads
 

@@ -79,7 +79,7 @@ def hyperparameters(config: Callable[P, FactorConfig]) -> Callable[Concatenate[A
     signature = inspect.signature(config)
     names = list(signature.parameters)
 
-    def __init__(self: Any, *args: P.args, **settings: P.kwargs) -> None:
+    def construct(self: Any, /, *args: P.args, **settings: P.kwargs) -> None:
         if args:
             message = f"hyper-parameters are given by name: {args[0]!r}"
             raise ConfigError(message, hint=f"write {names[0]}={args[0]!r}")
@@ -93,7 +93,7 @@ def hyperparameters(config: Callable[P, FactorConfig]) -> Callable[Concatenate[A
         self._learned = None
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+    construct.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[own, *signature.parameters.values()], return_annotation=None
     )
-    return __init__
+    return construct

@@ -208,7 +208,7 @@ class FactorModel(ABC):
             queries = unpadded(self._fold_in(seen), self.config.factors)
         index = ItemIndex(self.item_factors, resolve_threads(self.config.num_threads))
         for rows in batches(len(chosen), batch_size):
-            history = take_rows(seen, chosen[rows]) if filter_seen and seen else None
+            history = take_rows(seen, chosen[rows]) if filter_seen and seen is not None else None
             yield Batch(rows, index.search(queries[chosen[rows]], k, history))
 
     def _known_users(self, users: Any) -> Int64:

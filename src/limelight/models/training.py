@@ -51,9 +51,7 @@ def train(
     if not data.nnz:
         message = f"there is nothing to learn from: {data!r}"
         raise DataError(message, hint="check the filters that were applied when reading")
-    problem = problem_of(
-        config, sparse_rows(data.indptr, data.indices, data.n_items), exposure
-    )
+    problem = problem_of(config, sparse_rows(data.indptr, data.indices, data.n_items), exposure)
     state = first_state(config, problem, init)
     schedule = Schedule(
         epochs=config.epochs,

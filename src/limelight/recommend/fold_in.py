@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limelight._errors import SolveError
+from limelight.solve.divergence import check_finite, check_loss
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.gramian import gramian
+from limelight.solve.measure import user_loss
 from limelight.solve.state import State
 from limelight.solve.steps import solve_side
 
@@ -45,7 +46,7 @@ def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) ->
         for _ in range(rounds):
             mean_user_epoch(problem, state, tempo, G_V)
             state.epoch += 1
-    if not np.isfinite(state.s).all():
-        message = f"the joint fold-in diverged within {rounds} rounds"
-        raise SolveError(message, hint='use fold_in="price", or learning_rate="auto"')
+        check_finite(problem, state)
+        loss = user_loss(problem, state.U, V, G_V)
+        check_loss(problem, loss, f"after {rounds} rounds of joint fold-in")
     return state.U

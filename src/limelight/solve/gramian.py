@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limelight._errors import SolveError
 from limelight._native import kernels
+
+SLOWER = 'use learning_rate="auto" and penalty="auto", or a smaller learning_rate'
+"""What to do about a fit that diverged."""
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
@@ -39,6 +43,9 @@ def eigenbasis(matrix: Float64, factors: int) -> Eigenbasis:
     Rounding can leave tiny negative eigenvalues, which would stand below the regularisation of a
     row: they become 0.
     """
+    if not np.isfinite(matrix).all():
+        message = "the fit diverged: a Gramian is not finite"
+        raise SolveError(message, hint=SLOWER)
     width = len(matrix)
     values, Q = np.zeros(width), np.eye(width)
     values[:factors], Q[:factors, :factors] = np.linalg.eigh(matrix[:factors, :factors])

@@ -48,12 +48,16 @@ class Objective:
 
 def measure_objective(problem: Problem, U: Float32, V: Float32) -> Objective:
     """Add up the loss of a pair of factor matrices in float64."""
-    threads = problem.threads
-    G_V = gramian(V, threads)
-    squared_error = kernels.squared_error(problem.users.rows, U, V, threads)
-    unobserved = problem.unobserved_weight * float(np.vdot(gramian(U, threads), G_V))
-    ridge = _weighted_norm(problem.users, U) + _weighted_norm(problem.items, V)
-    return Objective(0.5 * (squared_error + unobserved + ridge), G_V, mean_row(U, threads))
+    G_V = gramian(V, problem.threads)
+    loss = user_loss(problem, U, V, G_V) + 0.5 * _weighted_norm(problem.items, V)
+    return Objective(loss, G_V, mean_row(U, problem.threads))
+
+
+def user_loss(problem: Problem, U: Float32, V: Float32, G_V: Float64) -> float:
+    """Add up what the users' factors account for: all of the loss but the items' regularisation."""
+    squared_error = kernels.squared_error(problem.rows, U, V, problem.threads)
+    unobserved = problem.unobserved_weight * float(np.vdot(gramian(U, problem.threads), G_V))
+    return 0.5 * (squared_error + unobserved + _weighted_norm(problem.users, U))
 
 
 def exposure_term(problem: Problem, G_V: Float64, s: Float64) -> float:
@@ -79,11 +83,6 @@ def describe(
         residual_w=_distance(state.w, before.w),
         feasibility=float(np.linalg.norm(gap)),
     )
-
-
-def zero_loss(problem: Problem) -> float:
-    """Return the loss of factors that are all zero; a fit that ends above it learnt nothing."""
-    return 0.5 * problem.n_entries
 
 
 def _weighted_norm(side: Side, X: Float32) -> float:

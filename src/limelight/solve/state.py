@@ -1,4 +1,4 @@
-"""Where a fit stands: the factors, the mean user, the dual variable. The state is the checkpoint."""
+"""Where a fit stands: factors, mean user, dual variable. The state is the checkpoint."""
 
 from __future__ import annotations
 

@@ -30,15 +30,18 @@ def solve_side(
 ) -> None:
     """Solve every row of one side exactly, users and items alike.
 
-    x_i = (shared + reg_i I + sum_j f_j f_j^T)^-1 (sum_j f_j - shift), with f_j the rows of ``other``
-    in the history of i. The kernels work in the eigenbasis of ``shared``, where it is a diagonal.
+    x_i = (shared + reg_i I + sum_j f_j f_j^T)^-1 (sum_j f_j - shift), with f_j the rows of
+    ``other`` in the history of i. The kernels work in the eigenbasis of ``shared``, where it is
+    a diagonal.
     """
     threads = problem.threads
     values, Q = eigenbasis(shared, problem.factors)
     rotated = np.empty_like(other)
     kernels.rotate(other, Q, rotated, threads)
     price = np.zeros_like(values) if shift is None else (shift @ Q).astype(np.float32)
-    failed = kernels.solve_rows(side.rows, rotated, values, side.regularization, price, out, threads)
+    failed = kernels.solve_rows(
+        side.rows, rotated, values, side.regularization, price, out, threads
+    )
     if failed:
         message = f"rows without a unique solution: {failed:,} of {len(out):,}"
         raise SolveError(message, hint="raise regularization or unobserved_weight above 0")
@@ -62,7 +65,8 @@ def u_step(problem: Problem, state: State, G_V: Float64, step_sizes: Float32) ->
     """Take one proximal gradient step for every user; return the new mean user.
 
     With utilde_i = u_i - gamma_i grad_i and q = s - w, the coupled proximal problem has the
-    solution u_i = utilde_i - gamma_i h, h = (rho / n) (mean(utilde) - q) / (1 + rho mean(gamma) / n).
+    solution u_i = utilde_i - gamma_i h with
+    h = (rho / n) (mean(utilde) - q) / (1 + rho mean(gamma) / n).
     """
     kernels.gradient_step(
         problem.users.rows,
@@ -88,7 +92,7 @@ def s_step(problem: Problem, state: State, G_V: Float64, mean: Float64) -> None:
         return
     rho = state.penalty
     system = problem.exposure * G_V + rho * np.eye(len(G_V))
-    state.s = np.linalg.solve(system, rho * (mean + state.w))
+    state.s = np.asarray(np.linalg.solve(system, rho * (mean + state.w)), np.float64)
 
 
 def w_step(state: State, mean: Float64) -> None:

@@ -1,4 +1,4 @@
-"""Step sizes and penalty: given by the user, or drawn from the curvature so that no fit diverges."""
+"""Step sizes and penalty: given by the user, or by the curvature so that no fit diverges."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Tempo:
         ):
             state.curvature = kernels.curvature(problem.users.rows, state.V, problem.threads)
         shared = problem.unobserved_weight * float(np.linalg.eigvalsh(G_V)[-1])
-        curvature = shared + problem.users.regularization + state.curvature
-        return 1 / np.maximum(curvature, np.finfo(np.float32).tiny, dtype=np.float32)
+        curvature = np.float32(shared) + problem.users.regularization + state.curvature
+        return np.asarray(1 / np.maximum(curvature, np.finfo(np.float32).tiny), np.float32)
 
     def update_penalty(self, problem: Problem, state: State, step_sizes: Float32) -> None:
         """Set rho, by default 10 n / mean(gamma), and rescale w so that rho w stays what it was.

@@ -1,0 +1,189 @@
+"""Accuracy and exposure of lists that arrive in batches, on one machine or on many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight._errors import ConfigError, DataError
+from limelight.evaluate.accuracy import Sparse, match, ndcg_of, recall_of
+from limelight.evaluate.bootstrap import bootstrap_interval
+from limelight.evaluate.exposure import coverage, entropy, gini, top_share
+from limelight.evaluate.floor import handout_gini
+from limelight.evaluate.lists import (
+    FloatArray,
+    IntArray,
+    check_cutoffs,
+    check_lists,
+    check_positive,
+    position_weights,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+
+def exposure_metrics(
+    weighted: FloatArray, shown: ArrayLike, floor: float, k: int
+) -> dict[str, float]:
+    """Name the exposure metrics of lists of length k.
+
+    Parameters
+    ----------
+    weighted
+        Exposure of each item with log weight.
+    shown
+        Number of lists that show each item.
+    floor
+        About the lowest Gini that these lists could reach.
+    k
+        Length of the lists.
+
+    Examples
+    --------
+    >>> metrics = exposure_metrics(np.array([1.0, 1.0, 0.0, 0.0]), [1, 1, 0, 0], 0.5, k=1)
+    >>> metrics["gini@1"], metrics["coverage@1"]
+    (0.5, 0.5)
+    """
+    return {
+        f"gini@{k}": gini(weighted),
+        f"gini_uniform@{k}": gini(shown),
+        f"gini_floor@{k}": floor,
+        f"coverage@{k}": coverage(shown),
+        f"entropy@{k}": entropy(weighted),
+        f"top_share@{k}": top_share(weighted),
+    }
+
+
+class ListAccumulator:
+    """Collects accuracy and exposure of ranked lists, batch by batch.
+
+    Sums over batches do not depend on how the users were divided among batches or machines,
+    up to rounding: `merge` adds what another accumulator saw.
+
+    Parameters
+    ----------
+    n_items
+        Size of the catalogue.
+    k
+        One or several cutoffs.
+
+    Examples
+    --------
+    >>> first, second = ListAccumulator(4, k=2), ListAccumulator(4, k=2)
+    >>> first.update([[0, 1]])
+    >>> second.update([[2, 3], [0, 1]])
+    >>> first.merge(second)
+    >>> first.result()["coverage@2"], first.result()["users"]
+    (1.0, 3)
+    """
+
+    def __init__(self, n_items: int, k: int | Sequence[int] = (5, 20)) -> None:
+        check_positive(n_items, "n_items")
+        self.n_items = n_items
+        self.k = check_cutoffs(k)
+        # Row c belongs to the ranks between the cutoffs c-1 and c; their sum gives cutoff c.
+        self._weighted = np.zeros((len(self.k), n_items), dtype=np.float64)
+        self._shown = np.zeros((len(self.k), n_items), dtype=np.int64)
+        self._places = np.zeros(self.k[-1], dtype=np.int64)
+        self._accuracy: list[FloatArray] = []
+        self._users = 0
+
+    def update(self, ids: ArrayLike, targets: Sparse | None = None) -> None:
+        """Add the lists of some users.
+
+        Parameters
+        ----------
+        ids
+            Users x k item numbers, at least as long as the largest cutoff, padded with -1.
+        targets
+            Sparse users x items matrix of held-out items. Users without any are left out, of
+            the accuracy and of the exposure alike. Without it only exposure is measured.
+        """
+        lists = check_lists(ids, self.n_items, self.k[-1])
+        self._refuse_mixture(with_targets=targets is not None, rows=len(lists))
+        if targets is not None:
+            lists = self._add_accuracy(lists, targets)
+        self._add_exposure(lists)
+        self._users += len(lists)
+
+    def merge(self, other: ListAccumulator) -> None:
+        """Add what another accumulator with the same catalogue and cutoffs has seen."""
+        if (self.n_items, self.k) != (other.n_items, other.k):
+            mine, theirs = (f"n_items={a.n_items}, k={a.k}" for a in (self, other))
+            message = f"accumulators differ: {mine} and {theirs}"
+            raise ConfigError(message, hint="make all of them with the same n_items and k")
+        self._refuse_mixture(with_targets=bool(other._accuracy), rows=other._users)
+        self._weighted += other._weighted
+        self._shown += other._shown
+        self._places += other._places
+        self._accuracy += other._accuracy
+        self._users += other._users
+
+    def result(self) -> dict[str, float]:
+        """Give all metrics under flat keys such as "ndcg@20" and "gini@20".
+
+        Accuracy comes with the bounds of its 95 % bootstrap interval, "ndcg@20_low" and
+        "ndcg@20_high". "gini@20" has log weight, "gini_uniform@20" uniform weight;
+        "gini_floor@20" is about the lowest log-weighted Gini that so many lists can reach.
+        "top_share@20" is the share of the exposure that the top 1 % of the items hold.
+        """
+        if not self._users:
+            message = f"no lists to measure: {self._users} scored users"
+            raise DataError(message, hint="add lists first, of users that have targets")
+        metrics: dict[str, float] = {"users": self._users}
+        accuracy = self._accuracy_metrics()
+        for row, k in enumerate(self.k):
+            metrics |= accuracy.get(k, {})
+            floor = handout_gini(position_weights(k), self._places[:k], self.n_items)
+            weighted = self._weighted[: row + 1].sum(axis=0)
+            metrics |= exposure_metrics(weighted, self._shown[: row + 1].sum(axis=0), floor, k)
+        return metrics
+
+    def _refuse_mixture(self, *, with_targets: bool, rows: int) -> None:
+        if self._users and rows and with_targets != bool(self._accuracy):
+            message = "some lists came with targets and some without"
+            raise ConfigError(message, hint="pass targets with every batch or with none")
+
+    def _add_accuracy(self, lists: IntArray, targets: Sparse) -> IntArray:
+        """Keep the values of every scored user and return the lists of those users."""
+        if targets.shape[1] != self.n_items:
+            message = f"targets have {targets.shape[1]:,} items, the catalogue {self.n_items:,}"
+            raise DataError(message, hint="number the items of lists and targets the same way")
+        matches = match(lists, targets)
+        values = [metric(matches, k) for k in self.k for metric in (ndcg_of, recall_of)]
+        scored = matches.n_targets > 0
+        if scored.any():
+            self._accuracy.append(np.stack(values, axis=1)[scored])
+        return lists[scored]
+
+    def _add_exposure(self, lists: IntArray) -> None:
+        weights = position_weights(self.k[-1])
+        for row, (start, stop) in enumerate(zip((0, *self.k), self.k, strict=False)):
+            ranks = lists[:, start:stop]
+            filled = ranks >= 0
+            items = ranks[filled]
+            worth = np.broadcast_to(weights[start:stop], ranks.shape)[filled]
+            self._weighted[row] += np.bincount(items, weights=worth, minlength=self.n_items)
+            self._shown[row] += np.bincount(items, minlength=self.n_items)
+            self._places[start:stop] += filled.sum(axis=0)
+
+    def _accuracy_metrics(self) -> dict[int, dict[str, float]]:
+        if not self._accuracy:
+            return {}
+        values = np.concatenate(self._accuracy)
+        # The mean of sorted values: the same bits in whatever order the users came.
+        means = np.sort(values, axis=0).mean(axis=0)
+        low, high = bootstrap_interval(values)
+        names = [f"{metric}@{k}" for k in self.k for metric in ("ndcg", "recall")]
+        metrics: dict[int, dict[str, float]] = {k: {} for k in self.k}
+        for column, name in enumerate(names):
+            metrics[self.k[column // 2]] |= {
+                name: float(means[column]),
+                f"{name}_low": float(low[column]),
+                f"{name}_high": float(high[column]),
+            }
+        return metrics

@@ -1,0 +1,124 @@
+"""Named arrays in one safetensors file: no pickle, nothing that could run code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file, save_file
+
+from limelight._errors import DataError
+from limelight.store.atomic import atomic_file
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_KINDS = "biuf"
+
+
+def save_arrays(
+    path: str | os.PathLike[str],
+    arrays: Mapping[str, NDArray[Any]],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write named arrays of numbers to a safetensors file, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file; an older one is replaced.
+    arrays
+        Arrays of booleans, integers or floats, of any shape and layout, also empty.
+    metadata
+        Text by name, kept beside the arrays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "factors.safetensors"
+    >>> save_arrays(file, {"user_factors": np.eye(2)}, metadata={"epoch": "3"})
+    >>> load_arrays(file)["user_factors"]
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    ready = {name: _plain(name, array) for name, array in arrays.items()}
+    with atomic_file(path) as temporary:
+        try:
+            save_file(ready, temporary, metadata=dict(metadata) if metadata else None)
+        except SafetensorError as error:
+            # The library wraps what the system says; atomic_file tells it as our own error.
+            raise _system_error(error) from error
+
+
+def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Read all arrays of a safetensors file.
+
+    Parameters
+    ----------
+    path
+        A file that `save_arrays` wrote.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, cut short or not a safetensors file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "seen.safetensors"
+    >>> save_arrays(file, {"indptr": np.array([0, 2, 3])})
+    >>> load_arrays(file)
+    {'indptr': array([0, 2, 3])}
+    """
+    try:
+        arrays = load_file(path)
+    except (SafetensorError, OSError, KeyError) as error:
+        raise _unreadable(path, error) from error
+    return {name: np.require(array, requirements=["W"]) for name, array in arrays.items()}
+
+
+def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read the text that was stored beside the arrays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "state.safetensors"
+    >>> save_arrays(file, {"w": np.zeros(2)}, metadata={"epoch": "3"})
+    >>> load_metadata(file)
+    {'epoch': '3'}
+    """
+    try:
+        with safe_open(path, framework="np") as file:
+            return dict(file.metadata() or {})
+    except (SafetensorError, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array in C order and native bytes: safetensors copies memory as it lies."""
+    values = np.asarray(array)
+    if values.dtype.kind not in _KINDS or values.dtype.itemsize > 8:
+        message = f"cannot store array {name!r} of type {values.dtype}"
+        raise DataError(message, hint="store booleans, integers or floats of at most 64 bits")
+    return np.asarray(values, dtype=values.dtype.newbyteorder("="), order="C")
+
+
+def _system_error(error: SafetensorError) -> OSError:
+    """Find the number of the system error in a text such as "... (os error 28)"."""
+    found = re.search(r"(?:os error|code:) (\d+)", str(error))
+    return OSError(int(found[1]), str(error)) if found else OSError(str(error))
+
+
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> DataError:
+    if not Path(path).exists():
+        return DataError(f"file not found: {str(path)!r}", hint="check the path")
+    message = f"cannot read arrays from {str(path)!r}: {error}"
+    return DataError(message, hint="the file is damaged or not a safetensors file; write it anew")

@@ -1,0 +1,189 @@
+"""Files and folders that appear under their name only when they are complete.
+
+Work happens under a temporary name beside the target, which is renamed at the end. Whatever
+interrupts it (an error, Ctrl-C, a full disk, a kill), the old output stays as it was. A killed
+process may leave its temporary file behind: a hidden name that ends in ".tmp".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limelight._errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_HINTS = {
+    errno.ENOSPC: "free some space or choose another place; what was there before is untouched",
+    errno.EDQUOT: "free some of your quota or choose another place",
+    errno.EACCES: "choose a place that you may write to",
+    errno.EPERM: "choose a place that you may write to",
+    errno.EROFS: "choose a place that you may write to",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.EEXIST: "a part of the path is a file, not a folder",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write a file under a temporary name and rename it once it is complete.
+
+    Missing parent folders are made. A link is followed, so that the file behind it is replaced.
+
+    Parameters
+    ----------
+    path
+        Where the file shall appear.
+
+    Yields
+    ------
+    The temporary path, in the same folder, to write to and close before the block ends.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written; an older file is left as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_file(folder / "note.txt") as temporary:
+    ...     size = temporary.write_text("complete")
+    >>> [file.name for file in folder.iterdir()]
+    ['note.txt']
+    """
+    with _write_errors(path):
+        target = _resolve(path)
+        if target.exists() and not target.is_file():
+            raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "")
+        temporary = _temporary(target)
+        try:
+            # Made at once: a place that cannot be written to is found before the work, not after.
+            temporary.touch(exist_ok=False)
+            yield temporary
+            _sync(temporary)
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync(target.parent)
+
+
+@contextlib.contextmanager
+def atomic_folder(
+    path: str | os.PathLike[str], *, replace_if: Callable[[Path], bool]
+) -> Iterator[Path]:
+    """Fill a folder under a temporary name and rename it once it is complete.
+
+    Parameters
+    ----------
+    path
+        Where the folder shall appear. Missing parents are made.
+    replace_if
+        Asked about a folder that is already there; only if it says yes, or if that folder is
+        empty, is it replaced.
+
+    Yields
+    ------
+    The temporary folder, empty, beside the target.
+
+    Raises
+    ------
+    DataError
+        If something else is in the way, or if the folder cannot be written; an older folder is
+        left as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "model"
+    >>> with atomic_folder(target, replace_if=lambda folder: False) as temporary:
+    ...     size = (temporary / "config.json").write_text("{}")
+    >>> [file.name for file in target.iterdir()]
+    ['config.json']
+    """
+    with _write_errors(path):
+        target = _resolve(path)
+        _refuse_stranger(target, replace_if)
+        temporary = _temporary(target)
+        try:
+            temporary.mkdir()
+            yield temporary
+            for file in sorted(temporary.rglob("*")):
+                _sync(file)
+            _sync(temporary)
+            _swap(temporary, target)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        _sync(target.parent)
+
+
+@contextlib.contextmanager
+def _write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Tell a failure of the operating system as our own error."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        message = f"cannot write {os.fspath(path)!r}: {reason}"
+        hint = _HINTS.get(error.errno or 0, "check the place and try again")
+        raise DataError(message, hint=hint) from error
+
+
+def _resolve(path: str | os.PathLike[str]) -> Path:
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
+
+
+def _temporary(target: Path, ending: str = "tmp") -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{ending}")
+
+
+def _refuse_stranger(target: Path, replace_if: Callable[[Path], bool]) -> None:
+    """Refuse to replace what is not ours: a wrong path must not cost anybody their files."""
+    if not target.exists():
+        return
+    if target.is_dir() and (not any(target.iterdir()) or replace_if(target)):
+        return
+    message = f"will not replace what limelight did not write: {os.fspath(target)!r}"
+    raise DataError(message, hint="choose a new folder, or move the old one away first")
+
+
+def _swap(temporary: Path, target: Path) -> None:
+    """Rename the new folder into place; an old one steps aside and comes back on failure."""
+    if not target.exists():
+        temporary.rename(target)
+        return
+    aside = _temporary(target, "old")
+    target.rename(aside)
+    try:
+        temporary.rename(target)
+    except BaseException:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """Push a file or folder to the disk, so that a power cut after the rename loses nothing."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems cannot sync a folder; that is no failure of the write.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(handle)

@@ -1,0 +1,293 @@
+"""A model on disk: a folder of arrays, ids and settings that any tool can read.
+
+factors.safetensors   the learnt arrays
+config.json           schema and package version, model, hyper-parameters, data fingerprint
+users.parquet         user_id by row number
+items.parquet         item_id by column number
+seen.safetensors      indptr and indices of the training histories, if kept
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from limelight._errors import DataError
+from limelight.store.arrays import load_arrays, save_arrays
+from limelight.store.atomic import atomic_folder
+from limelight.store.tables import ids_to_arrow, read_ids, write_ids
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SCHEMA_VERSION = 1
+"""Raised when an older limelight could not read what this one writes."""
+
+FACTORS, CONFIG, USERS, ITEMS, SEEN = (
+    "factors.safetensors",
+    "config.json",
+    "users.parquet",
+    "items.parquet",
+    "seen.safetensors",
+)
+_FACTORS = ("user_factors", "item_factors")
+_REQUIRED = {"model": str, "hyperparameters": dict, "data": dict}
+_OPTIONAL = {"fit": dict}
+_ADDED = {"schema_version": int, "limelight_version": str}
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a model folder holds.
+
+    Examples
+    --------
+    >>> ModelFolder(
+    ...     config={"model": "popularity", "hyperparameters": {}, "data": {}},
+    ...     arrays={"item_counts": np.array([3, 1])},
+    ...     user_ids=np.array([7]),
+    ...     item_ids=np.array(["a", "b"], dtype=object),
+    ... ).seen is None
+    True
+    """
+
+    config: dict[str, Any]
+    """`model` (a name), `hyperparameters`, `data` (its fingerprint) and perhaps `fit` (how the
+    fit went), all JSON. Once loaded also `schema_version` and `limelight_version`."""
+
+    arrays: dict[str, NDArray[Any]]
+    """Finite numbers. A name that starts with `user_` or `item_` has one row per user or item."""
+
+    user_ids: NDArray[Any]
+    item_ids: NDArray[Any]
+    seen: tuple[NDArray[np.int64], NDArray[np.int32]] | None = field(default=None)
+    """`indptr` and `indices` of the training histories, which `recommend` filters."""
+
+
+def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None:
+    """Write a model folder, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The folder. An older model folder is replaced; anything else in the way is an error.
+    folder
+        What to write; checked first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = ModelFolder(
+    ...     config={"model": "popularity", "hyperparameters": {}, "data": {}},
+    ...     arrays={"item_counts": np.array([3.0, 1.0])},
+    ...     user_ids=np.array([7]),
+    ...     item_ids=np.array(["a", "b"], dtype=object),
+    ... )
+    >>> path = Path(tempfile.mkdtemp()) / "model"
+    >>> save_model_folder(path, folder)
+    >>> load_model_folder(path).item_ids
+    array(['a', 'b'], dtype=object)
+    """
+    versions = {"schema_version": SCHEMA_VERSION, "limelight_version": package_version()}
+    config = versions | {k: v for k, v in folder.config.items() if k not in versions}
+    _check_config(config, "the model")
+    _check_folder(folder, "the model")
+    text = _to_json(config)
+    with atomic_folder(path, replace_if=is_model_folder) as temporary:
+        (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
+        save_arrays(temporary / FACTORS, folder.arrays)
+        write_ids(temporary / USERS, "user_id", folder.user_ids)
+        write_ids(temporary / ITEMS, "item_id", folder.item_ids)
+        if folder.seen is not None:
+            indptr, indices = folder.seen
+            seen: dict[str, NDArray[Any]] = {
+                "indptr": indptr.astype(np.int64),
+                "indices": indices.astype(np.int32),
+            }
+            save_arrays(temporary / SEEN, seen)
+
+
+def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
+    """Read a model folder and check that its parts belong together.
+
+    Parameters
+    ----------
+    path
+        A folder that `save_model_folder` wrote.
+
+    Raises
+    ------
+    DataError
+        If it is missing, damaged, or written by a newer limelight.
+
+    Examples
+    --------
+    >>> load_model_folder("no/such/model")
+    Traceback (most recent call last):
+    ...
+    limelight._errors.DataError: model folder not found: 'no/such/model'
+    ...
+    """
+    root, name = Path(path), repr(os.fspath(path))
+    if not root.is_dir():
+        message = f"model folder not found: {name}"
+        raise DataError(message, hint="pass the folder that `model.save` wrote")
+    config = _read_config(root)
+    for file in (FACTORS, USERS, ITEMS):
+        if not (root / file).is_file():
+            message = f"model folder {name} lacks {file!r}"
+            raise DataError(message, hint="the folder is incomplete; save the model again")
+    folder = ModelFolder(
+        config=config,
+        arrays=load_arrays(root / FACTORS),
+        user_ids=read_ids(root / USERS, "user_id"),
+        item_ids=read_ids(root / ITEMS, "item_id"),
+        seen=_read_seen(root),
+    )
+    _check_folder(folder, f"model folder {name}")
+    return folder
+
+
+def is_model_folder(path: Path) -> bool:
+    """Tell whether a folder holds a model and nothing else, so that it may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> is_model_folder(Path(tempfile.mkdtemp()))
+    False
+    """
+    names = {entry.name for entry in path.iterdir()}
+    if CONFIG not in names or names - {FACTORS, CONFIG, USERS, ITEMS, SEEN}:
+        return False
+    try:
+        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and "limelight_version" in config
+
+
+def package_version() -> str:
+    """Give the version of limelight, "0+unknown" in a tree that is not installed.
+
+    Examples
+    --------
+    >>> package_version()[0].isdigit()
+    True
+    """
+    try:
+        return importlib.metadata.version("limelight")
+    except importlib.metadata.PackageNotFoundError:
+        return "0+unknown"
+
+
+def _read_config(root: Path) -> dict[str, Any]:
+    name = repr(os.fspath(root))
+    try:
+        config = json.loads((root / CONFIG).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        message = f"not a model folder, it has no {CONFIG}: {name}"
+        raise DataError(message, hint="pass the folder that `model.save` wrote") from error
+    except (OSError, ValueError) as error:
+        message = f"cannot read {CONFIG} of model folder {name}: {error}"
+        raise DataError(message, hint="the file is damaged; save the model again") from error
+    version = config.get("schema_version") if isinstance(config, dict) else None
+    if not isinstance(version, int):
+        message = f"not a model folder, {CONFIG} has no schema_version: {name}"
+        raise DataError(message, hint="pass the folder that `model.save` wrote")
+    if version > SCHEMA_VERSION:
+        writer = config.get("limelight_version", "a newer version")
+        message = f"model folder {name} has schema {version}, this limelight reads {SCHEMA_VERSION}"
+        raise DataError(message, hint=f"upgrade limelight; the model was written by {writer}")
+    _check_config(config, f"model folder {name}")
+    return dict(config)
+
+
+def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+    if not (root / SEEN).exists():
+        return None
+    arrays = load_arrays(root / SEEN)
+    if set(arrays) != {"indptr", "indices"}:
+        message = f"{SEEN} must hold indptr and indices, found: {', '.join(sorted(arrays))}"
+        raise DataError(message, hint="the file is damaged; save the model again")
+    return arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32)
+
+
+def _check_config(config: dict[str, Any], what: str) -> None:
+    """Refuse a config with missing, unknown or mistyped keys."""
+    for key, kind in (_ADDED | _REQUIRED).items():
+        if key not in config:
+            message = f"config of {what} lacks the key {key!r}"
+            raise DataError(message, hint=f"it needs {', '.join(_REQUIRED)}")
+        if not isinstance(config[key], kind):
+            message = f"config of {what}: {key!r} must be {kind.__name__}, got {config[key]!r}"
+            raise DataError(message, hint="save the model again")
+    unknown = sorted(set(config) - {*_ADDED, *_REQUIRED, *_OPTIONAL})
+    if unknown:
+        message = f"config of {what} has an unknown key: {unknown[0]!r}"
+        raise DataError(message, hint=f"known are {', '.join([*_ADDED, *_REQUIRED, *_OPTIONAL])}")
+
+
+def _check_folder(folder: ModelFolder, what: str) -> None:
+    """Refuse arrays and ids that cannot belong to one model."""
+    rows = {"user": len(folder.user_ids), "item": len(folder.item_ids)}
+    for side, ids in (("user", folder.user_ids), ("item", folder.item_ids)):
+        distinct = pc.count_distinct(ids_to_arrow(ids)).as_py()
+        if distinct != len(ids):
+            message = f"{what} has {len(ids):,} {side} ids, of which {distinct:,} are distinct"
+            raise DataError(message, hint="an id may occur only once")
+    for name, array in folder.arrays.items():
+        side = name.split("_")[0]
+        if side in rows and (array.ndim == 0 or len(array) != rows[side]):
+            message = f"{what}: {name!r} has shape {array.shape} for {rows[side]:,} {side} ids"
+            raise DataError(message, hint="its parts come from different models; save it again")
+        if not np.isfinite(array).all():
+            message = f"{what}: {name!r} holds values that are not finite"
+            raise DataError(message, hint="the fit diverged or the file is damaged; fit again")
+    widths = {n: folder.arrays[n].shape[1:] for n in _FACTORS if n in folder.arrays}
+    if len(set(widths.values())) > 1:
+        message = f"{what}: factors of different width: {widths}"
+        raise DataError(message, hint="its parts come from different models; save it again")
+    if folder.seen is not None:
+        _check_seen(*folder.seen, n_users=rows["user"], n_items=rows["item"], what=what)
+
+
+def _check_seen(
+    indptr: NDArray[Any], indices: NDArray[Any], *, n_users: int, n_items: int, what: str
+) -> None:
+    fits = (
+        indptr.shape == (n_users + 1,)
+        and indices.ndim == 1
+        and indptr[0] == 0
+        and indptr[-1] == len(indices)
+        and bool((np.diff(indptr) >= 0).all())
+        and (not indices.size or 0 <= indices.min() <= indices.max() < n_items)
+    )
+    if not fits:
+        message = f"{what}: the histories do not fit {n_users:,} users and {n_items:,} items"
+        raise DataError(message, hint="its parts come from different models; save it again")
+
+
+def _to_json(config: dict[str, Any]) -> str:
+    """Write settings as JSON; NumPy numbers count as numbers."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, np.generic):
+            return value.item()
+        message = f"{type(value).__name__} {value!r}"
+        raise TypeError(message)
+
+    try:
+        return json.dumps(config, indent=2, default=plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        message = f"cannot store this in {CONFIG}: {error}"
+        raise DataError(
+            message, hint="settings are finite numbers, text, lists and dicts"
+        ) from error

@@ -1,0 +1,162 @@
+"""The mathematics once more, in dense float64 NumPy: slow, short, and read against the papers.
+
+Nothing here shares code with the solvers. Matrices are dense, so these twins are for problems of a
+few hundred rows. The letters are those of :mod:`limelight.solve`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float64
+
+
+@dataclass(frozen=True, eq=False)
+class DenseProblem:
+    """The objective over a dense binary matrix R, with its weights."""
+
+    R: Float64
+    unobserved_weight: float
+    regularization: float
+    exponent: float = 1.0
+    exposure: float = 0.0
+    """lambda_ex"""
+
+    @property
+    def user_ridge(self) -> Float64:
+        """lambda_i of every user."""
+        return self._ridge(self.R)
+
+    @property
+    def item_ridge(self) -> Float64:
+        """lambda_j of every item."""
+        return self._ridge(self.R.T)
+
+    def _ridge(self, R: Float64) -> Float64:
+        counts = R.sum(axis=1) + self.unobserved_weight * R.shape[1]
+        return np.asarray(self.regularization * counts**self.exponent)
+
+    def loss(self, U: Float64, V: Float64) -> float:
+        """Everything but exposure."""
+        scores = U @ V.T
+        observed = np.sum(self.R * (1 - scores) ** 2)
+        unobserved = self.unobserved_weight * np.sum(scores**2)
+        ridge = self.user_ridge @ np.sum(U**2, axis=1) + self.item_ridge @ np.sum(V**2, axis=1)
+        return 0.5 * float(observed + unobserved + ridge)
+
+    def objective(self, U: Float64, V: Float64) -> float:
+        """Return the loss and the exposure of the mean user."""
+        return self.loss(U, V) + 0.5 * self.exposure * float(np.sum((V @ U.mean(axis=0)) ** 2))
+
+    def lagrangian(self, state: DenseState, rho: float) -> float:
+        """Return the augmented Lagrangian with the scaled dual variable w."""
+        U, V, s, w = state
+        gap = U.mean(axis=0) - s
+        exposure = 0.5 * self.exposure * float(np.sum((V @ s) ** 2))
+        constraint = np.sum((gap + w) ** 2) - np.sum(w**2)
+        return self.loss(U, V) + exposure + 0.5 * rho * float(constraint)
+
+
+class DenseState(NamedTuple):
+    """The variables of exADMM."""
+
+    U: Float64
+    V: Float64
+    s: Float64
+    w: Float64
+
+
+def solve_rows(
+    R: Float64, F: Float64, shared: Float64, ridge: Float64, shift: Float64 | None = None
+) -> Float64:
+    """x_i = (shared + ridge_i I + sum_j R_ij f_j f_j^T)^-1 (sum_j R_ij f_j - shift)."""
+    d = F.shape[1]
+    systems = np.einsum("ij,ja,jb->iab", R, F, F) + shared + ridge[:, None, None] * np.eye(d)
+    right = R @ F - (0 if shift is None else shift)
+    return np.linalg.solve(systems, right[:, :, None])[:, :, 0]
+
+
+def ials_epoch(problem: DenseProblem, U: Float64, V: Float64) -> tuple[Float64, Float64]:
+    """Users first, then items."""
+    a0 = problem.unobserved_weight
+    del U
+    U = solve_rows(problem.R, V, a0 * V.T @ V, problem.user_ridge)
+    V = solve_rows(problem.R.T, U, a0 * U.T @ U, problem.item_ridge)
+    return U, V
+
+
+def v_step(problem: DenseProblem, U: Float64, s: Float64) -> Float64:
+    """Minimise over V."""
+    shared = problem.unobserved_weight * U.T @ U + problem.exposure * np.outer(s, s)
+    return solve_rows(problem.R.T, U, shared, problem.item_ridge)
+
+
+def user_gradient(problem: DenseProblem, U: Float64, V: Float64) -> Float64:
+    """Return the gradient of the loss at every user, exposure left out."""
+    error = problem.R * (U @ V.T - 1)
+    unobserved = problem.unobserved_weight * U @ (V.T @ V)
+    return error @ V + unobserved + problem.user_ridge[:, None] * U
+
+
+def u_step(problem: DenseProblem, state: DenseState, steps: Float64 | float, rho: float) -> Float64:
+    """Minimise sum_i |u_i - utilde_i|^2 / (2 gamma_i) + rho / 2 |mean(U) - s + w|^2 over U.
+
+    Written as the linear system it is: u_i + (gamma_i rho / n) mean(U) = utilde_i + (gamma_i
+    rho / n) (s - w), so that the closed form of the solvers has something to be compared with.
+    """
+    U, V, s, w = state
+    n = len(U)
+    gamma = np.broadcast_to(np.asarray(steps, dtype=np.float64), n)
+    tilde = U - gamma[:, None] * user_gradient(problem, U, V)
+    pull = gamma * rho / n
+    system = np.eye(n) + np.outer(pull, np.full(n, 1 / n))
+    return np.asarray(np.linalg.solve(system, tilde + pull[:, None] * (s - w)), np.float64)
+
+
+def exadmm_epoch(
+    problem: DenseProblem, state: DenseState, steps: Float64 | float, rho: float
+) -> DenseState:
+    """Take the steps V, U, s, w."""
+    U, V, s, w = state
+    V = v_step(problem, U, s)
+    U = u_step(problem, DenseState(U, V, s, w), steps, rho)
+    mean = U.mean(axis=0)
+    system = problem.exposure * V.T @ V + rho * np.eye(V.shape[1])
+    s = np.linalg.solve(system, rho * (mean + w))
+    return DenseState(U, V, s, w + mean - s)
+
+
+def coupled_users(problem: DenseProblem, V: Float64, exposure: float | None = None) -> Float64:
+    """Minimise the objective over all users at once, coupled by their mean, as one big system."""
+    n, d = len(problem.R), V.shape[1]
+    lex = problem.exposure if exposure is None else exposure
+    G = V.T @ V
+    own = np.einsum("ij,ja,jb->iab", problem.R, V, V)
+    own += problem.unobserved_weight * G + problem.user_ridge[:, None, None] * np.eye(d)
+    system = np.kron(np.full((n, n), lex / n**2), G)
+    for i in range(n):
+        system[i * d : (i + 1) * d, i * d : (i + 1) * d] += own[i]
+    solution = np.linalg.solve(system, (problem.R @ V).ravel())
+    return np.asarray(solution, np.float64).reshape(n, d)
+
+
+def curvature(R: Float64, F: Float64) -> Float64:
+    """One power step towards the largest eigenvalue of each history's Gramian, from its sum."""
+    out = np.zeros(len(R))
+    for i, row in enumerate(R):
+        history = F[row > 0]
+        start = history.sum(axis=0)
+        if start.any():
+            out[i] = np.linalg.norm(history.T @ (history @ start)) / np.linalg.norm(start)
+    return out
+
+
+def top_k(scores: Float64, seen: Float64, k: int) -> np.ndarray:
+    """Rank by score, equal scores by number; seen items are left out, -1 fills up."""
+    masked = np.where(seen > 0, -np.inf, scores)
+    order = np.argsort(-masked, axis=1, kind="stable")[:, :k]
+    return np.where(np.take_along_axis(masked, order, axis=1) > -np.inf, order, -1)

@@ -1,0 +1,117 @@
+"""ll.evaluate: one call for all users, flat keys, a table to read."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from limelight._errors import ConfigError, DataError
+from limelight.evaluate.protocol import Evaluation, evaluate
+
+
+@dataclass
+class Part:
+    history: sparse.csr_matrix
+    targets: sparse.csr_matrix
+
+
+class InOrder:
+    """Recommends items 0, 1, 2, ... that are not in the history, and remembers its calls."""
+
+    def __init__(self):
+        self.calls = []
+
+    def recommend(self, histories, k):
+        self.calls.append((histories.shape[0], k))
+        dense = histories.toarray()
+        ids = np.full((len(dense), k), -1)
+        for row, seen in zip(ids, dense, strict=True):
+            free = np.flatnonzero(seen == 0)[:k]
+            row[: len(free)] = free
+        return ids, np.where(ids < 0, -np.inf, 0.0)
+
+
+@pytest.fixture
+def part():
+    history = sparse.csr_matrix([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
+    targets = sparse.csr_matrix([[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    return Part(history, targets)
+
+
+def test_numbers_by_hand(part):
+    model = InOrder()
+    result = evaluate(model, part, k=(1, 2))
+    assert model.calls == [(3, 2)], "one call for all users, also those without targets"
+    assert result["users"] == 2
+    assert (result["ndcg@1"], result["recall@2"]) == (0.5, 0.5)
+    # Scored users see [1, 2] and [0, 2]: uniform exposure is 1, 1, 2, 0.
+    assert result["gini_uniform@2"] == pytest.approx(0.375)
+    assert result["coverage@2"] == 0.75
+
+
+def test_keys(part):
+    result = evaluate(InOrder(), part, k=2)
+    accuracy = [f"{m}@2{bound}" for m in ("ndcg", "recall") for bound in ("", "_low", "_high")]
+    exposure = ["gini", "gini_uniform", "gini_floor", "coverage", "entropy", "top_share"]
+    assert list(result) == ["users", *accuracy, *(f"{name}@2" for name in exposure)]
+    assert result.to_dict() == dict(result)
+
+
+def test_k_may_exceed_the_catalogue(part):
+    result = evaluate(InOrder(), part, k=10)
+    assert result["recall@10"] == 1
+    assert result["coverage@10"] == 1
+
+
+def test_an_evaluation_cannot_be_changed(part):
+    result = evaluate(InOrder(), part, k=2)
+    with pytest.raises(TypeError):
+        result["ndcg@2"] = 1
+    result.to_dict()["ndcg@2"] = 9
+    assert result["ndcg@2"] != 9
+    assert result == evaluate(InOrder(), part, k=2)
+
+
+def test_table():
+    evaluation = Evaluation(
+        {
+            "users": 1462,
+            "ndcg@5": 0.05,
+            "ndcg@5_low": 0.04,
+            "ndcg@5_high": 0.06,
+            "gini@5": 0.91,
+            "ndcg@20": 0.07654,
+            "ndcg@20_low": 0.07,
+            "ndcg@20_high": 0.08,
+            "gini@20": 0.88888,
+        }
+    )
+    assert repr(evaluation).splitlines() == [
+        "Evaluation over 1,462 users",
+        "                           @5                      @20",
+        "ndcg  0.0500 [0.0400, 0.0600]  0.0765 [0.0700, 0.0800]",
+        "gini                   0.9100                   0.8889",
+    ]
+
+
+def test_something_without_history(part):
+    with pytest.raises(DataError, match="no history and targets to evaluate on: csr_matrix"):
+        evaluate(InOrder(), part.targets)
+
+
+def test_shapes_must_agree(part):
+    wrong = Part(part.history[:, :3], part.targets)
+    with pytest.raises(DataError, match=r"history and targets differ in shape: \(3, 3\)"):
+        evaluate(InOrder(), wrong)
+
+
+def test_nobody_to_score(part):
+    with pytest.raises(DataError, match="no lists to measure"):
+        evaluate(InOrder(), Part(part.history, sparse.csr_matrix((3, 4))), k=2)
+
+
+@pytest.mark.parametrize("k", [0, (5, 0), 2.5, (), "20"])
+def test_wrong_cutoffs(part, k):
+    with pytest.raises(ConfigError):
+        evaluate(InOrder(), part, k=k)

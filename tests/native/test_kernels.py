@@ -1,0 +1,215 @@
+"""Every kernel of every variant against its NumPy twin."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limelight._errors import ConfigError
+from limelight._native import kernels, use_variant, variant
+from limelight.solve.problem import sparse_rows
+from limelight.testing import oracles
+from limelight.testing.planted import random_interactions
+
+SHAPES = [(70, 45, 16, 0.2), (300, 200, 48, 0.1), (33, 600, 64, 0.3), (20, 900, 160, 0.4)]
+
+
+@pytest.fixture(params=kernels.variants(), autouse=True)
+def each_variant(request):
+    with use_variant(request.param):
+        yield request.param
+
+
+@pytest.fixture(params=SHAPES, ids=lambda shape: "x".join(map(str, shape)))
+def problem(request):
+    n, m, width, density = request.param
+    generator = np.random.default_rng(n)
+    X, F = ((0.3 * generator.standard_normal((rows, width))).astype(np.float32) for rows in (n, m))
+    R = random_interactions(n, m, density=density, seed=m)
+    return R.toarray(), sparse_rows(R.indptr, R.indices, m), X, F
+
+
+def relative(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+def positive(size, seed=1):
+    return (0.1 + np.random.default_rng(seed).random(size)).astype(np.float32)
+
+
+def test_solve_rows(problem):
+    R, rows, X, F = problem
+    width = F.shape[1]
+    eigenvalues, ridge = positive(width), positive(len(R), 2)
+    shift = np.random.default_rng(3).standard_normal(width).astype(np.float32)
+    out = np.empty_like(X)
+    assert kernels.solve_rows(rows, F, eigenvalues, ridge, shift, out, 2) == 0
+    expected = oracles.solve_rows(
+        R.astype(float), F.astype(float), np.diag(eigenvalues.astype(float)), ridge, shift
+    )
+    assert relative(out, expected) < 1e-5
+
+
+def test_solve_rows_counts_rows_without_solution(problem):
+    _, rows, X, F = problem
+    nothing = np.zeros(len(X), dtype=np.float32)
+    zeros = np.zeros(F.shape[1], dtype=np.float32)
+    no_factors = np.zeros_like(F)
+    assert kernels.solve_rows(rows, no_factors, zeros, nothing, zeros, X.copy(), 1) == len(X)
+
+
+def test_gradient_step(problem):
+    R, rows, X, F = problem
+    G = (0.1 * F.T @ F).astype(np.float32)
+    ridge, steps = positive(len(R)), (0.01 * positive(len(R), 2)).astype(np.float32)
+    dense, factors = X.astype(float), F.astype(float)
+    gradient = (R * (dense @ factors.T - 1)) @ factors + dense @ G + ridge[:, None] * dense
+    out = X.copy()
+    kernels.gradient_step(rows, F, G, ridge, steps, out, 2)
+    assert relative(out - X, -steps[:, None] * gradient) < 1e-4
+
+
+def test_curvature(problem):
+    R, rows, _, F = problem
+    expected = oracles.curvature(R, F.astype(float))
+    np.testing.assert_allclose(kernels.curvature(rows, F, 2), expected, rtol=1e-5)
+
+
+def test_squared_error(problem):
+    R, rows, X, F = problem
+    expected = np.sum(R * (1 - X.astype(float) @ F.T.astype(float)) ** 2)
+    assert kernels.squared_error(rows, X, F, 2) == pytest.approx(expected, rel=1e-6)
+
+
+def test_gramian_and_sums(problem):
+    _, _, X, _ = problem
+    dense = X.astype(float)
+    assert relative(kernels.gramian(X, 2), dense.T @ dense) < 1e-6
+    np.testing.assert_allclose(kernels.column_sums(X, None, 2), dense.sum(axis=0), atol=1e-4)
+    weights = positive(len(X))
+    np.testing.assert_allclose(kernels.column_sums(X, weights, 2), weights @ dense, atol=1e-4)
+
+
+def test_rotate_also_in_place(problem):
+    _, _, X, _ = problem
+    Q = np.random.default_rng(0).standard_normal((X.shape[1],) * 2).astype(np.float32)
+    out = np.empty_like(X)
+    kernels.rotate(X, Q, out, 2)
+    assert relative(out, X.astype(float) @ Q) < 1e-6
+    in_place = X.copy()
+    kernels.rotate(in_place, Q, in_place, 2)
+    np.testing.assert_array_equal(in_place, out)
+
+
+def test_shift_rows(problem):
+    _, _, X, _ = problem
+    steps, h = positive(len(X)), positive(X.shape[1])
+    out = X.copy()
+    kernels.shift_rows(out, steps, h, 2)
+    np.testing.assert_allclose(out, X - np.outer(steps, h), atol=1e-6)
+
+
+def test_transpose(problem):
+    R, rows, _, _ = problem
+    by_item = rows.transpose()
+    dense = np.zeros(R.T.shape)
+    dense[np.repeat(np.arange(len(dense)), np.diff(by_item.indptr)), by_item.indices] = 1
+    np.testing.assert_array_equal(dense, R.T)
+    again = by_item.transpose()
+    np.testing.assert_array_equal(again.indptr, rows.indptr)
+    np.testing.assert_array_equal(again.indices, rows.indices)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_do_not_change_bits(threads):
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((5000, 32)).astype(np.float32)
+    np.testing.assert_array_equal(kernels.gramian(X, threads), kernels.gramian(X, 1))
+    np.testing.assert_array_equal(
+        kernels.column_sums(X, None, threads), kernels.column_sums(X, None, 1)
+    )
+
+
+def search(queries, F, rows, k, threads=2):
+    ids = np.empty((len(queries), k), dtype=np.int32)
+    scores = np.empty((len(queries), k), dtype=np.float32)
+    kernels.Catalogue(F, threads).top_k(queries, rows, ids, scores, threads)
+    return ids, scores
+
+
+@pytest.mark.parametrize("k", [1, 7, 45])
+def test_top_k(problem, k):
+    R, rows, X, F = problem
+    ids, scores = search(X, F, rows, k)
+    exact = X.astype(float) @ F.T.astype(float)
+    exact[R > 0] = -np.inf
+    best = -np.sort(-exact, axis=1)[:, :k]
+    np.testing.assert_allclose(scores, best, rtol=1e-4, atol=1e-5)
+    listed = ids >= 0
+    assert (listed == (scores > -np.inf)).all()
+    at = np.take_along_axis(exact, np.where(listed, ids, 0), axis=1)
+    np.testing.assert_allclose(at[listed], scores[listed], rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n_items=st.integers(1, 700),
+    k=st.integers(1, 60),
+    levels=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_top_k_breaks_ties_by_the_lower_item(n_items, k, levels, seed):
+    # Few distinct scores, all of them exact in float32: ties everywhere, also 0 and -0.
+    generator = np.random.default_rng(seed)
+    F = np.zeros((n_items, 16), dtype=np.float32)
+    F[:, 0] = generator.integers(-levels, levels + 1, n_items)
+    queries = np.zeros((5, 16), dtype=np.float32)
+    queries[:, 0] = [1, -1, 0, 2, -0.0]
+    seen = (generator.random((5, n_items)) < 0.3).astype(float)
+    indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+    rows = sparse_rows(indptr, np.nonzero(seen)[1], n_items)
+    k = min(k, n_items)
+    ids, _ = search(queries, F, rows, k)
+    np.testing.assert_array_equal(ids, oracles.top_k(queries @ F.T + 0.0, seen, k))
+
+
+def test_variant_is_the_one_asked_for(each_variant):
+    assert variant() == each_variant
+
+
+def test_unknown_variant():
+    with (
+        pytest.raises(ConfigError, match="not available on this processor: 'mmx'"),
+        use_variant("mmx"),
+    ):
+        pass
+
+
+BAD_CSR = {
+    "must start at 0": ([1, 2], [0, 1], 3),
+    "end at the number of indices": ([0, 1], [0, 1], 3),
+    "must not decrease": ([0, 2, 1, 2], [0, 1], 3),
+    "column out of range: 3": ([0, 1], [3], 3),
+    "column out of range: -1": ([0, 1], [-1], 3),
+    "columns must ascend": ([0, 2], [1, 1], 3),
+    "must not be empty": ([], [], 3),
+}
+
+
+@pytest.mark.parametrize("message", BAD_CSR)
+def test_a_matrix_that_is_no_matrix(message):
+    indptr, indices, n_columns = BAD_CSR[message]
+    with pytest.raises(ValueError, match=message):
+        sparse_rows(np.array(indptr), np.array(indices), n_columns)
+
+
+def test_the_door_takes_no_wrong_types_or_shapes(problem):
+    _, rows, X, F = problem
+    with pytest.raises(TypeError):
+        kernels.gramian(X.astype(float), 1)
+    with pytest.raises(TypeError):
+        kernels.gramian(np.asfortranarray(X), 1)
+    with pytest.raises(ValueError, match="multiple of 16"):
+        kernels.gramian(X[:, :8].copy(), 1)
+    with pytest.raises(ValueError, match="one row of factors a column"):
+        kernels.curvature(rows, F[:-1].copy(), 1)

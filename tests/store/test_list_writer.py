@@ -1,0 +1,111 @@
+"""Lists go to one file, batch by batch, and an interrupted one leaves the old."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from limelight._errors import DataError
+from limelight.store.list_writer import ListWriter
+from limelight.store.tables import read_columns
+
+ITEMS = np.array(["x", "y", "007"], dtype=object)
+IDS = np.array([[2, 0], [1, -1]])
+SCORES = np.array([[0.75, 0.5], [0.25, -np.inf]], dtype=np.float32)
+EXPECTED = {
+    "user_id": [10, 10, 11, 20, 20, 21],
+    "item_id": ["007", "x", "y", "007", "x", "y"],
+    "rank": [1, 2, 1, 1, 2, 1],
+    "score": [0.75, 0.5, 0.25, 0.75, 0.5, 0.25],
+}
+
+
+def write_two_batches(path, between=lambda: None, second=(20, 21)):
+    with ListWriter(path) as writer:
+        writer.write(np.array([10, 11]), ITEMS, IDS, SCORES)
+        between()
+        writer.write(np.array(second), ITEMS, IDS, SCORES)
+
+
+def test_parquet(tmp_path):
+    write_two_batches(tmp_path / "lists.parquet")
+    table = pq.read_table(tmp_path / "lists.parquet")
+    assert table.to_pydict() == EXPECTED
+    assert [str(kind) for kind in table.schema.types] == ["int64", "large_string", "int32", "float"]
+    assert [path.name for path in tmp_path.iterdir()] == ["lists.parquet"]
+
+
+@pytest.mark.parametrize("name", ["lists.csv", "lists.tsv"])
+def test_text(tmp_path, name):
+    write_two_batches(tmp_path / name)
+    table = read_columns(
+        tmp_path / name, ids=["user_id", "item_id"], numbers=["rank", "score"]
+    ).to_pydict()
+    assert table == EXPECTED
+
+
+def test_no_user_gives_an_empty_table(tmp_path):
+    with ListWriter(tmp_path / "lists.parquet"):
+        pass
+    table = pq.read_table(tmp_path / "lists.parquet")
+    assert table.column_names == ["user_id", "item_id", "rank", "score"]
+    assert table.num_rows == 0
+
+
+def test_an_interrupt_leaves_the_old_file(tmp_path):
+    file = tmp_path / "lists.parquet"
+    write_two_batches(file)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_two_batches(file, between=interrupt)
+    assert pq.read_table(file).to_pydict() == EXPECTED
+    assert [path.name for path in tmp_path.iterdir()] == ["lists.parquet"]
+
+
+def test_a_disk_that_fills_up_leaves_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "lists.parquet"
+    write_two_batches(file)
+
+    def full(*_):
+        raise OSError(28, "Error writing bytes to file")
+
+    with pytest.raises(DataError, match=r"cannot write .*: No space left on device"):
+        write_two_batches(
+            file, between=lambda: monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+        )
+    assert pq.read_table(file).to_pydict() == EXPECTED
+    assert [path.name for path in tmp_path.iterdir()] == ["lists.parquet"]
+
+
+def test_a_close_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "lists.parquet"
+    write_two_batches(file)
+
+    def full(*_):
+        raise OSError(28, "Error writing bytes to file")
+
+    monkeypatch.setattr(pq.ParquetWriter, "__exit__", full)
+    with pytest.raises(DataError, match="No space left on device"):
+        write_two_batches(file)
+    assert pq.read_table(file).to_pydict() == EXPECTED
+
+
+def test_unknown_ending(tmp_path):
+    with pytest.raises(DataError, match=r"unknown kind of file: .*lists.xlsx"):
+        ListWriter(tmp_path / "lists.xlsx")
+
+
+def test_shapes_must_agree(tmp_path):
+    message = r"1 users, ids \(2, 2\) and scores \(2, 2\) differ"
+    with pytest.raises(DataError, match=message), ListWriter(tmp_path / "lists.csv") as writer:
+        writer.write(np.array([1]), ITEMS, IDS, SCORES)
+    assert not list(tmp_path.iterdir())
+
+
+def test_ids_keep_their_type(tmp_path):
+    file = tmp_path / "lists.parquet"
+    with pytest.raises(DataError, match="ids changed their type"):
+        write_two_batches(file, second=("a", "b"))
+    assert not file.exists()

@@ -1,0 +1,45 @@
+import subprocess
+import sys
+
+import limelight as ll
+
+
+def test_every_public_name_exists_once():
+    assert len(set(ll.__all__)) == len(ll.__all__)
+    assert all(hasattr(ll, name) for name in ll.__all__)
+
+
+def test_architecture_names_are_there():
+    promised = (
+        "read split_users marketplace load IALS ExADMM evaluate audit ndcg recall gini exposure"
+    )
+    assert set(promised.split()) | {"lorenz", "coverage", "entropy"} <= set(ll.__all__)
+
+
+def test_extras_are_not_imported_with_the_core():
+    code = "import limelight, sys; print({'matplotlib', 'pandas', 'polars'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "set()"
+
+
+def test_kernel_variant_by_environment():
+    code = "from limelight._native import variant; print(variant())"
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"LIMELIGHT_KERNEL": "baseline", "PATH": ""},
+    )
+    assert shown.stdout.strip() == "baseline"
+
+
+def test_unknown_kernel_variant_by_environment():
+    shown = subprocess.run(
+        [sys.executable, "-c", "import limelight"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"LIMELIGHT_KERNEL": "mmx", "PATH": ""},
+    )
+    assert "LIMELIGHT_KERNEL not available on this processor: 'mmx'" in shown.stderr
