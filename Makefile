@@ -1,0 +1,53 @@
+# Everything that a person or a machine runs here; `make` alone lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -type f -not -name '*.pyc' -not -name '*.so')
+
+.PHONY: help demo test lint types sanitize build stubs bench docs clean
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.demo ## Install and run the main job on built-in data; results in run/
+	$(BIN)/limelight demo -o run
+
+test: $(VENV)/.dev ## Install and run all tests, doctests included
+	$(BIN)/python -m pytest tests --pyargs limelight --cov=limelight --cov-fail-under=90
+
+lint: $(VENV)/.dev ## Check the style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## Check the types
+	$(BIN)/mypy
+
+sanitize: $(VENV)/.dev ## Run the native tests under the address and undefined-behaviour sanitizers
+	$(BIN)/pip install --quiet --no-deps --upgrade --target build/sanitized . -C cmake.define.LIMELIGHT_SANITIZE=ON
+	LD_PRELOAD="$$($(or $(CXX),c++) -print-file-name=libasan.so) $$($(or $(CXX),c++) -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized $(BIN)/python -m pytest tests/native tests/solve tests/recommend
+
+build: ## Build a wheel from a clean tree and try it in an empty environment
+	rm -rf dist build/empty
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/pip wheel --quiet --no-deps --wheel-dir dist .
+	build/empty/bin/pip install --quiet dist/*.whl
+	build/empty/bin/limelight doctor
+
+stubs: $(VENV)/.dev ## Refresh the checked-in types of the native module
+	cp "$$($(BIN)/python -c 'import limelight._native as n; print(n.__path__[0])')/_kernels.pyi" src/limelight/_native/
+
+clean: ## Remove everything that was built
+	rm -rf $(VENV) build dist run .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The package itself is installed, not the source tree: what is tested is what users get.
+$(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install --quiet '.[plot]'
+	@touch $@
+
+$(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install --quiet '.[dev]'
+	@touch $@
