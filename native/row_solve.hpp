@@ -35,6 +35,30 @@ struct SolveScratch {
   }
 };
 
+// Lays rows of the history into panels [panel][k][column] and adds them to y, four at a time: the
+// sums would otherwise wait for each other in memory.
+static void gather(const float* factors, const int32_t* history, int64_t depth, int64_t left, int64_t width,
+                   float* __restrict panels, float* __restrict y) {
+  constexpr int kRows = 4;
+  for (int64_t k = 0; k < depth; k += kRows) {
+    const int count = static_cast<int>(depth - k < kRows ? depth - k : kRows);
+    const float* rows[kRows];
+    for (int r = 0; r < kRows; ++r) rows[r] = factors + history[k + (r < count ? r : 0)] * width;
+    for (int64_t ahead = k + 2 * kRows; ahead < k + 3 * kRows && ahead < left; ++ahead)
+      prefetch_row(factors + history[ahead] * width, width);
+    float* to = panels + k * kPanel;
+    for (int64_t c = 0; c < width; c += kPanel, to += kDepth * kPanel)
+      for (int v = 0; v < kPanel; v += kLanes) {
+        Vector part[kRows];
+        for (int r = 0; r < kRows; ++r) {
+          part[r] = r < count ? load(rows[r] + c + v) : Vector{};
+          store(to + r * kPanel + v, part[r]);
+        }
+        store(y + c + v, load(y + c + v) + ((part[0] + part[1]) + (part[2] + part[3])));
+      }
+  }
+}
+
 // The d x d system: gather the history in slices, add up its outer products, factorise.
 static bool solve_long(const RowSolve& task, const int32_t* history, int64_t n, float* x,
                        const SolveScratch& scratch) {
@@ -43,14 +67,7 @@ static bool solve_long(const RowSolve& task, const int32_t* history, int64_t n, 
   for (int64_t c = 0; c < width; ++c) y[c] = -task.shift[c];
   for (int64_t first = 0; first < n; first += kDepth) {
     const int64_t depth = n - first < kDepth ? n - first : kDepth;
-    for (int64_t k = 0; k < depth; ++k) {
-      constexpr int64_t kAhead = 8;
-      if (first + k + kAhead < n)
-        prefetch_row(task.factors + history[first + k + kAhead] * width, width);
-      const float* row = task.factors + history[first + k] * width;
-      place_row(row, width, k, stride, scratch.gathered);
-      for (int64_t c = 0; c < width; c += kLanes) store(y + c, load(y + c) + load(row + c));
-    }
+    gather(task.factors, history + first, depth, n - first, width, scratch.gathered, y);
     add_outer_products(panels, depth, scratch.gathered, stride, first ? scratch.A : nullptr, scratch.A);
   }
   for (int64_t i = 0; i < width; ++i) scratch.A[packed_index(i)] += scratch.diagonal[i];

@@ -37,6 +37,30 @@ LIMELIGHT_INLINE Vector load(const float* from) { return *reinterpret_cast<const
 LIMELIGHT_INLINE void store(float* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }
 LIMELIGHT_INLINE Vector broadcast(float value) { return value - Vector{}; }
 
+// One lane of a vector in all lanes. With a constant lane this is one shuffle.
+LIMELIGHT_INLINE Vector broadcast_lane(Vector v, int lane) {
+#if defined(__AVX512F__)
+  return _mm512_permutexvar_ps(_mm512_set1_epi32(lane), v);
+#elif defined(__AVX2__)
+  return _mm256_permutevar8x32_ps(v, _mm256_set1_epi32(lane));
+#else
+  return broadcast(v[lane]);
+#endif
+}
+
+// 1 / sqrt(x), exact to the last bit or two.
+LIMELIGHT_INLINE Vector inverse_sqrt(Vector x) {
+#if defined(__AVX512F__)
+  // An estimate good to 14 bits and one Newton step: half the latency of a root and a division.
+  const Vector estimate = _mm512_rsqrt14_ps(x);
+  return estimate * (1.5f - 0.5f * x * estimate * estimate);
+#else
+  Vector result;
+  for (int i = 0; i < kLanes; ++i) result[i] = 1.0f / sqrtf(x[i]);
+  return result;
+#endif
+}
+
 // The lane numbers of three shuffles of two vectors a, b: (a0 a2 .. b0 b2 ..), (a1 a3 .. b1 b3 ..) and
 // the two halves of (a0 b0 a1 b1 ..).
 #if defined(__AVX512F__)

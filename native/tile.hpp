@@ -53,6 +53,38 @@ LIMELIGHT_INLINE void tile(int64_t depth, const float* a, const float* b, const 
   }
 }
 
+// Two tiles that share their columns: the products of panel a with b[0] and with b[1].
+//
+// Where a row of a panel is one vector, a tile alone needs a load for every multiplication; two at
+// once need half as many, and the multipliers decide instead of the loads.
+template <int kSign>
+LIMELIGHT_INLINE void tile_pair(int64_t depth, const float* a, const float* const b[2],
+                                const float* const in[2], float* const out[2], int64_t stride = kPanel) {
+  if constexpr (kVectors > 1) {
+    for (int i = 0; i < 2; ++i) tile<kSign>(depth, a, b[i], in[i], out[i], stride);
+  } else {
+    constexpr int kHalf = kPanel / 2;
+    for (int from = 0; from < kPanel; from += kHalf) {
+      Vector sum[kHalf][2];
+      for (int c = 0; c < kHalf; ++c)
+        for (int i = 0; i < 2; ++i) sum[c][i] = in[i] ? load(in[i] + (from + c) * stride) : Vector{};
+      for (int64_t k = 0; k < depth; ++k) {
+        const Vector right[2] = {load(b[0] + k * kPanel), load(b[1] + k * kPanel)};
+#pragma GCC unroll 8
+        for (int c = 0; c < kHalf; ++c) {
+          const Vector left = broadcast(a[k * kPanel + from + c]);
+          for (int i = 0; i < 2; ++i) {
+            if (kSign > 0) sum[c][i] += left * right[i];
+            else sum[c][i] -= left * right[i];
+          }
+        }
+      }
+      for (int c = 0; c < kHalf; ++c)
+        for (int i = 0; i < 2; ++i) store(out[i] + (from + c) * stride, sum[c][i]);
+    }
+  }
+}
+
 // A packed lower triangle: panel p of rows holds columns 0 .. 16 (p + 1), tile after tile.
 LIMELIGHT_INLINE int64_t packed_offset(int64_t panel) { return kTile * (panel * (panel + 1) / 2); }
 LIMELIGHT_INLINE int64_t packed_index(int64_t i) {
@@ -62,11 +94,23 @@ LIMELIGHT_INLINE int64_t packed_index(int64_t i) {
 // The lower triangle of sum_k s_k s_k^T, added to `in` (zero where it is null), for panels of rows.
 static void add_outer_products(int64_t panels, int64_t depth, const float* rows, int64_t panel_stride,
                                const float* in, float* out) {
-  for (int64_t p = 0; p < panels; ++p)
-    for (int64_t q = 0; q <= p; ++q) {
-      const int64_t at = packed_offset(p) + q * kTile;
-      tile<1>(depth, rows + q * panel_stride, rows + p * panel_stride, in ? in + at : nullptr, out + at);
+  const auto at = [](const float* triangle, int64_t p, int64_t q) {
+    return triangle ? triangle + packed_offset(p) + q * kTile : nullptr;
+  };
+  for (int64_t p = 0; p < panels; p += 2) {
+    const float* const pair[2] = {rows + p * panel_stride, rows + (p + 1) * panel_stride};
+    for (int64_t q = 0; q <= p && p + 1 < panels; ++q) {
+      const float* const from[2] = {at(in, p, q), at(in, p + 1, q)};
+      float* const to[2] = {const_cast<float*>(at(out, p, q)), const_cast<float*>(at(out, p + 1, q))};
+      tile_pair<1>(depth, rows + q * panel_stride, pair, from, to);
     }
+    if (p + 1 < panels) {
+      tile<1>(depth, pair[1], pair[1], at(in, p + 1, p + 1), out + packed_offset(p + 1) + (p + 1) * kTile);
+    } else {
+      for (int64_t q = 0; q <= p; ++q)
+        tile<1>(depth, rows + q * panel_stride, pair[0], at(in, p, q), out + packed_offset(p) + q * kTile);
+    }
+  }
 }
 
 // Up to 16 rows of a matrix, each multiplied by `scale` where given, as one panel [column][row].

@@ -1,0 +1,23 @@
+"""Data in: read interactions, split them by users, or make a marketplace of any size.
+
+This package is a leaf: it knows files, frames and matrices, but no model.
+"""
+
+from __future__ import annotations
+
+from limelight.data.held_out import HeldOut
+from limelight.data.interactions import Interactions, as_interactions
+from limelight.data.read import read
+from limelight.data.split import Split, split_users
+from limelight.data.synthetic import Marketplace, marketplace
+
+__all__ = [
+    "HeldOut",
+    "Interactions",
+    "Marketplace",
+    "Split",
+    "as_interactions",
+    "marketplace",
+    "read",
+    "split_users",
+]

@@ -1,0 +1,92 @@
+"""The users that a model never saw: what they did before, and what it should guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from limelight._errors import DataError
+from limelight.data.grouping import group
+from limelight.data.interactions import binary_csr, count
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+    from limelight.data.interactions import Ids
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOut:
+    """Held-out users, each with a history to fold in and targets to guess.
+
+    Attributes
+    ----------
+    history, targets : csr_matrix
+        Binary, users x items of the training data; no pair is in both.
+    user_ids : array
+        The id of each row.
+    history_order, targets_order : int32 array or None
+        The file order inside each row, as in ``Interactions.order``.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> import numpy as np
+    >>> HeldOut(csr_matrix([[1, 1, 0]]), csr_matrix([[0, 0, 1]]), np.array([17]))
+    HeldOut(1 user, 2 interactions of history, 1 target)
+    """
+
+    history: csr_matrix[Any]
+    targets: csr_matrix[Any]
+    user_ids: Ids
+    history_order: NDArray[np.int32] | None = None
+    targets_order: NDArray[np.int32] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not belong to the same users and items."""
+        shapes = self.history.shape, self.targets.shape
+        if shapes[0] != shapes[1] or shapes[0][0] != len(self.user_ids):
+            message = (
+                f"history {shapes[0]}, targets {shapes[1]} "
+                f"and {count(len(self.user_ids), 'user id')} do not fit together"
+            )
+            raise DataError(message, hint="one row for each user, one column for each item in both")
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, with or without targets."""
+        return len(self.user_ids)
+
+    def __repr__(self) -> str:
+        history, targets = count(self.history.nnz, "interaction"), count(self.targets.nnz, "target")
+        return f"HeldOut({count(self.n_users, 'user')}, {history} of history, {targets})"
+
+
+def held_out_of(
+    rows: NDArray[np.integer],
+    items: NDArray[np.integer],
+    is_target: NDArray[np.bool_],
+    user_ids: Ids,
+    n_items: int,
+) -> HeldOut:
+    """Build the two matrices from pairs in file order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, items = np.array([0, 0, 1]), np.array([2, 0, 1])
+    >>> held_out_of(rows, items, np.array([True, False, False]), np.array([5, 6]), 3)
+    HeldOut(2 users, 2 interactions of history, 1 target)
+    """
+    shape = len(user_ids), n_items
+    history = group(rows[~is_target], items[~is_target], *shape)
+    targets = group(rows[is_target], items[is_target], *shape)
+    return HeldOut(
+        binary_csr(history.indptr, history.indices, shape),
+        binary_csr(targets.indptr, targets.indices, shape),
+        user_ids,
+        history.order,
+        targets.order,
+    )

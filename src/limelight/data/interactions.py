@@ -1,0 +1,258 @@
+"""Who interacted with what: a binary matrix, its ids, and the order of the file it came from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from limelight._errors import DataError
+from limelight.data.grouping import group
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Ids: TypeAlias = "NDArray[Any]"
+"""Ids by number: int64 for integers, an object array of ``str`` for strings."""
+
+LARGEST = np.iinfo(np.int32).max
+"""Most rows or columns: item numbers are int32."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Interactions:
+    """Binary interactions of users with items.
+
+    Made by :func:`limelight.read` or :meth:`from_matrix`. The indices are shared with
+    :attr:`matrix`, so treat them as read-only.
+
+    Attributes
+    ----------
+    indptr : int64[n_users + 1]
+        Row pointers.
+    indices : int32[nnz]
+        Item numbers, sorted and unique in each row.
+    user_ids, item_ids : array
+        The id of each row and column: int64, or an object array of ``str``.
+    order : int32[nnz] or None
+        ``indices[row][order[row]]`` is the row in file order; None means sorted order.
+    duplicates : int
+        How many repeated pairs were merged.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> data = Interactions.from_matrix(csr_matrix([[1, 0, 2], [0, 5, 0]]))
+    >>> data
+    Interactions(2 users x 3 items, 3 interactions)
+    >>> data.matrix.toarray()
+    array([[1., 0., 1.],
+           [0., 1., 0.]], dtype=float32)
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    user_ids: Ids
+    item_ids: Ids
+    order: NDArray[np.int32] | None = None
+    duplicates: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that cannot belong together."""
+        if self.indptr.dtype != np.int64 or self.indices.dtype != np.int32:
+            types = f"{self.indptr.dtype}, {self.indices.dtype}"
+            message = f"indptr and indices must be int64 and int32: {types}"
+            raise DataError(message, hint="build from a sparse matrix: Interactions.from_matrix(X)")
+        lengths = (len(self.indptr) - 1, int(self.indptr[-1]))
+        if lengths != (len(self.user_ids), len(self.indices)):
+            message = (
+                f"indptr describes {lengths[0]:,} rows and {lengths[1]:,} entries, "
+                f"but there are {len(self.user_ids):,} user ids and {len(self.indices):,} indices"
+            )
+            raise DataError(message, hint="build from a sparse matrix: Interactions.from_matrix(X)")
+
+    @classmethod
+    def from_matrix(cls, X: Any) -> Interactions:
+        """Convert a SciPy sparse matrix of users x items; ids become 0, 1, 2, ...
+
+        A stored positive value counts 1 whatever its size. Explicit zeros are dropped, repeated
+        entries are merged and counted. A canonical CSR matrix of int32 indices is not copied.
+
+        Parameters
+        ----------
+        X : scipy sparse matrix or array
+            Any format, any real type.
+
+        Returns
+        -------
+        Interactions
+            With ``order`` None: the rows have no other order than their own.
+
+        Examples
+        --------
+        >>> from scipy.sparse import coo_array
+        >>> X = coo_array(([3.0, 1.0, 1.0], ([0, 0, 1], [2, 2, 0])), shape=(2, 4))
+        >>> Interactions.from_matrix(X)
+        Interactions(2 users x 4 items, 2 interactions, 1 duplicate merged)
+        """
+        _refuse_not_sparse(X)
+        if X.ndim != 2 or max(X.shape) > LARGEST:
+            message = f"expected a matrix of users x items below 2^31 each, got shape: {X.shape}"
+            raise DataError(message, hint="one row for each user, one column for each item")
+        users, items = (np.arange(n, dtype=np.int64) for n in X.shape)
+        if X.format == "csr":
+            shared = _canonical(X)
+            if shared is not None:
+                return cls(*shared, users, items)
+        coo = X.tocoo()
+        _refuse_bad_values(coo.data)
+        _refuse_bad_indices(coo.row, X.shape[0])
+        _refuse_bad_indices(coo.col, X.shape[1])
+        stored = coo.data != 0
+        rows = group(coo.row[stored], coo.col[stored], *X.shape)
+        return cls(rows.indptr, rows.indices, users, items, None, rows.duplicates)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, with or without interactions."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, with or without interactions."""
+        return len(self.item_ids)
+
+    @property
+    def nnz(self) -> int:
+        """Number of distinct pairs."""
+        return len(self.indices)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Users x items."""
+        return self.n_users, self.n_items
+
+    @cached_property
+    def matrix(self) -> sparse.csr_matrix[Any]:
+        """The users x items matrix of float32 ones, sharing `indices`."""
+        return binary_csr(self.indptr, self.indices, self.shape)
+
+    def fingerprint(self) -> str:
+        """Digest shape, pairs and ids into 16 hexadecimal digits, the same on every platform.
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_matrix
+        >>> Interactions.from_matrix(csr_matrix([[1, 0], [0, 1]])).fingerprint()
+        '7efaa93d20cf6004'
+        """
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(np.array(self.shape, dtype="<i8").tobytes())
+        digest.update(np.ascontiguousarray(self.indptr, dtype="<i8").data)
+        digest.update(np.ascontiguousarray(self.indices, dtype="<i4").data)
+        for ids in (self.user_ids, self.item_ids):
+            if ids.dtype == object:
+                encoded = [str(name).encode() for name in ids]
+                # Lengths first, so that ("ab", "c") and ("a", "bc") differ.
+                digest.update(b"s" + np.array([len(name) for name in encoded], "<i8").tobytes())
+                digest.update(b"".join(encoded))
+            else:
+                digest.update(b"i" + np.ascontiguousarray(ids, dtype="<i8").tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        merged = f", {count(self.duplicates, 'duplicate')} merged" if self.duplicates else ""
+        users, items = count(self.n_users, "user"), count(self.n_items, "item")
+        return f"Interactions({users} x {items}, {count(self.nnz, 'interaction')}{merged})"
+
+
+def as_interactions(X: Any) -> Interactions:
+    """Pass Interactions through, convert sparse matrices, refuse the rest.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> as_interactions(csr_array([[1, 1]])).shape
+    (1, 2)
+    """
+    return X if isinstance(X, Interactions) else Interactions.from_matrix(X)
+
+
+def binary_csr(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], shape: tuple[int, int]
+) -> sparse.csr_matrix[Any]:
+    """Wrap sorted, unique rows as a csr_matrix of float32 ones; the indices are shared, not copied.
+
+    SciPy wants one type for both index arrays (with two, ``tocoo`` and printing fail), so the row
+    pointers become int32 as long as they fit, and both become int64 beyond that.
+
+    Examples
+    --------
+    >>> X = binary_csr(np.array([0, 1]), np.array([2], dtype=np.int32), (1, 3))
+    >>> X.toarray(), X.indptr.dtype, X.indices.dtype
+    (array([[0., 0., 1.]], dtype=float32), dtype('int32'), dtype('int32'))
+    """
+    matrix: sparse.csr_matrix[Any] = sparse.csr_matrix(shape, dtype=np.float32)  # type: ignore[arg-type]
+    dtype = np.int32 if len(indices) <= LARGEST else np.int64
+    matrix.indptr, matrix.indices = indptr.astype(dtype), indices.astype(dtype, copy=False)
+    matrix.data = np.ones(len(indices), dtype=np.float32)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number with its noun: ``1 user``, ``2,000 users``.
+
+    Examples
+    --------
+    >>> count(1, "user"), count(2000, "user")
+    ('1 user', '2,000 users')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _refuse_not_sparse(X: Any) -> None:
+    if not sparse.issparse(X):
+        message = f"expected Interactions or a SciPy sparse matrix, got: {type(X).__name__}"
+        hint = "convert a dense array with scipy.sparse.csr_matrix(X), a frame with read(frame)"
+        raise DataError(message, hint=hint)
+
+
+def _canonical(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+    """Return the arrays of a CSR matrix if they need no sorting, merging or dropping."""
+    indptr = np.asarray(X.indptr, dtype=np.int64)
+    if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > len(X.indices):
+        message = f"row pointers must start at 0 and never fall: indptr = {indptr}"
+        raise DataError(message, hint="check the matrix with X.check_format()")
+    indices, data = X.indices[: indptr[-1]], X.data[: indptr[-1]]
+    _refuse_bad_values(data)
+    _refuse_bad_indices(indices, X.shape[1])
+    rising = np.ones(len(indices), dtype=bool)
+    np.greater(indices[1:], indices[:-1], out=rising[1:])
+    starts = indptr[:-1]
+    rising[starts[starts < len(rising)]] = True
+    if not rising.all() or not np.all(data):
+        return None
+    return indptr, np.asarray(indices, dtype=np.int32)
+
+
+def _refuse_bad_values(data: NDArray[Any]) -> None:
+    if data.dtype.kind not in "biuf":
+        message = f"a matrix of interactions holds real numbers, got type: {data.dtype}"
+        raise DataError(message, hint="convert it with X.astype('float32')")
+    if data.dtype.kind in "bu" or not len(data):
+        return
+    bad = ~np.isfinite(data) | (data < 0)
+    if bad.any():
+        message = f"a matrix of interactions holds finite values from 0 up, got: {data[bad][0]}"
+        raise DataError(message, hint="remove such entries, or set them to 0")
+
+
+def _refuse_bad_indices(indices: NDArray[np.integer], bound: int) -> None:
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < bound:
+        message = f"index outside 0..{bound - 1}: {indices.min()}..{indices.max()}"
+        raise DataError(message, hint="check the matrix with X.check_format()")

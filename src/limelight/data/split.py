@@ -1,0 +1,235 @@
+"""Split by users: some are kept from training whole, and part of what they did is to be guessed.
+
+This is the strong-generalisation protocol of Liang et al. (2018). The draws follow the published
+scripts one by one, with NumPy's legacy generator, so that published splits come out the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight._errors import ConfigError, DataError
+from limelight.data.grouping import group, row_numbers, walk
+from limelight.data.held_out import HeldOut, held_out_of
+from limelight.data.interactions import Interactions, as_interactions
+from limelight.data.split_files import Parts, read_split, write_split
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training users, and two sets of held-out users.
+
+    Attributes
+    ----------
+    train : Interactions
+        The training users, in the order of the shuffle; items in the order in which they appear.
+    validation, test : HeldOut
+        The held-out users, over the items of `train`.
+    dropped_interactions : int
+        Pairs of held-out users whose item no training user has.
+    dropped_items : int
+        Items that no training user has.
+
+    Examples
+    --------
+    >>> from limelight.data import marketplace
+    >>> data = marketplace(n_users=100, n_items=50, n_interactions=1000).interactions
+    >>> split = split_users(data, validation=10, test=10)
+    >>> split.train.n_users, split.validation.n_users, split.test.n_users
+    (80, 10, 10)
+    """
+
+    train: Interactions
+    validation: HeldOut
+    test: HeldOut
+    dropped_interactions: int = 0
+    dropped_items: int = 0
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the split in the published layout, whole or not at all.
+
+        The files are ``train.csv``, ``validation_tr.csv``, ``validation_te.csv``, ``test_tr.csv``
+        and ``test_te.csv`` with the columns ``uid,sid``, and ``unique_sid.txt``, whose line i is
+        the item of sid i. Beside them, ``users.parquet`` and ``items.parquet`` keep the ids. An
+        earlier split in the same place is replaced, any other folder is refused.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from limelight.data import marketplace
+        >>> data = marketplace(n_users=100, n_items=50, n_interactions=1000).interactions
+        >>> with TemporaryDirectory() as folder:
+        ...     split_users(data, validation=10, test=10).save(f"{folder}/split")
+        ...     Split.load(f"{folder}/split").validation.n_users
+        10
+        """
+        dropped = self.dropped_interactions, self.dropped_items
+        write_split(folder, Parts(self.train, self.validation, self.test, *dropped))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Split:
+        """Read a split in the published layout.
+
+        Without ``users.parquet`` and ``items.parquet``, users are known by their uid and items by
+        the lines of ``unique_sid.txt``. See :meth:`save` for the files and for an example.
+        """
+        return cls(*read_split(folder))
+
+
+def split_users(
+    data: Any,
+    *,
+    validation: float,
+    test: float,
+    seed: int = 98765,
+    target_share: float = 0.2,
+    min_items: int = 5,
+) -> Split:
+    """Hold out users for validation and for testing.
+
+    Users are shuffled; the last ones are held out. Their items that no training user has are
+    dropped and counted. A share of what remains of each held-out user becomes targets, the rest
+    is history. The split depends on the order of the rows inside each user, which
+    :func:`limelight.read` keeps, but not on the order of the users.
+
+    Parameters
+    ----------
+    data : Interactions or scipy sparse matrix
+        What to split.
+    validation, test
+        How many users to hold out: a count (int; 0 for none) or a share (float between 0 and 1).
+    seed
+        Seed of the shuffle and, again, of each of the two draws of targets.
+    target_share
+        Share of a held-out user's items that become targets, rounded down.
+    min_items
+        Held-out users with fewer items left get no targets.
+
+    Returns
+    -------
+    Split
+        ``train``, ``validation`` and ``test``.
+
+    Examples
+    --------
+    >>> from limelight.data import marketplace
+    >>> data = marketplace(n_users=100, n_items=50, n_interactions=1000).interactions
+    >>> split = split_users(data, validation=0.1, test=20)
+    >>> split.train.n_users, split.test
+    (70, HeldOut(20 users, ... interactions of history, ... targets))
+    """
+    data = as_interactions(data)
+    n_validation, n_test = _counts(data.n_users, validation, test)
+    _check_settings(seed, target_share, min_items)
+    by_id = np.argsort(data.user_ids, kind="stable")
+    shuffled = by_id[np.random.RandomState(seed).permutation(data.n_users)]
+    n_train = data.n_users - n_validation - n_test
+    train, number = _train(data, shuffled[:n_train])
+    held_out, lost = [], 0
+    for users in np.split(shuffled[n_train:], [n_validation]):
+        draw = np.random.RandomState(seed)
+        part, dropped = _hold_out(data, users, number, draw, target_share, min_items)
+        held_out.append(part)
+        lost += dropped
+    return Split(train, held_out[0], held_out[1], lost, data.n_items - train.n_items)
+
+
+def _train(data: Interactions, users: NDArray[np.int64]) -> tuple[Interactions, NDArray[np.int32]]:
+    """Give the items numbers as they appear, walking the training users by id.
+
+    Returns
+    -------
+    tuple
+        The training data, and the new number of each item of `data` (-1 for dropped ones).
+    """
+    rows, items = _walk_by_id(data, users)
+    seen, first = np.unique(items, return_index=True)
+    seen = seen[np.argsort(first)]
+    number = np.full(data.n_items, -1, dtype=np.int32)
+    number[seen] = np.arange(len(seen), dtype=np.int32)
+    if not len(seen):
+        message = f"none of the {len(users):,} training users has an interaction"
+        raise DataError(message, hint="drop users without interactions before the split")
+    sorted_rows = group(rows, number[items], len(users), len(seen))
+    ids = data.user_ids[users], data.item_ids[seen]
+    train = Interactions(sorted_rows.indptr, sorted_rows.indices, *ids, sorted_rows.order)
+    return train, number
+
+
+def _hold_out(
+    data: Interactions,
+    users: NDArray[np.int64],
+    number: NDArray[np.int32],
+    draw: np.random.RandomState,
+    target_share: float,
+    min_items: int,
+) -> tuple[HeldOut, int]:
+    """Draw the targets of each user, one user after the other by id."""
+    rows, items = _walk_by_id(data, users)
+    items = number[items]
+    known = items >= 0
+    rows, items = rows[known], items[known]
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    is_target = np.zeros(len(rows), dtype=bool)
+    for start, stop in zip(starts, np.append(starts, len(rows))[1:], strict=True):
+        n = int(stop - start)
+        if n >= min_items:
+            drawn = draw.choice(n, size=int(target_share * n), replace=False)
+            is_target[start + drawn] = True
+    part = held_out_of(rows, items, is_target, data.user_ids[users], int(number.max()) + 1)
+    return part, int(len(known) - known.sum())
+
+
+def _walk_by_id(
+    data: Interactions, users: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Walk some users by id; name each pair's place in `users`, and its item."""
+    by_id = np.argsort(data.user_ids[users], kind="stable")
+    starts, items = walk(data.indptr, data.indices, data.order, users[by_id])
+    return by_id[row_numbers(starts)], items
+
+
+def _counts(n_users: int, validation: float, test: float) -> tuple[int, int]:
+    if n_users == 0:
+        message = "there are no users to split: 0 users"
+        raise DataError(message, hint="check the data and the filters")
+    counts = tuple(
+        _count(n_users, name, size) for name, size in (("validation", validation), ("test", test))
+    )
+    if sum(counts) >= n_users:
+        message = f"cannot hold out {counts[0]:,} + {counts[1]:,} of {n_users:,} users"
+        raise ConfigError(message, hint="lower validation or test: training needs users too")
+    return counts[0], counts[1]
+
+
+def _count(n_users: int, name: str, size: float) -> int:
+    """Turn a count or a share into a count."""
+    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 0:
+        return int(size)
+    if isinstance(size, (float, np.floating)) and 0 < size < 1:
+        if (rounded := round(n_users * float(size))) >= 1:
+            return rounded
+        message = f"{name}={size} of {n_users:,} users is less than one user"
+        raise ConfigError(message, hint="pass a larger share, or a count")
+    message = f"{name} must be a count from 0 up or a share between 0 and 1: {size!r}"
+    raise ConfigError(message, hint="for example 500 or 0.1")
+
+
+def _check_settings(seed: int, target_share: float, min_items: int) -> None:
+    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        message = f"seed must be a whole number from 0 to 2^32 - 1: {seed}"
+        raise ConfigError(message, hint="the published splits use 98765")
+    if not 0 < target_share < 1:
+        message = f"target_share must lie between 0 and 1: {target_share}"
+        raise ConfigError(message, hint="the published splits use 0.2")
+    if min_items < 1:
+        message = f"min_items must be at least 1: {min_items}"
+        raise ConfigError(message, hint="the published splits use 5")

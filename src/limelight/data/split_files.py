@@ -1,0 +1,276 @@
+"""A split on disk, in the published layout: five tables of ``uid,sid`` and a list of items.
+
+A uid is a user's place in the shuffle: training users first, then validation, then test. Rows
+stand as the published scripts write them: users by id, each user's items in file order. Beside the
+published files, two Parquet files keep the ids, so that ids of any kind come back.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from limelight._errors import DataError
+from limelight.data.columns import integers_of
+from limelight.data.grouping import group, row_numbers, walk
+from limelight.data.held_out import HeldOut, held_out_of
+from limelight.data.interactions import Interactions
+from limelight.data.sources import plain_errors
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from limelight.data.interactions import Ids
+
+TABLES = ("train.csv", "validation_tr.csv", "validation_te.csv", "test_tr.csv", "test_te.csv")
+ITEMS, OUR_USERS, OUR_ITEMS = "unique_sid.txt", "users.parquet", "items.parquet"
+FILES = (*TABLES, ITEMS, OUR_USERS, OUR_ITEMS)
+
+
+class Parts(NamedTuple):
+    """The fields of a Split."""
+
+    train: Interactions
+    validation: HeldOut
+    test: HeldOut
+    dropped_interactions: int = 0
+    dropped_items: int = 0
+
+
+def write_split(folder: str | os.PathLike[str], parts: Parts) -> None:
+    """Write a split beside its place, then move it there, so that no half of one is ever seen.
+
+    See :meth:`limelight.data.split.Split.save` for the layout and for an example.
+    """
+    target = Path(folder).expanduser()
+    _refuse_foreign(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
+    partial.mkdir()
+    try:
+        _write_tables(partial, parts)
+        _write_ids(partial, parts)
+        _move_into_place(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _refuse_foreign(target: Path) -> None:
+    """Refuse to replace anything that is not a split."""
+    if not target.exists():
+        return
+    foreign = None if target.is_dir() else target
+    for file in sorted(target.iterdir()) if target.is_dir() else ():
+        if file.name not in FILES:
+            foreign = file
+            break
+    if foreign is not None:
+        message = f"will not overwrite what is not a split: {foreign}"
+        raise DataError(message, hint="choose a new folder, or an earlier split")
+
+
+def _move_into_place(partial: Path, target: Path) -> None:
+    if not target.exists():
+        partial.rename(target)
+        return
+    earlier = partial.with_suffix(".earlier")
+    target.rename(earlier)
+    try:
+        partial.rename(target)
+    except BaseException:
+        earlier.rename(target)
+        raise
+    shutil.rmtree(earlier)
+
+
+def _write_tables(folder: Path, parts: Parts) -> None:
+    train = parts.train
+    matrices: list[tuple[Any, NDArray[np.int32] | None, Ids]] = [
+        (train.matrix, train.order, train.user_ids)
+    ]
+    for part in (parts.validation, parts.test):
+        matrices.append((part.history, part.history_order, part.user_ids))
+        matrices.append((part.targets, part.targets_order, part.user_ids))
+    n_held_out = train.n_users + parts.validation.n_users
+    first_uids = 0, train.n_users, train.n_users, n_held_out, n_held_out
+    options = pa.csv.WriteOptions(include_header=False, quoting_style="none")
+    for name, first, (matrix, order, ids) in zip(TABLES, first_uids, matrices, strict=True):
+        by_id = np.argsort(ids, kind="stable")
+        indptr = np.asarray(matrix.indptr, dtype=np.int64)
+        starts, items = walk(indptr, matrix.indices, order, by_id)
+        table = pa.table({"uid": first + by_id[row_numbers(starts)], "sid": items})
+        with (folder / name).open("wb") as file:
+            file.write(b"uid,sid\n")  # Arrow would put the names in quotes
+            pa.csv.write_csv(table, file, options)
+
+
+def _write_ids(folder: Path, parts: Parts) -> None:
+    lines = [str(item) for item in parts.train.item_ids]
+    broken = next((line for line in lines if "\n" in line or "\r" in line), None)
+    if broken is not None:
+        message = f"an item id with a line break cannot stand in {ITEMS}: {broken!r}"
+        raise DataError(message, hint="replace the line breaks in the ids")
+    with (folder / ITEMS).open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    users = [part.user_ids for part in parts[:3]]
+    names = np.repeat(["train", "validation", "test"], [len(ids) for ids in users])
+    columns = {"user_id": _to_arrow(np.concatenate(users)), "part": names.tolist()}
+    pa.parquet.write_table(pa.table(columns), folder / OUR_USERS)
+    dropped = {name: str(getattr(parts, name)) for name in Parts._fields[3:]}
+    items = pa.table({"item_id": _to_arrow(parts.train.item_ids)}, metadata=dropped)
+    pa.parquet.write_table(items, folder / OUR_ITEMS)
+
+
+def _to_arrow(ids: Ids) -> Any:
+    return pa.array(ids, pa.large_string() if ids.dtype == object else pa.int64())
+
+
+def read_split(folder: str | os.PathLike[str]) -> Parts:
+    """Read a split and check that its tables fit together.
+
+    See :meth:`limelight.data.split.Split.load` for what is read, and for an example.
+    """
+    path = Path(folder).expanduser()
+    missing = [name for name in TABLES if not (path / name).is_file()]
+    if not (path / ITEMS).is_file() and not (path / OUR_ITEMS).is_file():
+        missing.append(ITEMS)
+    if missing:
+        message = f"not a split, for want of {', '.join(missing)}: {path}"
+        raise DataError(message, hint="write one with split_users(...).save(folder)")
+    item_ids, dropped = _read_items(path)
+    tables = [_read_table(path / name, len(item_ids)) for name in TABLES]
+    train, *held_out = _read_users(path, tables)
+    rows = group(train.rows(tables[0]), tables[0].sid, len(train.uids), len(item_ids))
+    data = Interactions(rows.indptr, rows.indices, train.ids, item_ids, rows.order, rows.duplicates)
+    validation, test = (
+        _join(users, tables[i], tables[i + 1], len(item_ids))
+        for users, i in zip(held_out, (1, 3), strict=True)
+    )
+    return Parts(data, validation, test, *dropped)
+
+
+class _Table(NamedTuple):
+    file: Path
+    uid: NDArray[np.int64]
+    sid: NDArray[np.int64]
+
+
+def _read_table(file: Path, n_items: int) -> _Table:
+    options = pa.csv.ConvertOptions(column_types={"uid": pa.int64(), "sid": pa.int64()})
+    with plain_errors(str(file)):
+        table = pa.csv.read_csv(file, convert_options=options)
+    if table.column_names != ["uid", "sid"]:
+        message = f"{file} must have the columns uid,sid, not: {','.join(table.column_names)}"
+        raise DataError(message, hint="check that the folder is a split")
+    for name, bound in (("uid", 2**31), ("sid", n_items)):
+        numbers = table[name].to_numpy()  # a missing number makes this a float array with NaN
+        bad = np.flatnonzero(~((numbers >= 0) & (numbers < bound)))
+        if bad.size:
+            value = numbers[bad[0]]
+            message = f"{file}, row {bad[0] + 1}: {name} outside 0..{bound - 1}, got: {value}"
+            raise DataError(message, hint=f"{ITEMS} has a line for each sid; uids count from 0")
+    return _Table(file, table["uid"].to_numpy(), table["sid"].to_numpy())
+
+
+class _Users(NamedTuple):
+    """The users of one part: the uid of each row, ascending, and its id."""
+
+    uids: NDArray[np.int64]
+    ids: Ids
+
+    def rows(self, table: _Table) -> NDArray[np.int64]:
+        """Find the row of each uid of a table."""
+        rows = np.searchsorted(self.uids, table.uid)
+        strangers = np.flatnonzero(~np.isin(table.uid, self.uids))
+        if strangers.size:
+            row = int(strangers[0])
+            message = f"{table.file}, row {row + 1}: uid is not of this part: {table.uid[row]}"
+            raise DataError(message, hint=f"{OUR_USERS} says which users belong to which part")
+        return rows
+
+
+def _read_users(path: Path, tables: list[_Table]) -> list[_Users]:
+    """Say which uids belong to which part: as our file has it, else as the tables use them."""
+    train, *held_out = tables
+    if not len(train.uid):
+        message = f"no rows in {train.file}"
+        raise DataError(message, hint="a split needs training users")
+    used = [np.unique(train.uid)]
+    used += [np.unique(np.concatenate([held_out[i].uid, held_out[i + 1].uid])) for i in (0, 2)]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        both = np.intersect1d(used[i], used[j])
+        if both.size:
+            names = ("train", "validation", "test")
+            message = f"uid {both[0]} is in two parts of {path}: {names[i]} and {names[j]}"
+            raise DataError(message, hint="each user belongs to one part")
+    if (path / OUR_USERS).is_file():
+        return _our_users(path / OUR_USERS)
+    # Row numbers of the training matrix are uids, also where a uid has no row.
+    used[0] = np.arange(used[0][-1] + 1)
+    return [_Users(uids, uids) for uids in used]
+
+
+def _our_users(file: Path) -> list[_Users]:
+    table = _read_parquet(file, ["user_id", "part"])
+    ids, part = _to_numpy(table["user_id"], file), np.asarray(table["part"].to_pylist())
+    users = [np.flatnonzero(part == name) for name in ("train", "validation", "test")]
+    if sum(map(len, users)) != len(ids) or np.any(np.diff(np.concatenate(users)) < 0):
+        message = f"{file} must list training, then validation, then test users"
+        raise DataError(message, hint="write the split again")
+    return [_Users(uids, ids[uids]) for uids in users]
+
+
+def _join(users: _Users, history: _Table, targets: _Table, n_items: int) -> HeldOut:
+    rows = np.concatenate([users.rows(history), users.rows(targets)])
+    items = np.concatenate([history.sid, targets.sid])
+    is_target = np.arange(len(rows)) >= len(history.uid)
+    key = rows * n_items + items
+    both = np.intersect1d(key[~is_target], key[is_target])
+    if both.size:
+        row, sid = divmod(int(both[0]), n_items)
+        pair = f"{users.uids[row]},{sid}"
+        message = f"a pair is both in {history.file.name} and in {targets.file}: {pair}"
+        raise DataError(message, hint="targets must not be part of the history")
+    return held_out_of(rows, items, is_target, users.ids, n_items)
+
+
+def _read_items(path: Path) -> tuple[Ids, tuple[int, ...]]:
+    """Read the item ids, and how much was dropped for want of a training user."""
+    if (path / OUR_ITEMS).is_file():
+        table = _read_parquet(path / OUR_ITEMS, ["item_id"])
+        notes = table.schema.metadata or {}
+        dropped = tuple(int(notes.get(name.encode(), 0)) for name in Parts._fields[3:])
+        return _to_numpy(table["item_id"], path / OUR_ITEMS), dropped
+    with plain_errors(str(path / ITEMS)):
+        text = (path / ITEMS).read_text(encoding="utf-8")
+    lines = text.removesuffix("\n").split("\n") if text else []  # splitlines knows more breaks
+    integers = integers_of(pa.array(lines, pa.large_string()))
+    return (np.array(lines, dtype=object) if integers is None else integers), (0, 0)
+
+
+def _read_parquet(file: Path, columns: list[str]) -> Any:
+    with plain_errors(str(file)):
+        table = pa.parquet.read_table(file)
+    if not set(columns) <= set(table.column_names):
+        message = f"{file} must have the columns {', '.join(columns)}, not: {table.column_names}"
+        raise DataError(message, hint="write the split again")
+    return table
+
+
+def _to_numpy(column: Any, file: Path) -> Ids:
+    type_ = column.type
+    is_string = pa.types.is_string(type_) or pa.types.is_large_string(type_)
+    if column.null_count or not (is_string or pa.types.is_integer(type_)):
+        message = f"ids must be integers or strings, none missing, in {file}: {type_}"
+        raise DataError(message, hint="write the split again")
+    ids: Ids = column.to_numpy()
+    return ids if is_string else ids.astype(np.int64, copy=False)
