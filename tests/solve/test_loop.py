@@ -49,7 +49,7 @@ def test_a_fit_that_diverges_is_no_result(rate):
         model.user_factors  # noqa: B018
 
 
-@pytest.mark.parametrize("weight", [0, 1e-8, 1e-4, 1, 1e6])
+@pytest.mark.parametrize("weight", [0, 1e-8, 1e-4, 1, 1e4])
 def test_automatic_tempo_diverges_nowhere(weight):
     model = ExADMM(factors=8, exposure_weight=weight, epochs=60).fit(X)
     record = model.trace_[-1]

@@ -7,8 +7,6 @@ published files, two Parquet files keep the ids, so that ids of any kind come ba
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from limelight._atomic import atomic_folder
 from limelight._errors import DataError
 from limelight.data.columns import integers_of
 from limelight.data.grouping import group, row_numbers, walk
@@ -51,45 +50,14 @@ def write_split(folder: str | os.PathLike[str], parts: Parts) -> None:
 
     See :meth:`limelight.data.split.Split.save` for the layout and for an example.
     """
-    target = Path(folder).expanduser()
-    _refuse_foreign(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
-    partial.mkdir()
-    try:
+    with atomic_folder(Path(folder).expanduser(), replace_if=_is_split) as partial:
         _write_tables(partial, parts)
         _write_ids(partial, parts)
-        _move_into_place(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
-def _refuse_foreign(target: Path) -> None:
-    """Refuse to replace anything that is not a split."""
-    if not target.exists():
-        return
-    foreign = None if target.is_dir() else target
-    for file in sorted(target.iterdir()) if target.is_dir() else ():
-        if file.name not in FILES:
-            foreign = file
-            break
-    if foreign is not None:
-        message = f"will not overwrite what is not a split: {foreign}"
-        raise DataError(message, hint="choose a new folder, or an earlier split")
-
-
-def _move_into_place(partial: Path, target: Path) -> None:
-    if not target.exists():
-        partial.rename(target)
-        return
-    earlier = partial.with_suffix(".earlier")
-    target.rename(earlier)
-    try:
-        partial.rename(target)
-    except BaseException:
-        earlier.rename(target)
-        raise
-    shutil.rmtree(earlier)
+def _is_split(folder: Path) -> bool:
+    """Tell whether a folder holds a split and nothing else, so that it may be replaced."""
+    return all(file.name in FILES for file in folder.iterdir())
 
 
 def _write_tables(folder: Path, parts: Parts) -> None:

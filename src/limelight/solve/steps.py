@@ -44,7 +44,9 @@ def solve_side(
     )
     if failed:
         message = f"rows without a unique solution: {failed:,} of {len(out):,}"
-        raise SolveError(message, hint="raise regularization or unobserved_weight above 0")
+        raise SolveError(
+            message, hint="raise regularization or unobserved_weight, or lower exposure_weight"
+        )
     kernels.rotate(out, np.ascontiguousarray(Q.T), out, threads)
 
 

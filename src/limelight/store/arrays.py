@@ -10,8 +10,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
+from limelight._atomic import atomic_file
 from limelight._errors import DataError
-from limelight.store.atomic import atomic_file
 
 if TYPE_CHECKING:
     import os

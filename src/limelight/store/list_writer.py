@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from limelight._atomic import atomic_file
 from limelight._errors import DataError
-from limelight.store.atomic import atomic_file
 from limelight.store.tables import DELIMITERS, ids_to_arrow
 
 if TYPE_CHECKING:

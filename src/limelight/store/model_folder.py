@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
+from limelight._atomic import atomic_folder
 from limelight._errors import DataError
 from limelight.store.arrays import load_arrays, save_arrays
-from limelight.store.atomic import atomic_folder
 from limelight.store.tables import ids_to_arrow, read_ids, write_ids
 
 if TYPE_CHECKING:

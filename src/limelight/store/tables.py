@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from limelight._atomic import atomic_file
 from limelight._errors import DataError
-from limelight.store.atomic import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

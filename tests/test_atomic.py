@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import limelight
+from limelight._atomic import atomic_file, atomic_folder
 from limelight._errors import DataError
-from limelight.store.atomic import atomic_file, atomic_folder
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(limelight.__file__).parents[1])}
 
@@ -92,7 +92,7 @@ def test_a_kill_leaves_the_old_output(tmp_path, old_file, old_folder, kind):
     script = f"""
 import sys, time
 from pathlib import Path
-from limelight.store.atomic import atomic_file, atomic_folder
+from limelight._atomic import atomic_file, atomic_folder
 context = (
     atomic_file({str(old_file)!r})
     if {kind == "file"}
