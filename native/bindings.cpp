@@ -210,16 +210,17 @@ void for_each_work_block(const Csr& csr, int threads, int64_t bytes, const Body&
 }
 
 int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
-                   const Floats& shift, const MutableMatrix& out, int threads) {
+                   const std::optional<Floats>& shift, const MutableMatrix& out, int threads) {
   require_fit(csr, factors);
   const int64_t width = factors.shape(1);
   require(static_cast<int64_t>(out.shape(0)) == csr.n_rows() && static_cast<int64_t>(out.shape(1)) == width,
           "the result must have one row a row");
-  require(static_cast<int64_t>(eigenvalues.shape(0)) == width && static_cast<int64_t>(shift.shape(0)) == width,
+  require(static_cast<int64_t>(eigenvalues.shape(0)) == width &&
+              (!shift || static_cast<int64_t>(shift->shape(0)) == width),
           "eigenvalues and shift must have one entry a column");
   require(static_cast<int64_t>(regularization.shape(0)) == csr.n_rows(), "one regularization a row is needed");
-  const RowSolve task{csr.rows(), factors.data(), eigenvalues.data(), regularization.data(), shift.data(),
-                      out.data(), width};
+  const RowSolve task{csr.rows(),           factors.data(), eigenvalues.data(),
+                      regularization.data(), shift ? shift->data() : nullptr, out.data(), width};
   nb::gil_scoped_release unlocked;
   std::atomic<int64_t> failed{0};
   for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {

@@ -20,7 +20,7 @@ struct RowSolve {
   const float* factors;         // f_j, in the eigenbasis of the shared part
   const float* eigenvalues;     // of the shared part
   const float* regularization;  // one number a row
-  const float* shift;           // in the eigenbasis
+  const float* shift;           // in the eigenbasis; nullptr is zero
   float* out;
   int64_t width;
 };

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cholesky.hpp"
+#include "history.hpp"
 #include "kernels.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
@@ -34,6 +35,11 @@ struct SolveScratch {
     cholesky = scale + width;
   }
 };
+
+// The right-hand side before any of the history is added.
+LIMELIGHT_INLINE void start_with_shift(const RowSolve& task, float* y) {
+  for (int64_t c = 0; c < task.width; ++c) y[c] = task.shift ? -task.shift[c] : 0.0f;
+}
 
 // Lays rows of the history into panels [panel][k][column] and adds them to y, four at a time: the
 // sums would otherwise wait for each other in memory.
@@ -64,7 +70,7 @@ static bool solve_long(const RowSolve& task, const int32_t* history, int64_t n, 
                        const SolveScratch& scratch) {
   const int64_t width = task.width, panels = width / kPanel, stride = kDepth * kPanel;
   float* y = scratch.y;
-  for (int64_t c = 0; c < width; ++c) y[c] = -task.shift[c];
+  start_with_shift(task, y);
   for (int64_t first = 0; first < n; first += kDepth) {
     const int64_t depth = n - first < kDepth ? n - first : kDepth;
     gather(task.factors, history + first, depth, n - first, width, scratch.gathered, y);
@@ -94,17 +100,17 @@ static bool solve_short(const RowSolve& task, const int32_t* history, int64_t n,
     scratch.A[packed_index(i)] += 1.0f;
     scratch.y[i] = i < n ? 1.0f : 0.0f;
   }
-  float* scaled_shift = x;  // x is free until the end
-  for (int64_t c = 0; c < width; ++c) scaled_shift[c] = task.shift[c] * scratch.scale[c];
-  for (int64_t p = 0; p < panels; ++p)
-    add_panel_product<1>(width, scratch.gathered + p * stride, scaled_shift, scratch.y + p * kPanel);
+  if (task.shift) {
+    float* scaled_shift = x;  // x is free until the end
+    for (int64_t c = 0; c < width; ++c) scaled_shift[c] = task.shift[c] * scratch.scale[c];
+    for (int64_t p = 0; p < panels; ++p)
+      add_panel_product<1>(width, scratch.gathered + p * stride, scaled_shift, scratch.y + p * kPanel);
+  }
   const bool solved = cholesky_solve(panels, scratch.A, scratch.y, scratch.cholesky);
 
-  for (int64_t c = 0; c < width; ++c) x[c] = -task.shift[c];
-  for (int64_t j = 0; j < n; ++j) {
-    const float* row = task.factors + history[j] * width;
-    for (int64_t c = 0; c < width; c += kLanes) store(x + c, load(x + c) + scratch.y[j] * load(row + c));
-  }
+  start_with_shift(task, x);
+  for (int64_t first = 0; first < n; first += kGroup)
+    Group(task.factors, history, n, first, width).add_weighted(scratch.y + first, width, x);
   for (int64_t c = 0; c < width; ++c) x[c] *= scratch.scale[c] * scratch.scale[c];
   return solved;
 }

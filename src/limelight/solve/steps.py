@@ -38,7 +38,7 @@ def solve_side(
     values, Q = eigenbasis(shared, problem.factors)
     rotated = np.empty_like(other)
     kernels.rotate(other, Q, rotated, threads)
-    price = np.zeros_like(values) if shift is None else (shift @ Q).astype(np.float32)
+    price = None if shift is None else (shift @ Q).astype(np.float32)
     failed = kernels.solve_rows(
         side.rows, rotated, values, side.regularization, price, out, threads
     )
