@@ -9,6 +9,9 @@
 #include <mutex>
 #include <thread>
 #include <vector>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 namespace limelight {
 
@@ -28,6 +31,20 @@ class Scratch {
   std::unique_ptr<void, decltype(&std::free)> memory_;
 };
 
+// Lets numbers too small for a normal float become 0 while it lives. Arithmetic on them is some fifty
+// times slower, and factors that regularisation drives to nothing are full of them.
+class FlushToZero {
+ public:
+#if defined(__SSE2__)
+  FlushToZero() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kFlush); }
+  ~FlushToZero() { _mm_setcsr(before_); }
+
+ private:
+  static constexpr unsigned kFlush = 0x8040;  // denormal results and denormal operands
+  unsigned before_;
+#endif
+};
+
 // Calls body(block, scratch) once for every block; threads take the next block as they get free.
 template <typename Body>
 void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const Body& body) {
@@ -37,6 +54,7 @@ void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const 
   for (int64_t t = 0; t < wanted; ++t) scratch.emplace_back(scratch_bytes);
   std::atomic<int64_t> next{0};
   const auto work = [&](int64_t t) {
+    const FlushToZero flush;
     for (int64_t block; (block = next.fetch_add(1)) < n_blocks;) body(block, scratch[t]);
   };
   std::vector<std::thread> pool;

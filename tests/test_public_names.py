@@ -36,10 +36,13 @@ def test_kernel_variant_by_environment():
 
 def test_unknown_kernel_variant_by_environment():
     shown = subprocess.run(
-        [sys.executable, "-c", "import limelight"],
+        [sys.executable, "-m", "limelight", "doctor"],
         capture_output=True,
         text=True,
         check=False,
         env={"LIMELIGHT_KERNEL": "mmx", "PATH": ""},
     )
     assert "LIMELIGHT_KERNEL not available on this processor: 'mmx'" in shown.stderr
+    assert "hint: choose one of: " in shown.stderr
+    assert "Traceback" not in shown.stderr
+    assert shown.returncode == 2

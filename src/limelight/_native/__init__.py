@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from limelight._errors import ConfigError, LimelightError
@@ -24,7 +25,7 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
         message, hint="install again with: pip install --force-reinstall limelight"
     ) from error
 
-from limelight._native.threads import resolve_threads
+from limelight._native.threads import available_threads
 
 __all__ = ["kernels", "resolve_threads", "use_variant", "variant"]
 
@@ -37,6 +38,7 @@ def variant() -> str:
     >>> variant() in kernels.variants()
     True
     """
+    _obey_environment()
     return kernels.variant()
 
 
@@ -50,12 +52,29 @@ def use_variant(name: str) -> Iterator[None]:
     ...     variant()
     'baseline'
     """
-    before = kernels.variant()
+    before = variant()
     _choose(name, "kernel variant")
     try:
         yield
     finally:
         kernels.use_variant(before)
+
+
+def resolve_threads(num_threads: int) -> int:
+    """Turn the setting ``num_threads`` into a number of threads; 0 means all that may be used.
+
+    Examples
+    --------
+    >>> resolve_threads(3)
+    3
+    >>> resolve_threads(0) >= 1
+    True
+    """
+    _obey_environment()
+    if num_threads < 0:
+        message = f"num_threads must not be negative: {num_threads}"
+        raise ConfigError(message, hint="0 uses every processor that the process may use")
+    return num_threads or available_threads()
 
 
 def _choose(name: str, source: str) -> None:
@@ -65,5 +84,12 @@ def _choose(name: str, source: str) -> None:
     kernels.use_variant(name)
 
 
-if os.environ.get("LIMELIGHT_KERNEL"):
-    _choose(os.environ["LIMELIGHT_KERNEL"], "LIMELIGHT_KERNEL")
+@cache
+def _obey_environment() -> None:
+    """Take the variant from the environment, once and before any work.
+
+    Not on import: whoever imports limelight cannot answer for what stands in the environment.
+    """
+    name = os.environ.get("LIMELIGHT_KERNEL")
+    if name:
+        _choose(name, "LIMELIGHT_KERNEL")

@@ -6,25 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from limelight._errors import ConfigError
-
 _CGROUP = Path("/sys/fs/cgroup")
-
-
-def resolve_threads(num_threads: int) -> int:
-    """Turn the setting ``num_threads`` into a number of threads; 0 means all that may be used.
-
-    Examples
-    --------
-    >>> resolve_threads(3)
-    3
-    >>> resolve_threads(0) >= 1
-    True
-    """
-    if num_threads < 0:
-        message = f"num_threads must not be negative: {num_threads}"
-        raise ConfigError(message, hint="0 uses every processor that the process may use")
-    return num_threads or available_threads()
 
 
 def available_threads(cgroup: Path = _CGROUP) -> int:

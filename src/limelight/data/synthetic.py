@@ -144,7 +144,7 @@ def marketplace(
     most = max(min_items, n_items // 2)
     n_providers = max(1, n_items // 30) if n_providers is None else n_providers
     _check_sizes(n_users=n_users, n_items=n_items, n_tastes=n_tastes, min_items=min_items)
-    _check_range("min_items", min_items, 1, n_items)
+    _check_range("n_items", n_items, min_items, 2**31 - 1)
     _check_range("seed", seed, 0, 2**63 - 1)
     _check_range("n_providers", n_providers, 1, n_items)
     _check_range("n_interactions", n_interactions, n_users * min_items, n_users * most)

@@ -21,7 +21,7 @@ def fit_bytes(*, n_users: int, n_items: int, n_entries: int, factors: int, threa
     Examples
     --------
     >>> fit_bytes(n_users=1000, n_items=100, n_entries=5000, factors=64, threads=1) // 1024
-    1062
+    972
     """
     width = padded_width(factors)
     both_sides = (n_users + n_items) * width * _FLOAT

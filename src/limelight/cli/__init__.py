@@ -1,0 +1,102 @@
+"""The command line: one file per verb.
+
+Heavy modules are imported where a command needs them, so that ``limelight --help`` answers at once.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from limelight._errors import ConfigError, LimelightError
+from limelight.cli import audit, data, demo, doctor, evaluate, fit, recommend
+from limelight.cli.output import complain, complain_of_system
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+_ORDER = ("demo", "data", "fit", "recommend", "evaluate", "audit", "doctor")
+
+
+class InOrder(TyperGroup):
+    """Commands listed in the order in which they are used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Put `data` where it belongs; groups would come last otherwise."""
+        names = TyperGroup.list_commands(self, ctx)
+        return sorted(names, key=_ORDER.index)
+
+
+app = typer.Typer(
+    name="limelight",
+    cls=InOrder,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+demo.register(app)
+data.register(app)
+fit.register(app)
+recommend.register(app)
+evaluate.register(app)
+audit.register(app)
+doctor.register(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from limelight.store.model_folder import package_version
+
+        typer.echo(f"limelight {package_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def limelight(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Decide how evenly a catalogue shares the limelight, and see what that costs.
+
+    Each command reads and writes files, so that they can be chained. Data go to standard output,
+    progress and messages to standard error. The exit code is 0, or 1 if the command failed, or 2
+    if it was used wrongly.
+
+    \b
+    Start here:
+      limelight demo -o run/
+    Then with data of your own:
+      limelight data split ratings.csv --rating rating --min-rating 4 -o split/
+      limelight fit split/ --exposure-weight 1e-5 -o model/
+      limelight evaluate model/ split/
+      limelight recommend model/ -k 20 -o lists.parquet
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and end the process.
+
+    Parameters
+    ----------
+    arguments
+        What stands after ``limelight``; None takes it from the process.
+    """
+    try:
+        app(arguments, prog_name="limelight")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            complain("interrupted", label=None)
+        raise
+    except KeyboardInterrupt:
+        complain("interrupted", label=None)
+        raise SystemExit(INTERRUPTED) from None
+    except LimelightError as error:
+        complain(error.message, hint=error.hint)
+        raise SystemExit(WRONG_USE if isinstance(error, ConfigError) else FAILED) from None
+    except (MemoryError, OSError) as error:
+        complain_of_system(error)
+        raise SystemExit(FAILED) from None
+    raise SystemExit(0)

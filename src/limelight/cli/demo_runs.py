@@ -1,0 +1,117 @@
+"""The fits of ``limelight demo``, and which of them is worth keeping."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limelight.data import HeldOut, Marketplace, Split
+from limelight.evaluate.exposure import exposure
+from limelight.evaluate.protocol import Evaluation, evaluate
+from limelight.models import IALS, ExADMM
+from limelight.models.factor_model import FactorModel
+
+K = 20
+MOST_LOSS = 0.02
+"""The model that is kept loses at most this share of iALS's nDCG, on validation users."""
+
+_REGULARIZATION, _UNOBSERVED_WEIGHT = 0.02, 0.1  # where iALS is at its best on this marketplace
+_STEPS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A fitted model and what its lists are like."""
+
+    name: str
+    weight: float
+    model: FactorModel
+    seconds: float
+    validation: Evaluation
+    test: Evaluation
+    exposure: NDArray[np.float64]
+    """Of every item, in the lists of the test users."""
+    relevance: float
+    """Mean true relevance of what the test users are shown, which only made-up data tell."""
+
+    def record(self) -> dict[str, Any]:
+        """Return the numbers for JSON."""
+        return {
+            "method": self.name,
+            "exposure_weight": self.weight,
+            "seconds": self.seconds,
+            **self.test,
+            f"true_relevance@{K}": self.relevance,
+            f"validation_ndcg@{K}": self.validation[f"ndcg@{K}"],
+            f"validation_gini@{K}": self.validation[f"gini@{K}"],
+        }
+
+    def at_k(self, metric: str) -> float:
+        """Return a metric of the test users."""
+        return self.test[f"{metric}@{K}"]
+
+
+def exposure_weights(n_users: int) -> list[float]:
+    """Choose weights from no visible effect to saturation.
+
+    The penalty meets a user's update as weight * n_users beside the unobserved weight, so the
+    interesting range lies where the two are of one size.
+
+    Examples
+    --------
+    >>> exposure_weights(16_000)
+    [1e-07, 1e-06, 3e-06, 1e-05, 3e-05, 0.0001, 0.001]
+    """
+    middle = round(math.log10(_UNOBSERVED_WEIGHT / n_users))
+    return [float(f"{step * 10.0**middle:.1g}") for step in _STEPS]
+
+
+def run_all(market: Marketplace, split: Split, **settings: int) -> list[Outcome]:
+    """Fit iALS, and exADMM at every weight."""
+    shared: dict[str, Any] = {
+        "regularization": _REGULARIZATION,
+        "unobserved_weight": _UNOBSERVED_WEIGHT,
+        **settings,
+    }
+    outcomes = [_run("iALS", 0.0, IALS(**shared), market, split)]
+    for weight in exposure_weights(split.train.n_users):
+        model = ExADMM(exposure_weight=weight, **shared)
+        outcomes.append(_run(f"exADMM {weight:.0e}", weight, model, market, split))
+    return outcomes
+
+
+def _run(
+    name: str, weight: float, model: FactorModel, market: Marketplace, split: Split
+) -> Outcome:
+    started = time.perf_counter()
+    model.fit(split.train)
+    seconds = time.perf_counter() - started
+    ids = model.recommend(split.test.history, k=K).ids
+    return Outcome(
+        name=name,
+        weight=weight,
+        model=model,
+        seconds=seconds,
+        validation=evaluate(model, split.validation, k=K),
+        test=evaluate(model, split.test, k=K),
+        exposure=exposure(ids, split.train.n_items),
+        relevance=_true_relevance(market, split.train.item_ids, split.test, ids),
+    )
+
+
+def _true_relevance(
+    market: Marketplace, item_ids: NDArray[Any], held_out: HeldOut, ids: NDArray[np.int32]
+) -> float:
+    relevance = market.relevance(held_out.user_ids[:, None], item_ids[ids])
+    return float(relevance[ids >= 0].mean())
+
+
+def choose(outcomes: Sequence[Outcome]) -> Outcome:
+    """Take the evenest model whose accuracy on validation users is nearly that of the first."""
+    least = (1 - MOST_LOSS) * outcomes[0].validation[f"ndcg@{K}"]
+    good = [outcome for outcome in outcomes if outcome.validation[f"ndcg@{K}"] >= least]
+    return min(good, key=lambda outcome: outcome.validation[f"gini@{K}"])

@@ -1,0 +1,117 @@
+"""``limelight evaluate``: accuracy and exposure of a model on held-out users."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._errors import DataError
+from limelight.cli.options import (
+    SPLIT_FILE,
+    Json,
+    ModelFolder,
+    Threads,
+    showing,
+    signature_defaults,
+)
+from limelight.cli.output import report
+from limelight.cli.recommend import load_model
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limelight.data import HeldOut, Split
+
+
+class Part(StrEnum):
+    """The held-out parts of a split."""
+
+    validation = "validation"
+    test = "test"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(cls=showing(_defaults))(evaluate)
+
+
+def evaluate(
+    folder: ModelFolder,
+    split: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SPLIT", help="The split folder whose training part the model was fitted to."
+        ),
+    ],
+    k: Annotated[
+        list[int] | None,
+        typer.Option("-k", metavar="N", help="Length of the lists; may be repeated."),
+    ] = None,
+    part: Annotated[
+        Part, typer.Option(metavar="validation|test", help="The held-out users.")
+    ] = Part.test,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Measure accuracy and exposure of a model on held-out users.
+
+    In: a model folder and the split folder it was trained on. Out: nDCG and recall with 95 %
+    bootstrap bounds; Gini (0: all items have the same exposure), its floor, coverage, entropy and
+    the share of the top 1 % of the items.
+
+    \b
+    Examples:
+      limelight evaluate model/ split/
+      limelight evaluate model/ split/ -k 5 -k 20 --part validation --json
+    """
+    from limelight.evaluate.protocol import evaluate as measure
+
+    model = load_model(folder, threads)
+    held_out = _held_out(_load_split(split), part, model.item_ids)
+    found = measure(model, held_out, **({"k": tuple(k)} if k else {}))
+    report(repr(found), {"part": part.value, **found.to_dict()}, as_json=as_json)
+
+
+def _defaults() -> dict[str, str]:
+    from limelight.evaluate.protocol import evaluate as measure
+
+    return signature_defaults(measure, "k")
+
+
+def _load_split(path: Path) -> "Split":
+    from limelight.data import Split
+
+    if not (path / SPLIT_FILE).is_file():
+        message = f"not a split folder, it has no {SPLIT_FILE}: {str(path)!r}"
+        raise DataError(message, hint="write one with: limelight data split FILE -o split/")
+    return Split.load(path)
+
+
+def _held_out(split: "Split", part: Part, item_ids: "NDArray[Any]") -> "HeldOut":
+    """Take a part of a split, its items numbered as the model numbers them."""
+    import numpy as np
+
+    from limelight.data import HeldOut
+
+    held_out: HeldOut = getattr(split, part.value)
+    if not held_out.n_users:
+        message = f"the split has no {part.value} users"
+        raise DataError(message, hint=f"split again with --{part.value} above 0")
+    if not held_out.targets.nnz:
+        message = f"the {held_out.n_users:,} {part.value} users have no targets to guess"
+        raise DataError(message, hint="users with few items get none: hold out more users")
+    if np.array_equal(split.train.item_ids, item_ids):
+        return held_out
+    column_of = {item: column for column, item in enumerate(split.train.item_ids.tolist())}
+    wanted = item_ids.tolist()
+    missing = [item for item in wanted if item not in column_of]
+    if missing or len(wanted) != len(column_of):
+        example = missing[0] if missing else next(iter(set(column_of) - set(wanted)))
+        message = f"the model and the split have different items, e.g. {example!r}"
+        raise DataError(message, hint="evaluate on the split that the model was trained on")
+    columns = [column_of[item] for item in wanted]
+    history, targets = held_out.history[:, columns], held_out.targets[:, columns]
+    history.sort_indices()
+    targets.sort_indices()
+    return HeldOut(history, targets, held_out.user_ids)

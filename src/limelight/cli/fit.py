@@ -1,0 +1,257 @@
+"""``limelight fit``: learn a model from interactions."""
+
+import time
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._errors import ConfigError, DataError
+from limelight.cli.options import DataFile, Json, Reading, showing, takes_flags
+from limelight.cli.output import aligned, note, size, summarise
+
+if TYPE_CHECKING:
+    from limelight.data import Interactions
+    from limelight.models.config import FactorConfig
+    from limelight.models.factor_model import FactorModel
+
+
+class ModelName(StrEnum):
+    """The models that can be fitted."""
+
+    ials = "ials"
+    exadmm = "exadmm"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyper-parameters; what was not given is left to the model's config."""
+
+    factors: Annotated[int | None, typer.Option(metavar="N", help="Length of the vectors.")] = None
+    epochs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many times all users and items are updated."),
+    ] = None
+    exposure_weight: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="How strongly unequal exposure is held down. Try decades from 1e-7 up.",
+        ),
+    ] = None
+    unobserved_weight: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Weight of a pair that was not observed.")
+    ] = None
+    regularization: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Weight of the squared norms of the vectors."),
+    ] = None
+    regularization_exponent: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="How that weight grows with the data of a row: 0 not, 1 in proportion.",
+        ),
+    ] = None
+    penalty: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER|auto", help="How hard ADMM ties the mean user down."),
+    ] = None
+    learning_rate: Annotated[
+        str | None, typer.Option(metavar="NUMBER|auto", help="Step size of the users.")
+    ] = None
+    fold_in: Annotated[
+        str | None,
+        typer.Option(
+            metavar="price|joint", help="How unseen users are folded in: alone, or all together."
+        ),
+    ] = None
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER", help="Stop when an epoch moves nothing by more than this share."
+        ),
+    ] = None
+    init_scale: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Size of the random vectors at the start."),
+    ] = None
+    trace_every: Annotated[
+        int | None, typer.Option(metavar="N", help="Measure the objective every so many epochs.")
+    ] = None
+    random_state: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", help="Seed of the random vectors at the start."),
+    ] = None
+    num_threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            help="How many threads to use; 0: all that the process may use.",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that were given, numbers as numbers."""
+        settings = {name: value for name, value in vars(self).items() if value is not None}
+        for name in ("penalty", "learning_rate"):
+            try:
+                settings[name] = float(settings[name])
+            except (KeyError, ValueError):  # not given, or "auto"; the config checks the rest
+                continue
+        return settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(cls=showing(_defaults))(fit)
+
+
+@takes_flags
+def fit(
+    source: DataFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The model folder to write; an older model is replaced.",
+        ),
+    ],
+    *,
+    model: Annotated[
+        ModelName,
+        typer.Option(
+            metavar="ials|exadmm", help="iALS, or exADMM: the same with control over exposure."
+        ),
+    ] = ModelName.exadmm,
+    settings: Settings,
+    reading: Reading,
+    no_history: Annotated[
+        bool,
+        typer.Option(
+            "--no-history",
+            help="Leave the training histories out of the model: it becomes smaller, "
+            "but can no longer leave out what its users have seen.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Learn a model from interactions.
+
+    In: a table of interactions, or a split folder, of which the training part is taken. Out: a
+    model folder for `recommend` and `evaluate`, and a summary on standard error.
+
+    \b
+    Examples:
+      limelight fit split/ --exposure-weight 1e-5 -o model/
+      limelight fit ratings.csv --rating rating --min-rating 4 --factors 128 -o model/
+      limelight fit split/ --model ials --regularization 0.01 -o baseline/
+    """
+    fitted = _make(model, settings.given())
+    refuse_no_model(output)
+    data = reading.interactions(source)
+    _warn_of_memory(data, fitted.config)
+    started = time.perf_counter()
+    fitted.fit(data)
+    seconds = time.perf_counter() - started
+    fitted.save(output, history=not no_history)
+    record = _record(model, fitted, data, seconds) | {"output": str(output)}
+    summarise(_summary(record), record, as_json=as_json)
+
+
+def _configs() -> "dict[ModelName, type[FactorConfig]]":
+    from limelight.models.exadmm import ExADMMConfig
+    from limelight.models.ials import IALSConfig
+
+    return {ModelName.ials: IALSConfig, ModelName.exadmm: ExADMMConfig}
+
+
+def _make(name: ModelName, settings: dict[str, Any]) -> "FactorModel":
+    from limelight.models import IALS, ExADMM
+
+    known = {field.name for field in fields(_configs()[name])}
+    for setting in settings:
+        if setting not in known:
+            message = f"{name} has no such setting: --{setting.replace('_', '-')}"
+            raise ConfigError(message, hint="leave it out, or choose --model exadmm")
+    kind: type[FactorModel] = IALS if name is ModelName.ials else ExADMM
+    return kind(**settings)
+
+
+def _defaults() -> dict[str, str]:
+    """Look up the defaults of all settings, model by model where they differ."""
+    found: dict[str, dict[str, str]] = {}
+    for name, config in _configs().items():
+        for field in fields(config):
+            if field.default is not MISSING:
+                found.setdefault(field.name, {})[name] = str(field.default)
+    text = {}
+    for setting, values in found.items():
+        if len(values) < len(ModelName):
+            text[setting] = "; ".join(f"{value}; only for {name}" for name, value in values.items())
+        elif len(set(values.values())) == 1:
+            text[setting] = next(iter(values.values()))
+        else:
+            text[setting] = ", ".join(f"{value} for {name}" for name, value in values.items())
+    return text
+
+
+def refuse_no_model(output: Path) -> None:
+    """Refuse to overwrite anything but a model, before the work begins."""
+    from limelight.store.model_folder import is_model_folder
+
+    is_free = not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    if not is_free and not (output.is_dir() and is_model_folder(output)):
+        message = f"will not overwrite what is not a model: {str(output)!r}"
+        raise DataError(message, hint="choose a new folder, or move the old one away first")
+
+
+def _warn_of_memory(data: "Interactions", config: "FactorConfig") -> None:
+    """Say so before a fit that needs more than half of the memory that is left."""
+    from limelight._native import resolve_threads
+    from limelight.solve.memory import available_bytes, fit_bytes
+
+    needed = fit_bytes(
+        n_users=data.n_users,
+        n_items=data.n_items,
+        n_entries=data.nnz,
+        factors=config.factors,
+        threads=resolve_threads(config.num_threads),
+    )
+    left = available_bytes()
+    if left is not None and needed > left / 2:
+        note(f"This fit needs about {size(needed)} of memory; {size(left)} are available.")
+
+
+def _record(
+    name: ModelName, fitted: "FactorModel", data: "Interactions", seconds: float
+) -> dict[str, Any]:
+    last, status = fitted.trace_[-1], fitted.status_
+    return {
+        "model": name.value,
+        "users": data.n_users,
+        "items": data.n_items,
+        "interactions": data.nnz,
+        "epochs": last.epoch,
+        "seconds": seconds,
+        "objective": last.objective,
+        "status": status.name.lower() if status else None,
+        "meaning": status.value if status else None,
+    }
+
+
+def _summary(record: dict[str, Any]) -> str:
+    numbers = [(name, f"{record[name]:,}") for name in ("users", "items", "interactions", "epochs")]
+    rows = [
+        ("model", record["model"]),
+        *numbers,
+        ("seconds", f"{record['seconds']:.1f}"),
+        ("objective", f"{record['objective']:.6g}"),
+        ("status", record["status"]),
+    ]
+    return f"{aligned(rows)}\n{record['meaning']}\nwritten to {record['output']}"

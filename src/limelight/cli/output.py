@@ -1,0 +1,144 @@
+"""What commands print: data to standard output, everything else to standard error."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+_SAME_NAME = """
+    core epochs exposure_weight factors filter_order fold_in init_scale item learning_rate min_item
+    min_rating min_user penalty rating regularization_exponent test timestamp trace_every
+    unobserved_weight user validation
+"""
+_FLAGS = {name: f"--{name.replace('_', '-')}" for name in _SAME_NAME.split()} | {
+    "k": "-k",
+    "n_interactions": "--interactions",
+    "n_items": "--items",
+    "n_users": "--users",
+    "num_threads": "--threads",
+    "random_state": "--seed",
+}
+_ARGUMENT = re.compile(rf"(?<![-\w'\"])({'|'.join(_FLAGS)})=")
+_SETTING = re.compile(
+    rf"(?<![-\w'\"])({'|'.join(name for name in _FLAGS if '_' in name)})(?![\w'\"])"
+)
+_SPOKEN = {"`model.save`": "`limelight fit`"}
+
+
+def in_flags(text: str) -> str:
+    """Say a message of the library in the words of the command line.
+
+    The library speaks of ``min_rating=4``; who typed a command knows it as ``--min-rating 4``.
+
+    Examples
+    --------
+    >>> in_flags("min_rating needs a rating column: min_rating=4")
+    '--min-rating needs a rating column: --min-rating 4'
+    >>> in_flags("name them with user='...' and item='...'")
+    "name them with --user '...' and --item '...'"
+    """
+    for python, spoken in _SPOKEN.items():
+        text = text.replace(python, spoken)
+    text = _ARGUMENT.sub(lambda found: f"{_FLAGS[found[1]]} ", text)
+    return _SETTING.sub(lambda found: _FLAGS[found[1]], text)
+
+
+def complain(message: str, *, hint: str | None = None, label: str | None = "error") -> None:
+    """Print an error to standard error, and below it a way out."""
+    from rich.console import Console
+    from rich.text import Text
+
+    lines = [Text.assemble((f"{label}: ", "bold red") if label else "", in_flags(message))]
+    if hint:
+        lines += [Text(""), Text.assemble(("hint: ", "bold"), in_flags(hint))]
+    # soft_wrap: a message is one line for whoever searches a log.
+    Console(stderr=True, highlight=False, soft_wrap=True).print(*lines, sep="\n")
+
+
+def complain_of_system(error: MemoryError | OSError) -> None:
+    """Print what the system refused in one sentence."""
+    if isinstance(error, MemoryError):
+        hint = "use fewer --factors, or drop rare users and items"
+        complain("there is not enough memory", hint=hint)
+        return
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    complain(f"{reason}: {error.filename!r}" if error.filename else reason)
+
+
+def note(text: str) -> None:
+    """Print a remark to standard error."""
+    typer.echo(text, err=True)
+
+
+def report(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print a result to standard output: as text to read, or as JSON."""
+    typer.echo(to_json(record) if as_json else text)
+
+
+def summarise(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what was written to a file: text to standard error, or JSON to standard output."""
+    if as_json:
+        typer.echo(to_json(record))
+    else:
+        note(text)
+
+
+def to_json(record: Mapping[str, Any], indent: int | None = None) -> str:
+    """Write a record as JSON, unrounded; a number that is not finite becomes null.
+
+    Examples
+    --------
+    >>> to_json({"ndcg@20": 0.1, "gini@20": float("nan")})
+    '{"ndcg@20": 0.1, "gini@20": null}'
+    """
+    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False, indent=indent)
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy numbers, paths and tuples into what JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str | int) or value is None:
+        return value
+    return str(value)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: int = 1, indent: str = "") -> str:
+    """Align rows of text, the first columns to the left and the rest to the right.
+
+    Examples
+    --------
+    >>> print(aligned([("method", "nDCG"), ("iALS", "0.1")]))
+    method  nDCG
+    iALS     0.1
+    """
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if number < left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return "\n".join(lines)
+
+
+def size(n_bytes: int) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> size(3 * 2**30), size(250_000_000)
+    ('3.0 GiB', '238 MiB')
+    """
+    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"

@@ -1,0 +1,215 @@
+"""``limelight recommend``: ranked lists from a model, streamed to a file."""
+
+import math
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._errors import ConfigError, DataError
+from limelight.cli.data import refuse_unknown_kind
+from limelight.cli.options import Json, ModelFolder, Reading, Threads, takes_flags
+from limelight.cli.output import note, summarise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from limelight.data import Interactions
+    from limelight.models.factor_model import FactorModel
+
+_BATCH = 8192
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Whom to recommend to: rows of the training data, or unseen users with their histories."""
+
+    user_ids: "NDArray[Any]"
+    rows: "NDArray[np.int64] | None" = None
+    histories: "Interactions | None" = None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(recommend)
+
+
+@takes_flags
+def recommend(
+    folder: ModelFolder,
+    *,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="Length of the lists.")] = 20,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The file to write: .parquet, .csv or .tsv. Without it, CSV to standard output.",
+        ),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Interactions of unseen users: recommend to them instead."
+        ),
+    ] = None,
+    user_id: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID", help="Only for this user of the training data; may be repeated."
+        ),
+    ] = None,
+    keep_seen: Annotated[
+        bool, typer.Option("--keep-seen", help="Do not leave out what a user has seen.")
+    ] = False,
+    reading: Reading,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Rank items for known users, or for unseen ones.
+
+    In: a model folder. Without --history, all users of its training data get a list. With it, the
+    users of that table do, by what they did; it is read with the column flags. Out: a
+    table user_id,item_id,rank,score, rank from 1.
+
+    \b
+    Examples:
+      limelight recommend model/ -k 20 -o lists.parquet
+      limelight recommend model/ --history new.csv -o lists.csv
+      limelight recommend model/ --user-id 17 --user-id 42 -k 5
+    """
+    _check(reading, k, output, history, user_id, as_json)
+    model = load_model(folder, threads)
+    question = _question(model, reading, history, user_id)
+    if question.histories is None and not keep_seen and model.learned.seen is None:
+        message = "the model was saved without histories, so it cannot leave out what was seen"
+        raise DataError(message, hint="use --keep-seen, or give the histories with --history")
+    started = time.perf_counter()
+    if output is None:
+        _print_lists(model, question, k, filter_seen=not keep_seen)
+        return
+    _write_lists(model, question, k, output, filter_seen=not keep_seen)
+    record = {
+        "users": len(question.user_ids),
+        "k": k,
+        "seconds": time.perf_counter() - started,
+        "output": str(output),
+    }
+    text = f"lists of {k} for {record['users']:,} users in {record['seconds']:.1f} seconds"
+    summarise(f"{text}\nwritten to {output}", record, as_json=as_json)
+
+
+def _check(
+    reading: Reading,
+    k: int,
+    output: Path | None,
+    history: Path | None,
+    user_id: list[str] | None,
+    as_json: bool,
+) -> None:
+    """Refuse flags that contradict each other, before anything is read."""
+    if k < 1:
+        message = f"k must be at least 1: {k}"
+        raise ConfigError(message, hint="-k is the length of the lists")
+    if output is None and as_json:
+        message = "--json needs -o: lists and summary cannot both go to standard output"
+        raise ConfigError(message, hint="name a file for the lists with -o lists.parquet")
+    if history is not None and user_id:
+        message = f"--history and --user-id exclude each other: {user_id[0]}"
+        raise ConfigError(message, hint="--history is for unseen users, --user-id for known ones")
+    if history is None:
+        hint = "name the table of unseen users with --history FILE"
+        reading.refuse("there is nothing to read without --history, so no use for", hint)
+    if output is not None:
+        refuse_unknown_kind(output)
+
+
+def load_model(folder: Path, threads: int | None) -> "FactorModel":
+    """Load a model, and let it use so many threads."""
+    from limelight.models.files import load
+
+    model = load(folder)
+    if threads is not None:
+        model.config = replace(model.config, num_threads=threads)
+    return model
+
+
+def _question(
+    model: "FactorModel", reading: Reading, history: Path | None, user_id: list[str] | None
+) -> _Question:
+    if history is not None:
+        histories = _match(reading.interactions(history), model.item_ids)
+        return _Question(histories.user_ids, histories=histories)
+    if not user_id:
+        return _Question(model.user_ids)
+    rows = _find_users(model, user_id)
+    return _Question(model.user_ids[rows], rows=rows)
+
+
+def _find_users(model: "FactorModel", wanted: list[str]) -> "NDArray[np.int64]":
+    """Find the rows of users by their ids, which are typed as text whatever they are."""
+    import numpy as np
+
+    row_of = {str(user): row for row, user in enumerate(model.user_ids.tolist())}
+    for user in wanted:
+        if user not in row_of:
+            message = f"user id not in the training data: {user!r}"
+            raise DataError(message, hint="use --history FILE to recommend to unseen users")
+    return np.array([row_of[user] for user in wanted], dtype=np.int64)
+
+
+def _match(histories: "Interactions", item_ids: "NDArray[Any]") -> "Interactions":
+    """Let 7 and '7' be the same item, and say how much of the histories the model knows.
+
+    A text file with one odd id holds text only, although the model may know its items as integers.
+    """
+    import numpy as np
+
+    id_of = {str(item): item for item in item_ids.tolist()}
+    wanted = histories.item_ids.tolist()
+    is_known = np.array([str(item) in id_of for item in wanted], dtype=bool)
+    if not is_known.any():
+        message = f"the model knows no item of the history, such as {wanted[0]!r}"
+        raise DataError(message, hint=f"its items have ids such as {item_ids.tolist()[0]!r}")
+    if unknown := int(np.sum(~is_known)):
+        note(f"Items of the history that the model does not know, left out: {unknown:,}")
+    owners = np.repeat(np.arange(histories.n_users), np.diff(histories.indptr))
+    reached = len(np.unique(owners[is_known[histories.indices]]))
+    if strangers := histories.n_users - reached:
+        note(f"Users without a known item, who all get the same list: {strangers:,}")
+    found = np.array([id_of.get(str(item), item) for item in wanted], dtype=object)
+    return replace(histories, item_ids=found)
+
+
+def _write_lists(
+    model: "FactorModel", question: _Question, k: int, output: Path, *, filter_seen: bool
+) -> None:
+    from limelight._progress import progress_bar
+    from limelight.store.list_writer import ListWriter
+
+    batches = model.recommend_batches(
+        question.histories, k, users=question.rows, filter_seen=filter_seen, batch_size=_BATCH
+    )
+    n_batches = math.ceil(len(question.user_ids) / _BATCH)
+    with ListWriter(output) as writer, progress_bar("recommend", n_batches) as advance:
+        for batch in batches:
+            writer.write(question.user_ids[batch.rows], model.item_ids, *batch.lists)
+            advance()
+
+
+def _print_lists(model: "FactorModel", question: _Question, k: int, *, filter_seen: bool) -> None:
+    """Write CSV to standard output once it is complete: half a table looks like a whole one."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "lists.csv"
+        _write_lists(model, question, k, file, filter_seen=filter_seen)
+        sys.stdout.flush()
+        with file.open(encoding="utf-8", newline="") as lists:
+            shutil.copyfileobj(lists, sys.stdout)
+        sys.stdout.flush()
