@@ -35,4 +35,9 @@ void select_largest(uint64_t* keys, int64_t n, int64_t k) {
 
 void sort_descending(uint64_t* keys, int64_t n) { std::sort(keys, keys + n, std::greater<uint64_t>()); }
 
+float kth_largest(float* numbers, int64_t n, int64_t k) {
+  std::nth_element(numbers, numbers + k - 1, numbers + n, std::greater<float>());
+  return numbers[k - 1];
+}
+
 }  // namespace limelight

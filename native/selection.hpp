@@ -15,4 +15,7 @@ int32_t key_item(uint64_t key);
 void select_largest(uint64_t* keys, int64_t n, int64_t k);
 void sort_descending(uint64_t* keys, int64_t n);
 
+// The k-th largest of n numbers, which are reordered.
+float kth_largest(float* numbers, int64_t n, int64_t k);
+
 }  // namespace limelight
