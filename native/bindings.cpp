@@ -90,6 +90,7 @@ class Csr {
     require(n_columns >= 0, "the number of columns must not be negative");
     nb::gil_scoped_release unlocked;
     check_csr(indptr.data(), n_rows(), indices.data(), n_entries(), n_columns);
+    blocks_ = blocks_by_work(indptr.data(), n_rows());
   }
 
   int64_t n_rows() const { return static_cast<int64_t>(indptr_.shape(0)) - 1; }
@@ -98,7 +99,9 @@ class Csr {
   const Array1<const int64_t>& indptr() const { return indptr_; }
   const Array1<const int32_t>& indices() const { return indices_; }
   SparseRows rows() const { return {indptr_.data(), indices_.data()}; }
-  std::vector<int64_t> blocks() const { return blocks_by_work(indptr_.data(), n_rows()); }
+  // Bounds of blocks of rows of about equal work.
+  const std::vector<int64_t>& blocks() const { return blocks_; }
+  int64_t n_blocks() const { return static_cast<int64_t>(blocks_.size()) - 1; }
 
   Csr transpose() const {
     auto* indptr = new_array<int64_t>(n_columns_ + 1);
@@ -115,6 +118,7 @@ class Csr {
   Array1<const int64_t> indptr_;
   Array1<const int32_t> indices_;
   int64_t n_columns_;
+  std::vector<int64_t> blocks_;
 };
 
 int64_t scratch_bytes(int64_t width) { return chosen->scratch_floats(width) * sizeof(float); }
@@ -127,55 +131,88 @@ void for_each_row_block(int64_t n_rows, int threads, int64_t bytes, const Body& 
   });
 }
 
+// A Gramian that threads add up block by block, in the order of the blocks.
+class GramianSum {
+ public:
+  explicit GramianSum(int64_t width) : width_(width), out_(new_array<double>(width * width)) {
+    std::fill(out_, out_ + width * width, 0.0);
+  }
+
+  static int64_t packed_floats(int64_t width) { return (width / kPanel) * (width / kPanel + 1) / 2 * kPanel * kPanel; }
+
+  // Adds a packed lower triangle, panel by panel.
+  void add(const float* packed) {
+    for (int64_t p = 0; p < width_ / kPanel; ++p)
+      for (int64_t c = 0; c < (p + 1) * kPanel; ++c)
+        for (int64_t r = 0; r < kPanel; ++r, ++packed) out_[(p * kPanel + r) * width_ + c] += *packed;
+  }
+
+  auto result() {
+    for (int64_t i = 0; i < width_; ++i)
+      for (int64_t j = i + 1; j < width_; ++j) out_[i * width_ + j] = out_[j * width_ + i];
+    return owned(out_, width_, width_);
+  }
+
+ private:
+  int64_t width_;
+  double* out_;
+};
+
+// A vector of sums, likewise.
+class VectorSum {
+ public:
+  explicit VectorSum(int64_t width) : width_(width), out_(new_array<double>(width)) {
+    std::fill(out_, out_ + width, 0.0);
+  }
+  void add(const float* part) {
+    for (int64_t c = 0; c < width_; ++c) out_[c] += part[c];
+  }
+  auto result() { return owned(out_, width_); }
+
+ private:
+  int64_t width_;
+  double* out_;
+};
+
 auto gramian(const Matrix& X, int threads) {
   require_width(X.shape(1));
-  const int64_t n = X.shape(0), width = X.shape(1), panels = width / kPanel;
-  const int64_t packed = kPanel * kPanel * panels * (panels + 1) / 2;
-  double* out = new_array<double>(width * width);
+  const int64_t n = X.shape(0), width = X.shape(1), packed = GramianSum::packed_floats(width);
+  GramianSum total(width);
   {
     nb::gil_scoped_release unlocked;
-    std::fill(out, out + width * width, 0.0);
     Turnstile turnstile;
     const int64_t bytes = scratch_bytes(width) + packed * sizeof(float);
     for_each_row_block(n, threads, bytes, [&](int64_t begin, int64_t end, const Scratch& scratch) {
-      float* sums = scratch.floats();
-      chosen->gramian(X.data(), begin, end, width, sums, sums + packed);
-      turnstile.pass(begin / kBlock, [&] {
-        for (int64_t p = 0; p < panels; ++p)
-          for (int64_t c = 0; c < (p + 1) * kPanel; ++c)
-            for (int64_t r = 0; r < kPanel; ++r, ++sums) out[(p * kPanel + r) * width + c] += *sums;
-      });
+      chosen->gramian(X.data(), begin, end, width, scratch.floats(), scratch.floats() + packed);
+      turnstile.pass(begin / kBlock, [&] { total.add(scratch.floats()); });
     });
-    for (int64_t i = 0; i < width; ++i)
-      for (int64_t j = i + 1; j < width; ++j) out[i * width + j] = out[j * width + i];
   }
-  return owned(out, width, width);
+  return total.result();
 }
 
-auto column_sums(const Matrix& X, const std::optional<Floats>& weights, int threads) {
+auto column_sums(const Matrix& X, int threads) {
   require_width(X.shape(1));
-  require(!weights || weights->shape(0) == X.shape(0), "one weight a row is needed");
   const int64_t n = X.shape(0), width = X.shape(1);
-  double* out = new_array<double>(width);
+  VectorSum total(width);
   {
     nb::gil_scoped_release unlocked;
-    std::fill(out, out + width, 0.0);
     Turnstile turnstile;
     for_each_row_block(n, threads, width * sizeof(float), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-      float* sums = scratch.floats();
-      chosen->column_sums(X.data(), weights ? weights->data() : nullptr, begin, end, width, sums);
-      turnstile.pass(begin / kBlock, [&] {
-        for (int64_t c = 0; c < width; ++c) out[c] += sums[c];
-      });
+      chosen->column_sums(X.data(), nullptr, begin, end, width, scratch.floats());
+      turnstile.pass(begin / kBlock, [&] { total.add(scratch.floats()); });
     });
   }
-  return owned(out, width);
+  return total.result();
+}
+
+void require_rotation(size_t n, size_t width, const Matrix& Q, const MutableMatrix& out) {
+  require(Q.shape(0) == width && Q.shape(1) == width, "the rotation must be square and fit");
+  require(out.shape(0) == n && out.shape(1) == width, "the result must have the shape of the input");
 }
 
 void rotate(const Matrix& X, const Matrix& Q, const MutableMatrix& out, int threads) {
   require_width(X.shape(1));
-  require(Q.shape(0) == X.shape(1) && Q.shape(1) == X.shape(1), "the rotation must be square and fit");
-  require(out.shape(0) == X.shape(0) && out.shape(1) == X.shape(1), "the result must have the shape of the input");
+  require_rotation(X.shape(0), X.shape(1), Q, out);
   const int64_t n = X.shape(0), width = X.shape(1);
   nb::gil_scoped_release unlocked;
   const Scratch panels(width * width * sizeof(float));
@@ -185,14 +222,31 @@ void rotate(const Matrix& X, const Matrix& Q, const MutableMatrix& out, int thre
   });
 }
 
-void shift_rows(const MutableMatrix& X, const Floats& step, const Floats& h, int threads) {
+void require_shift(const MutableMatrix& X, const Floats& step, const Floats& h) {
   require_width(X.shape(1));
   require(step.shape(0) == X.shape(0), "one step a row is needed");
   require(h.shape(0) == X.shape(1), "the shift must have one entry a column");
-  const int64_t n = X.shape(0), width = X.shape(1);
+}
+
+void shift_rows(const MutableMatrix& X, const Floats& step, const Floats& h, int threads) {
+  require_shift(X, step, h);
   nb::gil_scoped_release unlocked;
-  for_each_row_block(n, threads, 0, [&](int64_t begin, int64_t end, const Scratch&) {
-    chosen->shift_rows(X.data(), step.data(), h.data(), begin, end, width);
+  for_each_row_block(X.shape(0), threads, 0, [&](int64_t begin, int64_t end, const Scratch&) {
+    chosen->shift_rows(X.data(), step.data(), h.data(), begin, end, X.shape(1));
+  });
+}
+
+void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& h, const Matrix& Q,
+                      const MutableMatrix& out, int threads) {
+  require_shift(X, step, h);
+  require_rotation(X.shape(0), X.shape(1), Q, out);
+  const int64_t width = X.shape(1);
+  nb::gil_scoped_release unlocked;
+  const Scratch panels(width * width * sizeof(float));
+  chosen->pack_columns(Q.data(), width, panels.floats());
+  for_each_row_block(X.shape(0), threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+    chosen->shift_and_rotate(X.data(), step.data(), h.data(), panels.floats(), out.data(), begin, end, width,
+                             scratch.floats());
   });
 }
 
@@ -202,15 +256,16 @@ void require_fit(const Csr& csr, const Matrix& factors) {
   require(static_cast<int64_t>(factors.shape(0)) == csr.n_columns(), "one row of factors a column is needed");
 }
 
+// Runs body(begin, end, scratch) over blocks of about equal work.
 template <typename Body>
 void for_each_work_block(const Csr& csr, int threads, int64_t bytes, const Body& body) {
-  const std::vector<int64_t> bounds = csr.blocks();
-  for_each_block(static_cast<int64_t>(bounds.size()) - 1, threads, bytes,
+  const std::vector<int64_t>& bounds = csr.blocks();
+  for_each_block(csr.n_blocks(), threads, bytes,
                  [&](int64_t block, const Scratch& scratch) { body(bounds[block], bounds[block + 1], scratch); });
 }
 
-int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
-                   const std::optional<Floats>& shift, const MutableMatrix& out, int threads) {
+RowSolve row_solve(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
+                   const std::optional<Floats>& shift, const MutableMatrix& out) {
   require_fit(csr, factors);
   const int64_t width = factors.shape(1);
   require(static_cast<int64_t>(out.shape(0)) == csr.n_rows() && static_cast<int64_t>(out.shape(1)) == width,
@@ -219,48 +274,73 @@ int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenval
               (!shift || static_cast<int64_t>(shift->shape(0)) == width),
           "eigenvalues and shift must have one entry a column");
   require(static_cast<int64_t>(regularization.shape(0)) == csr.n_rows(), "one regularization a row is needed");
-  const RowSolve task{csr.rows(),           factors.data(), eigenvalues.data(),
-                      regularization.data(), shift ? shift->data() : nullptr, out.data(), width};
+  return {csr.rows(),           factors.data(), eigenvalues.data(), regularization.data(),
+          shift ? shift->data() : nullptr, out.data(), width};
+}
+
+int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
+                   const std::optional<Floats>& shift, const MutableMatrix& out, int threads) {
+  const RowSolve task = row_solve(csr, factors, eigenvalues, regularization, shift, out);
   nb::gil_scoped_release unlocked;
   std::atomic<int64_t> failed{0};
-  for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+  for_each_work_block(csr, threads, scratch_bytes(task.width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
     failed += chosen->solve_rows(task, begin, end, scratch.floats());
   });
   return failed;
 }
 
-void gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian, const Floats& regularization,
-                   const Floats& step, const MutableMatrix& X, int threads) {
-  require_fit(csr, factors);
-  const int64_t width = factors.shape(1);
-  require(static_cast<int64_t>(X.shape(0)) == csr.n_rows() && static_cast<int64_t>(X.shape(1)) == width,
-          "one row of X a row is needed");
-  require(static_cast<int64_t>(gramian.shape(0)) == width && static_cast<int64_t>(gramian.shape(1)) == width,
-          "the Gramian must be square and fit");
-  require(static_cast<int64_t>(regularization.shape(0)) == csr.n_rows() &&
-              static_cast<int64_t>(step.shape(0)) == csr.n_rows(),
-          "one regularization and one step a row are needed");
+void descend_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
+                  const std::optional<Floats>& shift, const MutableMatrix& out, int64_t steps, int threads) {
+  const RowDescent task{row_solve(csr, factors, eigenvalues, regularization, shift, out), steps};
   nb::gil_scoped_release unlocked;
-  const Scratch panels(width * width * sizeof(float));
-  chosen->pack_columns(gramian.data(), width, panels.floats());
-  const GradientStep task{csr.rows(), factors.data(), panels.floats(), regularization.data(), step.data(),
-                          X.data(), width};
-  for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-    chosen->gradient_step(task, begin, end, scratch.floats());
-  });
+  for_each_work_block(csr, threads, scratch_bytes(task.solve.width),
+                      [&](int64_t begin, int64_t end, const Scratch& scratch) {
+                        chosen->descend_rows(task, begin, end, scratch.floats());
+                      });
 }
 
-auto curvature(const Csr& csr, const Matrix& factors, int threads) {
+// The step, and what the closed form of the shift after it needs: X^T X, the sum of X's rows and the
+// same weighted by the steps, each added up while its block is still in cache.
+auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian, const Floats& regularization,
+                   const Array1<float>& step, const std::optional<Array1<float>>& curvature,
+                   float shared_curvature, bool refresh_curvature, const MutableMatrix& X, int threads) {
   require_fit(csr, factors);
-  const int64_t width = factors.shape(1);
-  float* out = new_array<float>(csr.n_rows());
+  const int64_t width = factors.shape(1), packed = GramianSum::packed_floats(width);
+  const auto one_a_row = [&](size_t size) { return static_cast<int64_t>(size) == csr.n_rows(); };
+  require(one_a_row(X.shape(0)) && static_cast<int64_t>(X.shape(1)) == width, "one row of X a row is needed");
+  require(static_cast<int64_t>(gramian.shape(0)) == width && static_cast<int64_t>(gramian.shape(1)) == width,
+          "the Gramian must be square and fit");
+  require(one_a_row(regularization.shape(0)) && one_a_row(step.shape(0)) &&
+              (!curvature || one_a_row(curvature->shape(0))),
+          "one regularization, step and curvature a row are needed");
+  GramianSum products(width);
+  VectorSum sums(width), weighted(width);
   {
     nb::gil_scoped_release unlocked;
-    for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-      chosen->curvature(csr.rows(), factors.data(), begin, end, width, out, scratch.floats());
+    const Scratch panels(width * width * sizeof(float));
+    chosen->pack_columns(gramian.data(), width, panels.floats());
+    const GradientStep task{csr.rows(),       factors.data(),    panels.floats(), regularization.data(), step.data(),
+                            curvature ? curvature->data() : nullptr, shared_curvature, refresh_curvature,
+                            X.data(),         width};
+    Turnstile turnstile;
+    const std::vector<int64_t>& bounds = csr.blocks();
+    const int64_t bytes = scratch_bytes(width) + (packed + 2 * width) * sizeof(float);
+    for_each_block(csr.n_blocks(), threads, bytes, [&](int64_t block, const Scratch& scratch) {
+      const int64_t begin = bounds[block], end = bounds[block + 1];
+      float *triangle = scratch.floats(), *sum = triangle + packed, *weighted_sum = sum + width;
+      float* rest = weighted_sum + width;
+      chosen->gradient_step(task, begin, end, rest);
+      chosen->gramian(X.data(), begin, end, width, triangle, rest);
+      chosen->column_sums(X.data(), nullptr, begin, end, width, sum);
+      chosen->column_sums(X.data(), step.data(), begin, end, width, weighted_sum);
+      turnstile.pass(block, [&] {
+        products.add(triangle);
+        sums.add(sum);
+        weighted.add(weighted_sum);
+      });
     });
   }
-  return owned(out, csr.n_rows());
+  return nb::make_tuple(products.result(), sums.result(), weighted.result());
 }
 
 double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int threads) {
@@ -268,9 +348,9 @@ double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int
   require(static_cast<int64_t>(X.shape(0)) == csr.n_rows() && X.shape(1) == factors.shape(1),
           "one row of X a row is needed");
   nb::gil_scoped_release unlocked;
-  const std::vector<int64_t> bounds = csr.blocks();
+  const std::vector<int64_t>& bounds = csr.blocks();
   std::vector<double> sums(bounds.size(), 0.0);
-  for_each_block(static_cast<int64_t>(bounds.size()) - 1, threads, 0, [&](int64_t block, const Scratch&) {
+  for_each_block(csr.n_blocks(), threads, 0, [&](int64_t block, const Scratch&) {
     sums[block] = chosen->squared_error(csr.rows(), X.data(), factors.data(), bounds[block], bounds[block + 1],
                                         factors.shape(1));
   });
@@ -337,20 +417,31 @@ NB_MODULE(_kernels, m) {
       .def("transpose", &Csr::transpose, "The same entries, by column.");
 
   m.def("gramian", &gramian, "X"_a.noconvert(), "threads"_a, "X^T X in float64, blocks added in order.");
-  m.def("column_sums", &column_sums, "X"_a.noconvert(), "weights"_a.noconvert(), "threads"_a,
-        "The sums of X's columns in float64, rows weighted where weights are given.");
+  m.def("column_sums", &column_sums, "X"_a.noconvert(), "threads"_a, "The sums of X's columns in float64, likewise.");
   m.def("rotate", &rotate, "X"_a.noconvert(), "Q"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
         "out = X Q; out may be X.");
   m.def("shift_rows", &shift_rows, "X"_a.noconvert(), "step"_a.noconvert(), "h"_a.noconvert(), "threads"_a,
         "x_i <- x_i - step_i h.");
+  m.def("shift_and_rotate", &shift_and_rotate, "X"_a.noconvert(), "step"_a.noconvert(), "h"_a.noconvert(),
+        "Q"_a.noconvert(), "out"_a.noconvert(), "threads"_a, "x_i <- x_i - step_i h, then out = X Q.");
   m.def("solve_rows", &solve_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
         "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
         "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.");
+  m.def("descend_rows", &descend_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
+        "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "steps"_a, "threads"_a,
+        "The same systems by conjugate-gradient steps, from where out stands.");
   m.def("gradient_step", &gradient_step, "rows"_a, "factors"_a.noconvert(), "gramian"_a.noconvert(),
-        "regularization"_a.noconvert(), "step"_a.noconvert(), "X"_a.noconvert(), "threads"_a,
-        "x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).");
-  m.def("curvature", &curvature, "rows"_a, "factors"_a.noconvert(), "threads"_a,
-        "One power step towards the largest eigenvalue of F_i^T F_i, from F_i^T 1.");
+        "regularization"_a.noconvert(), "step"_a.noconvert(), "curvature"_a.noconvert(), "shared_curvature"_a,
+        "refresh_curvature"_a, "X"_a.noconvert(), "threads"_a,
+        nb::sig("def gradient_step(rows: Csr, factors: NDArray[numpy.float32], gramian: NDArray[numpy.float32], "
+                "regularization: NDArray[numpy.float32], step: NDArray[numpy.float32], "
+                "curvature: NDArray[numpy.float32] | None, shared_curvature: float, refresh_curvature: bool, "
+                "X: NDArray[numpy.float32], threads: int) -> "
+                "tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]"),
+        "x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).\n\n"
+        "Returns X^T X, the sum of X's rows, and that sum weighted by the steps. With curvature given, the\n"
+        "steps are 1 / (shared_curvature + regularization_i + curvature_i) and are written to step; a\n"
+        "refreshed curvature is one power step towards the largest eigenvalue of F_i^T F_i, from F_i^T 1.");
   m.def("squared_error", &squared_error, "rows"_a, "X"_a.noconvert(), "factors"_a.noconvert(), "threads"_a,
         "The sum over stored pairs of (1 - x_i . f_j)^2.");
 

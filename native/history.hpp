@@ -5,6 +5,12 @@
 
 namespace limelight::LIMELIGHT_VARIANT {
 
+LIMELIGHT_INLINE float dot(const float* a, const float* b, int64_t width) {
+  Vector sum[1] = {};
+  for (int64_t c = 0; c < width; c += kLanes) sum[0] += load(a + c) * load(b + c);
+  return sum_each<1>(sum)[0];
+}
+
 constexpr int kGroup = kLanes < 8 ? kLanes : 8;
 
 // A group of rows; where the history ends early, its first row stands in and counts nothing.

@@ -25,14 +25,23 @@ struct RowSolve {
   int64_t width;
 };
 
+// The same systems by a few conjugate-gradient steps from where `out` stands.
+struct RowDescent {
+  RowSolve solve;
+  int64_t steps;
+};
+
 // x_i <- x_i - step_i (x_i^T G + regularization_i x_i + sum_j f_j (f_j . x_i - 1))
 struct GradientStep {
   SparseRows rows;
   const float* factors;
   const float* gramian_panels;  // pack_columns(G)
   const float* regularization;
-  const float* step;
-  float* rows_out;  // x, read and overwritten
+  float* step;
+  float* curvature;         // of each row's own history; nullptr: the steps are given
+  float shared_curvature;   // step_i = 1 / (shared + regularization_i + curvature_i)
+  bool refresh_curvature;   // whether to measure it anew
+  float* rows_out;          // x, read and overwritten
   int64_t width;
 };
 
@@ -65,12 +74,13 @@ struct Kernels {
                       float* sums);
   // x_i <- x_i - step_i h
   void (*shift_rows)(float* X, const float* step, const float* h, int64_t begin, int64_t end, int64_t width);
+  // The two at once: X is shifted, out = X Q.
+  void (*shift_and_rotate)(float* X, const float* step, const float* h, const float* panels, float* out,
+                           int64_t begin, int64_t end, int64_t width, float* scratch);
 
   int64_t (*solve_rows)(const RowSolve&, int64_t begin, int64_t end, float* scratch);  // rows that failed
+  void (*descend_rows)(const RowDescent&, int64_t begin, int64_t end, float* scratch);
   void (*gradient_step)(const GradientStep&, int64_t begin, int64_t end, float* scratch);
-  // |F^T F b| / |b| with b = F^T 1: the largest eigenvalue of a history's own Gramian, nearly.
-  void (*curvature)(const SparseRows&, const float* factors, int64_t begin, int64_t end, int64_t width,
-                    float* out, float* scratch);
   // sum over the stored pairs of (1 - x_i . f_j)^2
   double (*squared_error)(const SparseRows&, const float* X, const float* factors, int64_t begin, int64_t end,
                           int64_t width);

@@ -3,7 +3,7 @@
 
 #include "history.hpp"
 #include "kernels.hpp"
-#include "tile.hpp"
+#include "sums.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 
@@ -31,6 +31,30 @@ static void rotate(const float* X, const float* panels, float* out, int64_t begi
   }
 }
 
+static void shift_and_rotate(float* X, const float* step, const float* h, const float* panels, float* out,
+                             int64_t begin, int64_t end, int64_t width, float* scratch) {
+  for (int64_t first = begin; first < end; first += kPanel) {
+    const int64_t last = first + kPanel < end ? first + kPanel : end;
+    shift_rows(X, step, h, first, last, width);
+    rotate(X, panels, out, first, last, width, scratch);
+  }
+}
+
+// |F^T F b| / |b| with b = F^T 1: one power step towards the largest eigenvalue of F^T F.
+static float own_curvature(const float* factors, const int32_t* history, int64_t n, int64_t width,
+                           float* b, float* y) {
+  memset(b, 0, width * sizeof(float));
+  memset(y, 0, width * sizeof(float));
+  for (int64_t first = 0; first < n; first += kGroup) {
+    float ones[kGroup];
+    for (int u = 0; u < kGroup; ++u) ones[u] = 1.0f;
+    Group(factors, history, n, first, width).add_weighted(ones, width, b);
+  }
+  add_history_product(factors, history, n, width, b, 0.0f, y);
+  const float norm = dot(b, b, width);
+  return norm > 0.0f ? sqrtf(dot(y, y, width) / norm) : 0.0f;
+}
+
 static void gradient_step(const GradientStep& task, int64_t begin, int64_t end, float* scratch) {
   const int64_t width = task.width;
   float *packed = scratch, *gradients = scratch + kPanel * width;
@@ -41,36 +65,20 @@ static void gradient_step(const GradientStep& task, int64_t begin, int64_t end, 
       const int64_t i = first + r;
       float *x = task.rows_out + i * width, *gradient = gradients + r * width;
       const int64_t at = task.rows.indptr[i], n = task.rows.indptr[i + 1] - at;
-      add_history_product(task.factors, task.rows.indices + at, n, width, x, -1.0f, gradient);
-      const float reg = task.regularization[i], step = task.step[i];
+      const int32_t* history = task.rows.indices + at;
+      const float reg = task.regularization[i];
+      if (task.curvature) {
+        if (task.refresh_curvature)
+          task.curvature[i] = own_curvature(task.factors, history, n, width, packed, packed + width);
+        task.step[i] = 1.0f / fmaxf(task.shared_curvature + reg + task.curvature[i], __FLT_MIN__);
+      }
+      add_history_product(task.factors, history, n, width, x, -1.0f, gradient);
+      const float step = task.step[i];
       for (int64_t c = 0; c < width; c += kLanes) {
         const Vector own = load(x + c);
         store(x + c, own - step * (load(gradient + c) + reg * own));
       }
     }
-  }
-}
-
-LIMELIGHT_INLINE float squared_norm(const float* x, int64_t width) {
-  float sum = 0.0f;
-  for (int64_t c = 0; c < width; ++c) sum += x[c] * x[c];
-  return sum;
-}
-
-static void curvature(const SparseRows& rows, const float* factors, int64_t begin, int64_t end, int64_t width,
-                      float* out, float* scratch) {
-  float *b = scratch, *y = scratch + width;
-  for (int64_t i = begin; i < end; ++i) {
-    const int32_t* history = rows.indices + rows.indptr[i];
-    const int64_t n = rows.indptr[i + 1] - rows.indptr[i];
-    memset(b, 0, 2 * width * sizeof(float));
-    for (int64_t j = 0; j < n; ++j) {
-      const float* row = factors + history[j] * width;
-      for (int64_t c = 0; c < width; c += kLanes) store(b + c, load(b + c) + load(row + c));
-    }
-    add_history_product(factors, history, n, width, b, 0.0f, y);
-    const float norm = squared_norm(b, width);
-    out[i] = norm > 0.0f ? sqrtf(squared_norm(y, width) / norm) : 0.0f;
   }
 }
 

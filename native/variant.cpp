@@ -1,5 +1,6 @@
 // The kernels, compiled once per instruction set.
 #include "kernels.hpp"
+#include "row_descent.hpp"
 #include "row_gradient.hpp"
 #include "row_solve.hpp"
 #include "sums.hpp"
@@ -11,18 +12,31 @@
 namespace limelight::LIMELIGHT_VARIANT {
 
 static int64_t scratch_floats(int64_t width) {
-  const int64_t solve = solve_scratch(width);
-  const int64_t gradient = gradient_scratch(width);
-  const int64_t sum = gramian_scratch(width);
-  const int64_t most = solve > gradient ? solve : gradient;
-  return most > sum ? most : sum;
+  int64_t most = 0;
+  const int64_t needs[] = {solve_scratch(width), descent_scratch(width), gradient_scratch(width),
+                           gramian_scratch(width)};
+  for (int64_t needed : needs) most = needed > most ? needed : most;
+  return most;
 }
 
 extern const Kernels kernels;
 const Kernels kernels = {
-    LIMELIGHT_TEXT(LIMELIGHT_VARIANT), kLanes,       pack_columns,   pack_items,  rotate,    gramian,
-    column_sums,                       shift_rows,   solve_rows,     gradient_step, curvature, squared_error,
-    top_k,                             scratch_floats, top_k_bytes,
+    LIMELIGHT_TEXT(LIMELIGHT_VARIANT),
+    kLanes,
+    pack_columns,
+    pack_items,
+    rotate,
+    gramian,
+    column_sums,
+    shift_rows,
+    shift_and_rotate,
+    solve_rows,
+    descend_rows,
+    gradient_step,
+    squared_error,
+    top_k,
+    scratch_floats,
+    top_k_bytes,
 };
 
 }  // namespace limelight::LIMELIGHT_VARIANT

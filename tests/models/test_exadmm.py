@@ -22,6 +22,13 @@ class TestExADMM(RecommenderContract):
         return ExADMM(factors=10, epochs=50, exposure_weight=1e-6, **settings)
 
 
+class TestExADMMByDescent(RecommenderContract):
+    quality_floor = 0.2
+
+    def make(self, **settings):
+        return ExADMM(factors=10, epochs=50, exposure_weight=1e-6, row_solver="cg", **settings)
+
+
 class TestExADMMWithJointFoldIn(RecommenderContract):
     quality_floor = 0.2
 
@@ -81,6 +88,12 @@ def test_agrees_with_its_twin_at_the_automatic_tempo():
         assert record.lagrangian == pytest.approx(dense.lagrangian(state, rho), rel=1e-4)
     np.testing.assert_allclose(model.user_factors, state.U, atol=1e-4)
     np.testing.assert_allclose(model.dual_, state.w, atol=1e-6)
+
+
+def test_tracing_changes_no_bit():
+    often, once = (ExADMM(factors=6, exposure_weight=1e-3, trace_every=n).fit(X) for n in (1, 0))
+    np.testing.assert_array_equal(often.user_factors, once.user_factors)
+    np.testing.assert_array_equal(often.item_factors, once.item_factors)
 
 
 def test_conditions_of_optimality_at_convergence():
@@ -153,6 +166,7 @@ BAD_SETTINGS = {
     "init_scale must be a finite number above 0: 0": {"init_scale": 0},
     "random_state must be at least 0: -1": {"random_state": -1},
     "fold_in is not a known choice: 'magic'": {"fold_in": "magic"},
+    "row_solver is not a known choice: 'qr'": {"row_solver": "qr"},
     "unknown hyper-parameter: 'exposure_wieght'": {"exposure_wieght": 1},
     "unknown hyper-parameter: 'banana'": {"banana": 1},
 }
@@ -184,6 +198,7 @@ def test_defaults():
         "regularization": 0.003,
         "regularization_exponent": 1.0,
         "unobserved_weight": 0.1,
+        "row_solver": "cholesky",
         "epochs": 50,
         "tolerance": 0.0,
         "init_scale": 0.1,

@@ -25,6 +25,31 @@ class TestIALS(RecommenderContract):
         return IALS(factors=10, epochs=8, **settings)
 
 
+class TestIALSByDescent(RecommenderContract):
+    quality_floor = 0.22
+
+    def make(self, **settings):
+        return IALS(factors=10, epochs=8, row_solver="cg", **settings)
+
+
+def test_descent_reaches_nearly_the_same_objective():
+    R = random_interactions(200, 120, seed=7)
+    exact, descent = (
+        IALS(factors=20, epochs=12, row_solver=solver).fit(R).trace_[-1].objective
+        for solver in ("cholesky", "cg")
+    )
+    assert descent == pytest.approx(exact, rel=0.005)
+
+
+def test_fold_in_is_exact_whatever_trained_the_model():
+    R = random_interactions(50, 30, seed=7)
+    model = IALS(factors=5, epochs=4, row_solver="cg").fit(R)
+    V = model.item_factors.astype(float)
+    dense = oracles.DenseProblem(R.toarray().astype(float), 0.1, 0.003)
+    exact = oracles.solve_rows(dense.R, V, 0.1 * V.T @ V, dense.user_ridge)
+    np.testing.assert_allclose(model.fold_in(R), exact, atol=1e-4)
+
+
 @pytest.mark.parametrize("variant", kernels.variants())
 def test_agrees_with_the_stored_answers(golden, variant):
     from scipy import sparse

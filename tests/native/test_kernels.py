@@ -58,21 +58,69 @@ def test_solve_rows_counts_rows_without_solution(problem):
     assert kernels.solve_rows(rows, no_factors, zeros, nothing, zeros, X.copy(), 1) == len(X)
 
 
+def take_gradient_step(rows, F, G, ridge, X, steps, **own):
+    own = {"curvature": None, "shared_curvature": 0.0, "refresh_curvature": False} | own
+    return kernels.gradient_step(rows, F, G, ridge, steps, X=X, threads=2, **own)
+
+
+def gradient(R, X, F, G, ridge):
+    dense, factors = X.astype(float), F.astype(float)
+    return (R * (dense @ factors.T - 1)) @ factors + dense @ G + ridge[:, None] * dense
+
+
 def test_gradient_step(problem):
     R, rows, X, F = problem
     G = (0.1 * F.T @ F).astype(np.float32)
     ridge, steps = positive(len(R)), (0.01 * positive(len(R), 2)).astype(np.float32)
-    dense, factors = X.astype(float), F.astype(float)
-    gradient = (R * (dense @ factors.T - 1)) @ factors + dense @ G + ridge[:, None] * dense
     out = X.copy()
-    kernels.gradient_step(rows, F, G, ridge, steps, out, 2)
-    assert relative(out - X, -steps[:, None] * gradient) < 1e-4
+    products, total, weighted = take_gradient_step(rows, F, G, ridge, out, steps)
+    assert relative(out - X, -steps[:, None] * gradient(R, X, F, G, ridge)) < 1e-4
+    dense = out.astype(float)
+    assert relative(products, dense.T @ dense) < 1e-6
+    np.testing.assert_allclose(total, dense.sum(axis=0), atol=1e-4)
+    np.testing.assert_allclose(weighted, steps @ dense, atol=1e-5)
 
 
-def test_curvature(problem):
-    R, rows, _, F = problem
-    expected = oracles.curvature(R, F.astype(float))
-    np.testing.assert_allclose(kernels.curvature(rows, F, 2), expected, rtol=1e-5)
+def test_gradient_step_by_curvature(problem):
+    R, rows, X, F = problem
+    G = (0.1 * F.T @ F).astype(np.float32)
+    ridge, curvature = positive(len(R)), np.zeros(len(R), np.float32)
+    steps, out = np.empty(len(R), np.float32), X.copy()
+    own = {"curvature": curvature, "shared_curvature": 3.0}
+    take_gradient_step(rows, F, G, ridge, out, steps, refresh_curvature=True, **own)
+    np.testing.assert_allclose(curvature, oracles.curvature(R, F.astype(float)), rtol=1e-5)
+    np.testing.assert_allclose(steps, 1 / (3.0 + ridge + curvature), rtol=1e-6)
+    assert relative(out - X, -steps[:, None] * gradient(R, X, F, G, ridge)) < 1e-4
+    curvature[:] = 2.0
+    take_gradient_step(rows, F, G, ridge, out, steps, refresh_curvature=False, **own)
+    np.testing.assert_allclose(steps, 1 / (5.0 + ridge), rtol=1e-6)
+
+
+def test_descent_ends_where_the_solution_is(problem):
+    R, rows, X, F = problem
+    eigenvalues, ridge, shift = positive(F.shape[1]), positive(len(R), 2), positive(F.shape[1], 3)
+    shared = np.diag(eigenvalues.astype(float))
+    exact = oracles.solve_rows(R.astype(float), F.astype(float), shared, ridge, shift)
+    errors = []
+    for steps in (0, 3, 200):
+        out = X.copy()
+        kernels.descend_rows(rows, F, eigenvalues, ridge, shift, out, steps, 2)
+        errors.append(relative(out, exact))
+    assert errors[2] < 1e-4
+    assert errors[1] < errors[0]
+
+
+def test_descent_of_long_histories():
+    # Longer than what is copied together: 65,536 floats.
+    generator = np.random.default_rng(0)
+    R = generator.random((3, 6000)) < 0.9
+    rows = sparse_rows(np.r_[0, np.cumsum(R.sum(axis=1))], np.nonzero(R)[1], 6000)
+    F = (0.1 * generator.standard_normal((6000, 16))).astype(np.float32)
+    out = np.zeros((3, 16), np.float32)
+    kernels.descend_rows(rows, F, positive(16), positive(3, 2), None, out, 100, 1)
+    shared = np.diag(positive(16).astype(float))
+    exact = oracles.solve_rows(R.astype(float), F.astype(float), shared, positive(3, 2))
+    assert relative(out, exact) < 1e-4
 
 
 def test_squared_error(problem):
@@ -85,9 +133,7 @@ def test_gramian_and_sums(problem):
     _, _, X, _ = problem
     dense = X.astype(float)
     assert relative(kernels.gramian(X, 2), dense.T @ dense) < 1e-6
-    np.testing.assert_allclose(kernels.column_sums(X, None, 2), dense.sum(axis=0), atol=1e-4)
-    weights = positive(len(X))
-    np.testing.assert_allclose(kernels.column_sums(X, weights, 2), weights @ dense, atol=1e-4)
+    np.testing.assert_allclose(kernels.column_sums(X, 2), dense.sum(axis=0), atol=1e-4)
 
 
 def test_rotate_also_in_place(problem):
@@ -109,6 +155,19 @@ def test_shift_rows(problem):
     np.testing.assert_allclose(out, X - np.outer(steps, h), atol=1e-6)
 
 
+def test_shift_and_rotate_is_one_after_the_other(problem):
+    _, _, X, _ = problem
+    Q = np.random.default_rng(0).standard_normal((X.shape[1],) * 2).astype(np.float32)
+    steps, h = positive(len(X)), positive(X.shape[1])
+    apart, expected = X.copy(), np.empty_like(X)
+    kernels.shift_rows(apart, steps, h, 1)
+    kernels.rotate(apart, Q, expected, 1)
+    together, out = X.copy(), np.empty_like(X)
+    kernels.shift_and_rotate(together, steps, h, Q, out, 2)
+    np.testing.assert_array_equal(together, apart)
+    np.testing.assert_array_equal(out, expected)
+
+
 def test_transpose(problem):
     R, rows, _, _ = problem
     by_item = rows.transpose()
@@ -125,9 +184,7 @@ def test_threads_do_not_change_bits(threads):
     generator = np.random.default_rng(0)
     X = generator.standard_normal((5000, 32)).astype(np.float32)
     np.testing.assert_array_equal(kernels.gramian(X, threads), kernels.gramian(X, 1))
-    np.testing.assert_array_equal(
-        kernels.column_sums(X, None, threads), kernels.column_sums(X, None, 1)
-    )
+    np.testing.assert_array_equal(kernels.column_sums(X, threads), kernels.column_sums(X, 1))
 
 
 def search(queries, F, rows, k, threads=2):
@@ -212,4 +269,4 @@ def test_the_door_takes_no_wrong_types_or_shapes(problem):
     with pytest.raises(ValueError, match="multiple of 16"):
         kernels.gramian(X[:, :8].copy(), 1)
     with pytest.raises(ValueError, match="one row of factors a column"):
-        kernels.curvature(rows, F[:-1].copy(), 1)
+        kernels.squared_error(rows, X, F[:-1].copy(), 1)

@@ -1,5 +1,7 @@
 """Each step against its dense float64 twin, and against the calculus behind it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,15 +111,27 @@ def test_the_oracle_gradient_is_the_derivative_of_the_loss(dense, state):
         assert slope == pytest.approx(gradient[i, c], rel=1e-6)
 
 
-@pytest.mark.parametrize("steps", ["equal", "per user"])
-def test_u_step_solves_the_proximal_problem(problem, dense, state, steps):
-    generator = np.random.default_rng(2)
-    gamma = np.full(N_USERS, 0.01) if steps == "equal" else 0.01 * (1 + generator.random(N_USERS))
-    before = narrow(state)
-    expected = oracles.u_step(dense, before, gamma, state.penalty)
-    mean = u_step(problem, state, gramian(state.V, 1), gamma.astype(np.float32))
-    assert relative(narrow(state).U, expected) < 1e-5
+def check_u_step(problem, dense, state, tempo, gamma, rho):
+    """Compare mean, Gramian and factors after a U-step with the dense solution."""
+    before = narrow(state)._replace(w=state.w[:FACTORS] * state.penalty / rho)
+    expected = oracles.u_step(dense, before, gamma, rho)
+    mean = u_step(problem, state, gramian(state.V, 1), tempo)
     np.testing.assert_allclose(mean[:FACTORS], expected.mean(axis=0), atol=1e-6)
+    closed_form = state.gramian_U[:FACTORS, :FACTORS]
+    assert relative(closed_form, expected.T @ expected) < 1e-5
+    state.settle(1)
+    assert relative(narrow(state).U, expected) < 1e-5
+
+
+def test_u_step_solves_the_proximal_problem_with_equal_steps(problem, dense, state):
+    check_u_step(problem, dense, state, Tempo(0.01, 4e4), 0.01, 4e4)
+
+
+def test_u_step_solves_the_proximal_problem_with_steps_by_curvature(problem, dense, state):
+    _, V, _, _ = narrow(state)
+    shared = 0.1 * np.linalg.eigvalsh(V.T @ V)[-1]
+    gamma = 1 / (shared + dense.user_ridge + oracles.curvature(dense.R, V))
+    check_u_step(problem, dense, state, Tempo(None, None), gamma, 10 * N_USERS / gamma.mean())
 
 
 def test_mean_user_moves_between_the_gradient_step_and_the_target(problem, dense, state):
@@ -125,9 +139,26 @@ def test_mean_user_moves_between_the_gradient_step_and_the_target(problem, dense
     U, V, s, w = narrow(state)
     c = rho * gamma / (N_USERS + rho * gamma)
     plain = (U - gamma * oracles.user_gradient(dense, U, V)).mean(axis=0)
-    steps = np.full(N_USERS, gamma, dtype=np.float32)
-    mean = u_step(problem, state, gramian(state.V, 1), steps)
+    mean = u_step(problem, state, gramian(state.V, 1), Tempo(gamma, rho))
     np.testing.assert_allclose(mean[:FACTORS], (1 - c) * plain + c * (s - w), atol=1e-6)
+
+
+def test_what_is_pending_changes_no_bit(R):
+    often, once = (start(R) for _ in range(2))
+    problem = problem_of(R)
+    for _ in range(6):
+        exadmm_epoch(problem, often, Tempo(None, None))
+        often.settle(2)
+        exadmm_epoch(problem, once, Tempo(None, None))
+    once.settle(2)
+    np.testing.assert_array_equal(often.U, once.U)
+    np.testing.assert_array_equal(often.V, once.V)
+
+
+def start(R):
+    U = initial_factors(N_USERS, FACTORS, scale=0.1, seed=0, side=SideNumber.USERS)
+    V = initial_factors(N_ITEMS, FACTORS, scale=0.1, seed=0, side=SideNumber.ITEMS)
+    return State(U=U, V=V, s=np.zeros(16), w=np.zeros(16))
 
 
 def test_s_step_makes_the_lagrangian_stationary(problem, dense, state):
@@ -171,13 +202,19 @@ def test_automatic_penalty_is_ten_times_the_mean_curvature(problem, state):
 
 
 def test_automatic_steps_stay_below_the_stability_bound(problem, dense, state):
-    G_V = gramian(state.V, 1)
-    steps = Tempo(None, None).step_sizes(problem, state, G_V)
     _, V, _, _ = narrow(state)
+    u_step(problem, state, gramian(state.V, 1), Tempo(None, None))
     for i in range(N_USERS):
         history = V[dense.R[i] > 0]
         A = history.T @ history + 0.1 * V.T @ V + dense.user_ridge[i] * np.eye(FACTORS)
-        assert steps[i] < 2 / np.linalg.eigvalsh(A)[-1]
+        assert state.pending.steps[i] < 2 / np.linalg.eigvalsh(A)[-1]
+
+
+def test_curvature_is_refreshed_early_on_and_then_now_and_then(state):
+    epochs = [
+        epoch for epoch in range(20) if Tempo(None, None).refreshes(replace(state, epoch=epoch))
+    ]
+    assert epochs == [0, 1, 2, 3, 4, 5, 10, 15]
 
 
 def test_objective_is_the_oracles(problem, dense, state):
@@ -202,10 +239,8 @@ def test_exact_blocks_never_raise_the_objective(R, state):
 @given(st.permutations(range(N_USERS)))
 def test_permuting_users_permutes_rows(order):
     R = random_interactions(N_USERS, N_ITEMS, seed=5)
-    U = initial_factors(N_USERS, FACTORS, scale=0.1, seed=0, side=SideNumber.USERS)
-    V = initial_factors(N_ITEMS, FACTORS, scale=0.1, seed=0, side=SideNumber.ITEMS)
-    plain = State(U=U.copy(), V=V.copy(), s=np.zeros(16), w=np.zeros(16))
-    moved = State(U=U[order].copy(), V=V.copy(), s=np.zeros(16), w=np.zeros(16))
+    plain, moved = start(R), start(R)
+    moved.U = moved.U[order]
     ials_epoch(problem_of(R, 0.0), plain)
     ials_epoch(problem_of(R[order], 0.0), moved)
     np.testing.assert_allclose(moved.U, plain.U[order], atol=1e-4)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import inspect
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
 
 from limelight._errors import ConfigError
-from limelight.models.checks import check_integer, check_number
+from limelight.models.checks import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,8 @@ class FactorConfig:
     """How that scale grows with the data: 0 not at all, 1 in proportion."""
     unobserved_weight: float = 0.1
     """Weight of a pair that was not observed; an observed one weighs 1."""
+    row_solver: Literal["cholesky", "cg"] = "cholesky"
+    """How a row is solved: exactly, or by a few conjugate-gradient steps (for many factors)."""
     epochs: int = 16
     """How many times all users and items are updated."""
     tolerance: float = 0.0
@@ -54,6 +56,7 @@ class FactorConfig:
         for name in ("regularization", "regularization_exponent", "unobserved_weight", "tolerance"):
             check_number(name, getattr(self, name))
         check_number("init_scale", self.init_scale, above=0)
+        check_choice("row_solver", self.row_solver, ["cholesky", "cg"])
         self.check_own_settings()
 
     def check_own_settings(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +52,9 @@ def train(
     if not data.nnz:
         message = f"there is nothing to learn from: {data!r}"
         raise DataError(message, hint="check the filters that were applied when reading")
-    problem = problem_of(config, sparse_rows(data.indptr, data.indices, data.n_items), exposure)
+    rows = sparse_rows(data.indptr, data.indices, data.n_items)
+    # Only training may solve rows by descent: unseen users have nowhere to descend from.
+    problem = replace(problem_of(config, rows, exposure), row_solver=config.row_solver)
     state = first_state(config, problem, init)
     schedule = Schedule(
         epochs=config.epochs,

@@ -41,10 +41,11 @@ def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) ->
         s=np.zeros(width),
         w=np.zeros(width),
     )
-    with threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         G_V = gramian(V, problem.threads)
         for _ in range(rounds):
             mean_user_epoch(problem, state, tempo, G_V)
+            state.settle(problem.threads)
             state.epoch += 1
         check_finite(problem, state)
         loss = user_loss(problem, state.U, V, G_V)

@@ -28,8 +28,6 @@ def exadmm_epoch(problem: Problem, state: State, tempo: Tempo) -> None:
 
 def mean_user_epoch(problem: Problem, state: State, tempo: Tempo, G_V: Float64) -> None:
     """Take the steps U, s, w with the items fixed; alone, it folds unseen users in together."""
-    step_sizes = tempo.step_sizes(problem, state, G_V)
-    tempo.update_penalty(problem, state, step_sizes)
-    mean = u_step(problem, state, G_V, step_sizes)
+    mean = u_step(problem, state, G_V, tempo)
     s_step(problem, state, G_V, mean)
     w_step(state, mean)

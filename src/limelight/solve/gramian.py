@@ -27,7 +27,7 @@ def gramian(X: Float32, threads: int) -> Float64:
 
 def mean_row(X: Float32, threads: int) -> Float64:
     """Return the mean of X's rows."""
-    return kernels.column_sums(X, None, threads) / max(1, len(X))
+    return kernels.column_sums(X, threads) / max(1, len(X))
 
 
 class Eigenbasis(NamedTuple):

@@ -76,11 +76,13 @@ def run(
     seconds = 0.0
     with (
         threadpool_limits(1, user_api="blas"),
+        np.errstate(over="ignore", invalid="ignore"),  # divergence is told in words, not warned of
         progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as advance,
     ):
         while state.epoch < schedule.epochs:
-            traced = schedule.is_traced(state.epoch + 1)
-            before = _snapshot(state) if traced else None
+            before = None
+            if schedule.is_traced(state.epoch + 1):
+                before = _snapshot(problem, state)
             started = time.perf_counter()
             epoch(state)
             seconds += time.perf_counter() - started
@@ -88,19 +90,22 @@ def run(
             check_finite(problem, state)
             record = None
             if before:
+                state.settle(problem.threads)
                 parts = measure_objective(problem, state.U, state.V)
                 check_loss(problem, parts.loss, f"after epoch {state.epoch}")
                 record = describe(problem, state, before, parts, seconds)
                 trace.append(record)
             advance()
             if schedule.callback and schedule.callback(state.epoch, record):
+                state.settle(problem.threads)
                 return Outcome(trace, Status.STOPPED)
             if record and _stands_still(state, record, schedule.tolerance):
                 return Outcome(trace, Status.CONVERGED)
     return Outcome(trace, Status.UNSETTLED if _is_unsettled(trace) else Status.FINISHED)
 
 
-def _snapshot(state: State) -> State:
+def _snapshot(problem: Problem, state: State) -> State:
+    state.settle(problem.threads)
     return replace(state, U=state.U.copy(), V=state.V.copy(), s=state.s.copy(), w=state.w.copy())
 
 

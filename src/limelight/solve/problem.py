@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class Problem:
     exposure: float
     """lex, already multiplied by the squared number of users."""
     threads: int
+    row_solver: Literal["cholesky", "cg"] = "cholesky"
 
     @property
     def n_users(self) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limelight._native import kernels
 from limelight.solve.problem import padded_width
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ class SideNumber(IntEnum):
     ITEMS = 1
 
 
+class Shift(NamedTuple):
+    """u_i <- u_i - step_i h, for every user."""
+
+    steps: Float32
+    h: Float32
+
+
 @dataclass
 class State:
     """What one epoch hands to the next; the steps overwrite the factors in place."""
@@ -35,10 +43,21 @@ class State:
     """The scaled dual variable of the constraint mean(U) = s."""
     epoch: int = 0
 
+    # What makes the next epoch cheaper; all of it follows from the fields above and the data.
     curvature: Float32 | None = None
     """Largest eigenvalue of every user's own Gramian, nearly; refreshed now and then."""
     penalty: float = 0.0
     """rho, the weight of the constraint; 0 before the first epoch."""
+    gramian_U: Float64 | None = None
+    """U^T U, if a step came by it."""
+    pending: Shift | None = None
+    """What U still lacks: applied when U is next read, not in a pass of its own."""
+
+    def settle(self, threads: int) -> None:
+        """Apply what is pending, so that U is what it stands for."""
+        if self.pending is not None:
+            kernels.shift_rows(self.U, *self.pending, threads)
+            self.pending = None
 
 
 def initial_factors(

@@ -11,12 +11,18 @@ import numpy as np
 
 from limelight._errors import SolveError
 from limelight._native import kernels
-from limelight.solve.gramian import eigenbasis, gramian, mean_row
+from limelight.solve.gramian import eigenbasis, gramian
+from limelight.solve.state import Shift
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
     from limelight.solve.problem import Problem, Side
     from limelight.solve.state import State
+    from limelight.solve.tempo import Tempo
+
+
+CG_STEPS = 3
+"""Conjugate-gradient steps a row, each epoch from where the last one ended."""
 
 
 def solve_side(
@@ -27,26 +33,30 @@ def solve_side(
     shared: Float64,
     out: Float32,
     shift: Float64 | None = None,
+    pending: Shift | None = None,
 ) -> None:
-    """Solve every row of one side exactly, users and items alike.
+    """Solve every row of one side, users and items alike.
 
     x_i = (shared + reg_i I + sum_j f_j f_j^T)^-1 (sum_j f_j - shift), with f_j the rows of
-    ``other`` in the history of i. The kernels work in the eigenbasis of ``shared``, where it is
-    a diagonal.
+    ``other`` in the history of i, once what they have pending is applied. The kernels work in the
+    eigenbasis of ``shared``, where it is a diagonal.
     """
     threads = problem.threads
     values, Q = eigenbasis(shared, problem.factors)
     rotated = np.empty_like(other)
-    kernels.rotate(other, Q, rotated, threads)
+    if pending is None:
+        kernels.rotate(other, Q, rotated, threads)
+    else:
+        kernels.shift_and_rotate(other, *pending, Q, rotated, threads)
     price = None if shift is None else (shift @ Q).astype(np.float32)
-    failed = kernels.solve_rows(
-        side.rows, rotated, values, side.regularization, price, out, threads
-    )
-    if failed:
+    system = (side.rows, rotated, values, side.regularization, price, out)
+    if problem.row_solver == "cg":
+        kernels.rotate(out, Q, out, threads)
+        kernels.descend_rows(*system, CG_STEPS, threads)
+    elif failed := kernels.solve_rows(*system, threads):
         message = f"rows without a unique solution: {failed:,} of {len(out):,}"
-        raise SolveError(
-            message, hint="raise regularization or unobserved_weight, or lower exposure_weight"
-        )
+        hint = "raise regularization or unobserved_weight, or lower exposure_weight"
+        raise SolveError(message, hint=hint)
     kernels.rotate(out, np.ascontiguousarray(Q.T), out, threads)
 
 
@@ -54,36 +64,49 @@ def exact_u_step(problem: Problem, state: State) -> None:
     """Solve for every user: A_i = a0 G_V + reg_i I + sum_j v_j v_j^T."""
     shared = problem.unobserved_weight * gramian(state.V, problem.threads)
     solve_side(problem, problem.users, state.V, shared=shared, out=state.U)
+    state.gramian_U = None
 
 
 def v_step(problem: Problem, state: State) -> None:
     """Solve for every item: A_j = a0 G_U + lex s s^T + reg_j I + sum_i u_i u_i^T."""
-    shared = problem.unobserved_weight * gramian(state.U, problem.threads)
-    shared += problem.exposure * np.outer(state.s, state.s)
-    solve_side(problem, problem.items, state.U, shared=shared, out=state.V)
+    G_U = gramian(state.U, problem.threads) if state.gramian_U is None else state.gramian_U
+    shared = problem.unobserved_weight * G_U + problem.exposure * np.outer(state.s, state.s)
+    pending, state.pending = state.pending, None
+    solve_side(problem, problem.items, state.U, shared=shared, out=state.V, pending=pending)
 
 
-def u_step(problem: Problem, state: State, G_V: Float64, step_sizes: Float32) -> Float64:
+def u_step(problem: Problem, state: State, G_V: Float64, tempo: Tempo) -> Float64:
     """Take one proximal gradient step for every user; return the new mean user.
 
     With utilde_i = u_i - gamma_i grad_i and q = s - w, the coupled proximal problem has the
     solution u_i = utilde_i - gamma_i h with
     h = (rho / n) (mean(utilde) - q) / (1 + rho mean(gamma) / n).
+
+    One pass takes the gradient step and adds up what the rest needs: the shift by gamma_i h is
+    left pending, and the mean and the Gramian after it follow in closed form.
     """
-    kernels.gradient_step(
-        problem.users.rows,
+    n = problem.n_users
+    steps, curvature = tempo.steps(problem, state)
+    G, total, weighted = kernels.gradient_step(
+        problem.rows,
         state.V,
         (problem.unobserved_weight * G_V).astype(np.float32),
         problem.users.regularization,
-        step_sizes,
+        steps,
+        curvature,
+        problem.unobserved_weight * float(np.linalg.eigvalsh(G_V)[-1]),
+        tempo.refreshes(state),
         state.U,
         problem.threads,
     )
-    mean = mean_row(state.U, problem.threads)
-    mean_step = float(step_sizes.mean(dtype=np.float64))
-    pull = state.penalty / problem.n_users
+    tempo.update_penalty(problem, state, steps)
+    mean, mean_step = total / n, float(steps.mean(dtype=np.float64))
+    pull = state.penalty / n
     h = pull * (mean - (state.s - state.w)) / (1 + pull * mean_step)
-    kernels.shift_rows(state.U, step_sizes, h.astype(np.float32), problem.threads)
+    state.pending = Shift(steps, h.astype(np.float32))
+    cross = np.outer(weighted, h)
+    squares = float(np.dot(steps, steps.astype(np.float64)))
+    state.gramian_U = G - cross - cross.T + squares * np.outer(h, h)
     return mean - mean_step * h
 
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limelight._native import kernels
-
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Float64
+    from limelight._arrays import Float32
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
@@ -27,19 +25,21 @@ class Tempo:
     penalty: float | None
     """rho, already multiplied by the squared number of users."""
 
-    def step_sizes(self, problem: Problem, state: State, G_V: Float64) -> Float32:
-        """Return gamma_i, by default 1 / L_i with L_i = a0 max eig(G_V) + reg_i + own curvature."""
+    def steps(self, problem: Problem, state: State) -> tuple[Float32, Float32 | None]:
+        """Return room for the step sizes gamma_i, and the curvature they are to be drawn from.
+
+        By default gamma_i = 1 / L_i with L_i = a0 max eig(G_V) + reg_i + own curvature. With a
+        learning rate given, all steps are equal and there is no curvature.
+        """
         if self.learning_rate is not None:
-            return np.full(problem.n_users, self.learning_rate, dtype=np.float32)
-        if (
-            state.curvature is None
-            or state.epoch < _EAGER_EPOCHS
-            or state.epoch % _REFRESH_EVERY == 0
-        ):
-            state.curvature = kernels.curvature(problem.users.rows, state.V, problem.threads)
-        shared = problem.unobserved_weight * float(np.linalg.eigvalsh(G_V)[-1])
-        curvature = np.float32(shared) + problem.users.regularization + state.curvature
-        return np.asarray(1 / np.maximum(curvature, np.finfo(np.float32).tiny), np.float32)
+            return np.full(problem.n_users, self.learning_rate, dtype=np.float32), None
+        if state.curvature is None:
+            state.curvature = np.zeros(problem.n_users, dtype=np.float32)
+        return np.empty(problem.n_users, dtype=np.float32), state.curvature
+
+    def refreshes(self, state: State) -> bool:
+        """Tell whether the curvature is measured anew in the epoch that begins at ``state``."""
+        return state.epoch < _EAGER_EPOCHS or state.epoch % _REFRESH_EVERY == 0
 
     def update_penalty(self, problem: Problem, state: State, step_sizes: Float32) -> None:
         """Set rho, by default 10 n / mean(gamma), and rescale w so that rho w stays what it was.
