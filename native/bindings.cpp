@@ -90,7 +90,7 @@ class Csr {
     require(n_columns >= 0, "the number of columns must not be negative");
     nb::gil_scoped_release unlocked;
     check_csr(indptr.data(), n_rows(), indices.data(), n_entries(), n_columns);
-    blocks_ = blocks_by_work(indptr.data(), n_rows());
+    blocks_ = std::make_shared<const WorkBlocks>(indptr.data(), n_rows());
   }
 
   int64_t n_rows() const { return static_cast<int64_t>(indptr_.shape(0)) - 1; }
@@ -99,9 +99,7 @@ class Csr {
   const Array1<const int64_t>& indptr() const { return indptr_; }
   const Array1<const int32_t>& indices() const { return indices_; }
   SparseRows rows() const { return {indptr_.data(), indices_.data()}; }
-  // Bounds of blocks of rows of about equal work.
-  const std::vector<int64_t>& blocks() const { return blocks_; }
-  int64_t n_blocks() const { return static_cast<int64_t>(blocks_.size()) - 1; }
+  const WorkBlocks& blocks() const { return *blocks_; }
 
   Csr transpose() const {
     auto* indptr = new_array<int64_t>(n_columns_ + 1);
@@ -118,7 +116,7 @@ class Csr {
   Array1<const int64_t> indptr_;
   Array1<const int32_t> indices_;
   int64_t n_columns_;
-  std::vector<int64_t> blocks_;
+  std::shared_ptr<const WorkBlocks> blocks_;
 };
 
 int64_t scratch_bytes(int64_t width) { return chosen->scratch_floats(width) * sizeof(float); }
@@ -256,12 +254,14 @@ void require_fit(const Csr& csr, const Matrix& factors) {
   require(static_cast<int64_t>(factors.shape(0)) == csr.n_columns(), "one row of factors a column is needed");
 }
 
-// Runs body(begin, end, scratch) over blocks of about equal work.
+// Runs body(begin, end, scratch) over blocks of about equal work, the heaviest first.
 template <typename Body>
 void for_each_work_block(const Csr& csr, int threads, int64_t bytes, const Body& body) {
-  const std::vector<int64_t>& bounds = csr.blocks();
-  for_each_block(csr.n_blocks(), threads, bytes,
-                 [&](int64_t block, const Scratch& scratch) { body(bounds[block], bounds[block + 1], scratch); });
+  const WorkBlocks& blocks = csr.blocks();
+  for_each_block(blocks.count(), threads, bytes, [&](int64_t turn, const Scratch& scratch) {
+    const int64_t block = blocks.heaviest_first[turn];
+    body(blocks.bounds[block], blocks.bounds[block + 1], scratch);
+  });
 }
 
 RowSolve row_solve(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
@@ -323,9 +323,9 @@ auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian,
                             curvature ? curvature->data() : nullptr, shared_curvature, refresh_curvature,
                             X.data(),         width};
     Turnstile turnstile;
-    const std::vector<int64_t>& bounds = csr.blocks();
+    const std::vector<int64_t>& bounds = csr.blocks().bounds;
     const int64_t bytes = scratch_bytes(width) + (packed + 2 * width) * sizeof(float);
-    for_each_block(csr.n_blocks(), threads, bytes, [&](int64_t block, const Scratch& scratch) {
+    for_each_block(csr.blocks().count(), threads, bytes, [&](int64_t block, const Scratch& scratch) {
       const int64_t begin = bounds[block], end = bounds[block + 1];
       float *triangle = scratch.floats(), *sum = triangle + packed, *weighted_sum = sum + width;
       float* rest = weighted_sum + width;
@@ -348,9 +348,9 @@ double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int
   require(static_cast<int64_t>(X.shape(0)) == csr.n_rows() && X.shape(1) == factors.shape(1),
           "one row of X a row is needed");
   nb::gil_scoped_release unlocked;
-  const std::vector<int64_t>& bounds = csr.blocks();
+  const std::vector<int64_t>& bounds = csr.blocks().bounds;
   std::vector<double> sums(bounds.size(), 0.0);
-  for_each_block(csr.n_blocks(), threads, 0, [&](int64_t block, const Scratch&) {
+  for_each_block(csr.blocks().count(), threads, 0, [&](int64_t block, const Scratch&) {
     sums[block] = chosen->squared_error(csr.rows(), X.data(), factors.data(), bounds[block], bounds[block + 1],
                                         factors.shape(1));
   });

@@ -1,12 +1,14 @@
 // Threads over blocks of rows, so that the numbers do not depend on how many threads there are.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <vector>
 #if defined(__SSE2__)
@@ -81,14 +83,25 @@ class Turnstile {
   int64_t next_ = 0;
 };
 
-// Rows cut into blocks of about equal work: at most kBlock rows, or about 32k stored entries.
-inline std::vector<int64_t> blocks_by_work(const int64_t* indptr, int64_t n_rows) {
-  constexpr int64_t kEntries = 1 << 15;
-  std::vector<int64_t> bounds{0};
-  for (int64_t i = 0; i < n_rows; ++i)
-    if (i + 1 == n_rows || i + 1 - bounds.back() == kBlock || indptr[i + 1] - indptr[bounds.back()] >= kEntries)
-      bounds.push_back(i + 1);
-  return bounds;
-}
+// The rows of a sparse matrix, cut into blocks of about equal work.
+struct WorkBlocks {
+  std::vector<int64_t> bounds;         // block b holds rows bounds[b] .. bounds[b + 1]
+  std::vector<int64_t> heaviest_first;  // so that no thread is left with a heavy block at the end
+
+  int64_t count() const { return static_cast<int64_t>(heaviest_first.size()); }
+
+  // A block ends after 256 rows, or once it has 8k stored entries.
+  WorkBlocks(const int64_t* indptr, int64_t n_rows) : bounds{0} {
+    constexpr int64_t kRows = 256, kEntries = 1 << 13;
+    for (int64_t i = 0; i < n_rows; ++i)
+      if (i + 1 == n_rows || i + 1 - bounds.back() == kRows || indptr[i + 1] - indptr[bounds.back()] >= kEntries)
+        bounds.push_back(i + 1);
+    heaviest_first.resize(bounds.size() - 1);
+    std::iota(heaviest_first.begin(), heaviest_first.end(), 0);
+    const auto entries = [&](int64_t block) { return indptr[bounds[block + 1]] - indptr[bounds[block]]; };
+    std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
+                     [&](int64_t a, int64_t b) { return entries(a) > entries(b); });
+  }
+};
 
 }  // namespace limelight

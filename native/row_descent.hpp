@@ -11,65 +11,76 @@ namespace limelight::LIMELIGHT_VARIANT {
 
 constexpr int64_t kNearFloats = 1 << 16;  // histories up to 256 KiB are copied
 
-LIMELIGHT_INLINE int64_t descent_scratch(int64_t width) {
-  return 5 * width + kNearFloats + kNearFloats / width;
-}
+LIMELIGHT_INLINE int64_t descent_scratch(int64_t width) { return 5 * width + kNearFloats; }
 
-// The rows of one history, wherever they stand.
+// The rows of one history, copied together where they fit.
 struct NearHistory {
   const float* factors;
-  const int32_t* rows;
+  const int32_t* history;
   int64_t n;
   int64_t width;
+  bool is_near;
+  float* near;
 
   NearHistory(const RowSolve& task, int64_t i, float* memory)
       : factors(task.factors),
-        rows(task.rows.indices + task.rows.indptr[i]),
+        history(task.rows.indices + task.rows.indptr[i]),
         n(task.rows.indptr[i + 1] - task.rows.indptr[i]),
-        width(task.width) {
-    if (n * width > kNearFloats) return;
-    int32_t* numbers = reinterpret_cast<int32_t*>(memory + kNearFloats);
+        width(task.width),
+        is_near((n + kGroup) * width <= kNearFloats),
+        near(memory) {
+    if (!is_near) return;
     for (int64_t j = 0; j < n; ++j) {
-      if (j + 8 < n) prefetch_row(factors + rows[j + 8] * width, width);
-      memcpy(memory + j * width, factors + rows[j] * width, width * sizeof(float));
-      numbers[j] = static_cast<int32_t>(j);
+      if (j + 8 < n) prefetch_row(factors + history[j + 8] * width, width);
+      for (int64_t c = 0; c < width; c += kLanes)
+        store(near + j * width + c, load(factors + history[j] * width + c));
     }
-    factors = memory;
-    rows = numbers;
+    memset(near + n * width, 0, kGroup * width * sizeof(float));
   }
 
   // y = D x + F^T (F x + offset)
   void multiply(const float* diagonal, const float* x, float offset, float* y) const {
     for (int64_t c = 0; c < width; c += kLanes) store(y + c, load(diagonal + c) * load(x + c));
-    add_history_product(factors, rows, n, width, x, offset, y);
+    if (is_near) add_near_product(near, n, width, x, offset, y);
+    else add_history_product(factors, history, n, width, x, offset, y);
   }
 };
 
 static void descend_row(const RowDescent& task, int64_t i, float* scratch) {
   const int64_t width = task.solve.width;
-  float *diagonal = scratch, *r = diagonal + width, *z = r + width, *p = z + width, *Ap = p + width;
+  float *diagonal = scratch, *inverse = diagonal + width, *r = inverse + width, *p = r + width, *Ap = p + width;
   float* x = task.solve.out + i * width;
   const NearHistory history(task.solve, i, Ap + width);
-  for (int64_t c = 0; c < width; ++c)
-    diagonal[c] = task.solve.eigenvalues[c] + task.solve.regularization[i];
+  for (int64_t c = 0; c < width; c += kLanes) {
+    const Vector d = load(task.solve.eigenvalues + c) + task.solve.regularization[i];
+    store(diagonal + c, d);
+    store(inverse + c, 1.0f / d);
+  }
 
   history.multiply(diagonal, x, -1.0f, Ap);
-  for (int64_t c = 0; c < width; ++c) {
-    r[c] = -Ap[c] - (task.solve.shift ? task.solve.shift[c] : 0.0f);
-    p[c] = r[c] / diagonal[c];
+  Vector energy[1] = {};  // r^T D^-1 r
+  for (int64_t c = 0; c < width; c += kLanes) {
+    const Vector residual = -load(Ap + c) - (task.solve.shift ? load(task.solve.shift + c) : Vector{});
+    const Vector direction = residual * load(inverse + c);
+    energy[0] += residual * direction;
+    store(r + c, residual);
+    store(p + c, direction);
   }
-  float energy = dot(r, p, width);
-  for (int64_t step = 0; step < task.steps && energy > __FLT_MIN__; ++step) {
+  float left = sum_each<1>(energy)[0];
+  for (int64_t step = 0; step < task.steps && left > __FLT_MIN__; ++step) {
     history.multiply(diagonal, p, 0.0f, Ap);
-    const float along = energy / dot(p, Ap, width);
-    for (int64_t c = 0; c < width; ++c) {
-      x[c] += along * p[c];
-      r[c] -= along * Ap[c];
-      z[c] = r[c] / diagonal[c];
+    const float along = left / dot(p, Ap, width);
+    energy[0] = Vector{};
+    for (int64_t c = 0; c < width; c += kLanes) {
+      store(x + c, load(x + c) + along * load(p + c));
+      const Vector residual = load(r + c) - along * load(Ap + c);
+      energy[0] += residual * residual * load(inverse + c);
+      store(r + c, residual);
     }
-    const float left = dot(r, z, width), turn = left / energy;
-    energy = left;
-    for (int64_t c = 0; c < width; ++c) p[c] = z[c] + turn * p[c];
+    const float before = left;
+    left = sum_each<1>(energy)[0];
+    for (int64_t c = 0; c < width; c += kLanes)
+      store(p + c, load(r + c) * load(inverse + c) + (left / before) * load(p + c));
   }
 }
 

@@ -45,11 +45,11 @@ static float own_curvature(const float* factors, const int32_t* history, int64_t
                            float* b, float* y) {
   memset(b, 0, width * sizeof(float));
   memset(y, 0, width * sizeof(float));
-  for (int64_t first = 0; first < n; first += kGroup) {
+  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) {
     float ones[kGroup];
-    for (int u = 0; u < kGroup; ++u) ones[u] = 1.0f;
-    Group(factors, history, n, first, width).add_weighted(ones, width, b);
-  }
+    for (int u = 0; u < kGroup; ++u) ones[u] = u < count ? 1.0f : 0.0f;
+    add_weighted(rows, ones, width, b);
+  });
   add_history_product(factors, history, n, width, b, 0.0f, y);
   const float norm = dot(b, b, width);
   return norm > 0.0f ? sqrtf(dot(y, y, width) / norm) : 0.0f;
@@ -88,12 +88,11 @@ static double squared_error(const SparseRows& rows, const float* X, const float*
   for (int64_t i = begin; i < end; ++i) {
     const int32_t* history = rows.indices + rows.indptr[i];
     const int64_t n = rows.indptr[i + 1] - rows.indptr[i];
-    for (int64_t first = 0; first < n; first += kGroup) {
-      const Group group(factors, history, n, first, width);
+    for_each_group(factors, history, n, width, [&](const float* const* row, int count) {
       float score[kLanes];
-      group.dots(X + i * width, width, score);
-      for (int u = 0; u < group.count; ++u) sum += (1.0 - score[u]) * (1.0 - score[u]);
-    }
+      group_dots(row, X + i * width, width, score);
+      for (int u = 0; u < count; ++u) sum += (1.0 - score[u]) * (1.0 - score[u]);
+    });
   }
   return sum;
 }

@@ -38,7 +38,7 @@ struct SolveScratch {
 
 // The right-hand side before any of the history is added.
 LIMELIGHT_INLINE void start_with_shift(const RowSolve& task, float* y) {
-  for (int64_t c = 0; c < task.width; ++c) y[c] = task.shift ? -task.shift[c] : 0.0f;
+  for (int64_t c = 0; c < task.width; c += kLanes) store(y + c, task.shift ? -load(task.shift + c) : Vector{});
 }
 
 // Lays rows of the history into panels [panel][k][column] and adds them to y, four at a time: the
@@ -109,9 +109,9 @@ static bool solve_short(const RowSolve& task, const int32_t* history, int64_t n,
   const bool solved = cholesky_solve(panels, scratch.A, scratch.y, scratch.cholesky);
 
   start_with_shift(task, x);
-  for (int64_t first = 0; first < n; first += kGroup)
-    Group(task.factors, history, n, first, width).add_weighted(scratch.y + first, width, x);
-  for (int64_t c = 0; c < width; ++c) x[c] *= scratch.scale[c] * scratch.scale[c];
+  add_history(task.factors, history, n, width, scratch.y, x);
+  for (int64_t c = 0; c < width; c += kLanes)
+    store(x + c, load(x + c) * load(scratch.scale + c) * load(scratch.scale + c));
   return solved;
 }
 
@@ -124,18 +124,18 @@ static int64_t solve_rows(const RowSolve& task, int64_t begin, int64_t end, floa
     float* x = task.out + i * task.width;
     // Whole panels decide: the short way must leave at least one panel out to be worth its packing.
     const bool is_short = (n + kPanel - 1) / kPanel < task.width / kPanel;
-    bool solvable = true;
-    for (int64_t c = 0; c < task.width; ++c) {
-      const float d = task.eigenvalues[c] + task.regularization[i];
-      scratch.diagonal[c] = d;
+    unsigned unsolvable = 0;
+    for (int64_t c = 0; c < task.width; c += kLanes) {
+      const Vector d = load(task.eigenvalues + c) + task.regularization[i];
+      store(scratch.diagonal + c, d);
       if (is_short) {
-        solvable &= d > 0.0f;
-        scratch.scale[c] = 1.0f / sqrtf(d);
+        unsolvable |= ~greater_mask(d, Vector{}) & kAllLanes;
+        store(scratch.scale + c, inverse_sqrt(d));
       }
     }
     const bool solved = is_short ? solve_short(task, history, n, x, scratch)
                                  : solve_long(task, history, n, x, scratch);
-    failed += !(solvable && solved);
+    failed += unsolvable != 0 || !solved;
   }
   return failed;
 }

@@ -108,6 +108,8 @@ LIMELIGHT_INLINE void transpose(Vector* rows) {
 
 LIMELIGHT_INLINE Vector larger(Vector a, Vector b) { return a > b ? a : b; }
 
+constexpr unsigned kAllLanes = (1u << kLanes) - 1;
+
 // Bit i is set where a[i] > b[i].
 LIMELIGHT_INLINE unsigned greater_mask(Vector a, Vector b) {
 #if defined(__AVX512F__)
