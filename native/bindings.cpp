@@ -132,28 +132,30 @@ void for_each_row_block(int64_t n_rows, int threads, int64_t bytes, const Body& 
 // A Gramian that threads add up block by block, in the order of the blocks.
 class GramianSum {
  public:
-  explicit GramianSum(int64_t width) : width_(width), out_(new_array<double>(width * width)) {
-    std::fill(out_, out_ + width * width, 0.0);
+  explicit GramianSum(int64_t width) : width_(width), packed_(packed_floats(width), 0.0) {}
+
+  static int64_t packed_floats(int64_t width) {
+    const int64_t panels = width / kPanel;
+    return panels * (panels + 1) / 2 * kPanel * kPanel;
   }
 
-  static int64_t packed_floats(int64_t width) { return (width / kPanel) * (width / kPanel + 1) / 2 * kPanel * kPanel; }
-
-  // Adds a packed lower triangle, panel by panel.
   void add(const float* packed) {
-    for (int64_t p = 0; p < width_ / kPanel; ++p)
-      for (int64_t c = 0; c < (p + 1) * kPanel; ++c)
-        for (int64_t r = 0; r < kPanel; ++r, ++packed) out_[(p * kPanel + r) * width_ + c] += *packed;
+    for (size_t i = 0; i < packed_.size(); ++i) packed_[i] += packed[i];
   }
 
-  auto result() {
-    for (int64_t i = 0; i < width_; ++i)
-      for (int64_t j = i + 1; j < width_; ++j) out_[i * width_ + j] = out_[j * width_ + i];
-    return owned(out_, width_, width_);
+  // The whole symmetric matrix; a panel of the packed triangle holds 16 rows of columns up to its own.
+  auto result() const {
+    double* out = new_array<double>(width_ * width_);
+    const double* at = packed_.data();
+    for (int64_t first = 0; first < width_; first += kPanel)
+      for (int64_t c = 0; c < first + kPanel; ++c)
+        for (int64_t r = first; r < first + kPanel; ++r, ++at) out[r * width_ + c] = out[c * width_ + r] = *at;
+    return owned(out, width_, width_);
   }
 
  private:
   int64_t width_;
-  double* out_;
+  std::vector<double> packed_;
 };
 
 // A vector of sums, likewise.
