@@ -62,6 +62,13 @@ class Settings:
     learning_rate: Annotated[
         str | None, typer.Option(metavar="NUMBER|auto", help="Step size of the users.")
     ] = None
+    row_solver: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cholesky|cg",
+            help="Solve every row exactly, or by a few steps of descent: for many factors.",
+        ),
+    ] = None
     fold_in: Annotated[
         str | None,
         typer.Option(
