@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <vector>
 #if defined(__SSE2__)
@@ -60,7 +61,11 @@ void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const 
     for (int64_t block; (block = next.fetch_add(1)) < n_blocks;) body(block, scratch[t]);
   };
   std::vector<std::thread> pool;
-  for (int64_t t = 1; t < wanted; ++t) pool.emplace_back(work, t);
+  try {
+    for (int64_t t = 1; t < wanted; ++t) pool.emplace_back(work, t);
+  } catch (const std::system_error&) {
+    // The system has no more threads to give: those that run do all the work.
+  }
   if (wanted > 0) work(0);
   for (std::thread& thread : pool) thread.join();
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import limelight
+from limelight import _atomic
 from limelight._atomic import atomic_file, atomic_folder
 from limelight._errors import DataError
 
@@ -190,7 +191,32 @@ def test_any_exception_leaves_the_old_folder(old_folder, error):
     assert names(old_folder.parent) == ["model"]
 
 
+def test_folders_are_exchanged_at_once(old_folder, monkeypatch):
+    def refuse(path, target):
+        raise AssertionError
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with atomic_folder(old_folder, replace_if=ours) as temporary:
+        (temporary / "ours").write_text("new")
+    assert (old_folder / "ours").read_text() == "new"
+    assert names(old_folder.parent) == ["model"]
+
+
+def test_without_exchange_the_old_folder_steps_aside(old_folder, monkeypatch):
+    monkeypatch.setattr(_atomic, "_exchange", lambda one, other: False)
+    with atomic_folder(old_folder, replace_if=ours) as temporary:
+        (temporary / "ours").write_text("new")
+    assert (old_folder / "ours").read_text() == "new"
+    assert names(old_folder.parent) == ["model"]
+
+
+def test_a_system_without_exchange(tmp_path, monkeypatch):
+    monkeypatch.setattr(_atomic.ctypes, "CDLL", lambda name: object())
+    assert not _atomic._exchange(tmp_path / "a", tmp_path / "b")
+
+
 def test_the_old_folder_comes_back_if_the_rename_fails(old_folder, monkeypatch):
+    monkeypatch.setattr(_atomic, "_exchange", lambda one, other: False)
     rename = Path.rename
 
     def fail_for_the_new_one(path, target):

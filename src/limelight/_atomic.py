@@ -8,6 +8,7 @@ process may leave its temporary file behind: a hidden name that ends in ".tmp".
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import secrets
@@ -162,9 +163,16 @@ def _refuse_stranger(target: Path, replace_if: Callable[[Path], bool]) -> None:
 
 
 def _swap(temporary: Path, target: Path) -> None:
-    """Rename the new folder into place; an old one steps aside and comes back on failure."""
+    """Rename the new folder into place.
+
+    Where the system can exchange two names, there is no moment without a folder. Elsewhere the old
+    one steps aside and comes back on failure; only a kill between the two renames leaves it aside.
+    """
     if not target.exists():
         temporary.rename(target)
+        return
+    if _exchange(temporary, target):
+        shutil.rmtree(temporary, ignore_errors=True)
         return
     aside = _temporary(target, "old")
     target.rename(aside)
@@ -174,6 +182,16 @@ def _swap(temporary: Path, target: Path) -> None:
         aside.rename(target)
         raise
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two paths swap what they name, at once; False where the system cannot."""
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError):
+        return False
+    return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
 def _sync(path: Path) -> None:

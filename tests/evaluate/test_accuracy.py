@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from limelight._errors import ConfigError, DataError
-from limelight.evaluate.accuracy import hits, ndcg, recall
+from limelight.evaluate.accuracy import match, ndcg, recall
 
 
 @st.composite
@@ -62,7 +62,7 @@ def test_recall_divides_by_what_the_list_can_hold():
 
 def test_padding_is_never_a_hit():
     targets = sparse.csr_matrix([[1, 1], [1, 1]])
-    assert hits([[-1, -1], [1, -1]], targets).tolist() == [[False, False], [True, False]]
+    assert match([[-1, -1], [1, -1]], targets).found.tolist() == [[False, False], [True, False]]
 
 
 def test_stored_zeros_duplicates_and_disorder_do_not_matter():
@@ -76,7 +76,7 @@ def test_stored_zeros_duplicates_and_disorder_do_not_matter():
 def test_row_numbers_beyond_32_bits():
     n_items = 2**31 - 1
     targets = sparse.csr_matrix(([1.0], ([2], [n_items - 1])), shape=(3, n_items))
-    assert hits([[n_items - 1], [n_items - 1], [n_items - 1]], targets)[:, 0].tolist() == [
+    assert match([[n_items - 1], [n_items - 1], [n_items - 1]], targets).found[:, 0].tolist() == [
         False,
         False,
         True,
@@ -95,24 +95,24 @@ def test_no_user_has_a_target():
 
 def test_rows_must_agree():
     with pytest.raises(DataError, match="lists for 1 users, but targets for 2"):
-        hits([[0]], sparse.csr_matrix((2, 2)))
+        match([[0]], sparse.csr_matrix((2, 2)))
 
 
 @pytest.mark.parametrize("ids", [[0, 1], [[0.5]], [["a"]]])
 def test_lists_must_be_a_table_of_integers(ids):
     with pytest.raises(DataError, match="lists must be a users x k array of integers"):
-        hits(ids, sparse.csr_matrix((1, 2)))
+        match(ids, sparse.csr_matrix((1, 2)))
 
 
 @pytest.mark.parametrize("wrong", [-2, 2])
 def test_item_outside_the_catalogue(wrong):
     with pytest.raises(DataError, match=f"outside the catalogue of 2 items: {wrong}"):
-        hits([[wrong]], sparse.csr_matrix((1, 2)))
+        match([[wrong]], sparse.csr_matrix((1, 2)))
 
 
 def test_item_listed_twice():
     with pytest.raises(DataError, match="item 1 is listed twice for the user in row 1"):
-        hits([[0, 1], [1, 1]], sparse.csr_matrix((2, 2)))
+        match([[0, 1], [1, 1]], sparse.csr_matrix((2, 2)))
 
 
 def test_k_beyond_the_lists():

@@ -147,6 +147,16 @@ def test_init_of_a_wrong_shape(shape):
         ExADMM(factors=6).fit(X, init=(np.zeros(shape), np.zeros((40, 6))))
 
 
+def test_init_of_three_arrays():
+    with pytest.raises(DataError, match="init must be two arrays, of users and of items: 3"):
+        ExADMM(factors=6).fit(X, init=(np.zeros((60, 6)),) * 3)
+
+
+def test_init_of_text():
+    with pytest.raises(DataError, match="init U must hold numbers, not <U1"):
+        ExADMM(factors=6).fit(X, init=(np.full((60, 6), "a"), np.zeros((40, 6))))
+
+
 def test_init_that_is_not_finite():
     with pytest.raises(DataError, match="init V holds values that are not finite"):
         ExADMM(factors=6).fit(X, init=(np.zeros((60, 6)), np.full((40, 6), np.nan)))
@@ -161,11 +171,14 @@ BAD_SETTINGS = {
     "unobserved_weight must be a finite number 0 or more: nan": {"unobserved_weight": float("nan")},
     "exposure_weight must be a finite number 0 or more: inf": {"exposure_weight": float("inf")},
     "exposure_weight must be a number: 'much'": {"exposure_weight": "much"},
-    "penalty must be a finite number above 0: 0": {"penalty": 0},
+    "penalty must be a finite number above 1e-30: 0": {"penalty": 0},
     "learning_rate must be a number: 'fast'": {"learning_rate": "fast"},
     "init_scale must be a finite number above 0: 0": {"init_scale": 0},
     "random_state must be at least 0: -1": {"random_state": -1},
     "fold_in is not a known choice: 'magic'": {"fold_in": "magic"},
+    "solver is not a known choice: 'magic'": {"solver": "magic"},
+    "learning_rate must be a finite number above 1e-30: 1e-50": {"learning_rate": 1e-50},
+    "num_threads must be at most 4,096: 99999999999": {"num_threads": 99999999999},
     "row_solver is not a known choice: 'qr'": {"row_solver": "qr"},
     "unknown hyper-parameter: 'exposure_wieght'": {"exposure_wieght": 1},
     "unknown hyper-parameter: 'banana'": {"banana": 1},
@@ -206,6 +219,7 @@ def test_defaults():
         "num_threads": 0,
         "trace_every": 10,
         "exposure_weight": 0.0,
+        "solver": "admm",
         "penalty": "auto",
         "learning_rate": "auto",
         "fold_in": "price",

@@ -29,6 +29,20 @@ def test_interactions_are_matched_by_item_id():
     assert rows.indices.tolist() == [0, 2]
 
 
+def test_histories_of_other_ids_are_refused():
+    import pyarrow as pa
+
+    data = ll.read(pa.table({"user": [1], "item": ["7"]}))
+    with pytest.raises(ll.DataError, match="no item of the histories is in the catalogue"):
+        history_rows(data, np.array([7, 8]))
+
+
+def test_invented_ids_are_numbers_of_columns():
+    R = random_interactions(20, 3, seed=1)
+    rows = history_rows(ll.Interactions.from_matrix(R), np.array([5, 7, 9]))
+    np.testing.assert_array_equal(rows.indices, R.indices)
+
+
 def test_matching_keeps_the_users():
     import pyarrow as pa
 

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 from limelight._errors import SolveError
 from limelight.models import IALS, ExADMM
 from limelight.solve.loop import Status
 from limelight.solve.memory import available_bytes, fit_bytes
+from limelight.solve.state import State
+from limelight.solve.tempo import Tempo
 from limelight.testing.planted import random_interactions
 
 X = random_interactions(60, 40, seed=3)
@@ -49,12 +52,45 @@ def test_a_fit_that_diverges_is_no_result(rate):
         model.user_factors  # noqa: B018
 
 
-@pytest.mark.parametrize("weight", [0, 1e-8, 1e-4, 1, 1e4])
-def test_automatic_tempo_diverges_nowhere(weight):
-    model = ExADMM(factors=8, exposure_weight=weight, epochs=60).fit(X)
-    record = model.trace_[-1]
+def crowded(popular):
+    """Half of all pairs, and some items that everybody has: where ADMM is least at ease."""
+    R = np.random.default_rng(0).random((400, 50)) < 0.5
+    R[:, :popular] = True
+    return sparse.csr_matrix(R.astype(float))
+
+
+@pytest.mark.parametrize("weight", [0, 1e-8, 1e-4, 1e-2, 1, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("data", [X, crowded(0), crowded(2)], ids=["sparse", "half", "popular"])
+def test_automatic_tempo_diverges_nowhere(data, weight):
+    model = ExADMM(factors=8, exposure_weight=weight, epochs=100).fit(data)
     assert np.isfinite(model.user_factors).all()
-    assert record.lagrangian < 0.5 * X.nnz
+    assert model.trace_[-1].objective < 0.5 * data.nnz
+    assert model.status_ is Status.FINISHED
+
+
+def test_caution_is_raised_only_where_the_mean_strays():
+    tempo, state = Tempo(None, None), State(*np.zeros((4, 16)))
+    for gap, caution in ((1.0, 1), (0.5, 1), (1.4, 1), (1.6, 3), (4.0, 3), (5.0, 9)):
+        tempo.watch_gap(state, np.full(16, gap / 4))
+        assert state.caution == caution
+
+
+def test_stopping_early_does_not_let_a_diverged_fit_through():
+    model = ExADMM(factors=8, exposure_weight=1e-3, learning_rate=30.0)
+    with pytest.raises(SolveError, match="the fit diverged"):
+        model.fit(random_interactions(200, 100, seed=1), callback=lambda epoch, record: epoch == 9)
+
+
+def test_tracing_does_not_decide_whether_a_fit_is_refused():
+    settings = {"factors": 8, "init_scale": 5.0, "regularization": 0.1, "exposure_weight": 1e-6}
+    for trace_every in (0, 1):
+        assert ExADMM(trace_every=trace_every, **settings).fit(X).status_ is Status.FINISHED
+
+
+@pytest.mark.parametrize("factors", [5, 8, 16])
+def test_no_regularization_is_no_obstacle(factors):
+    model = IALS(factors=factors, regularization=0).fit(X)
+    assert np.isfinite(model.user_factors).all()
 
 
 def test_exposure_weight_lowers_the_scores_of_the_mean_user():

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import limelight
 from limelight._errors import DataError
-from limelight.store.arrays import load_arrays, load_metadata, save_arrays
+from limelight.store.arrays import load_arrays, save_arrays
 
 DTYPES = [np.bool_, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64]
 SOURCE = str(Path(limelight.__file__).parents[1])
@@ -46,13 +46,6 @@ def test_layout_and_byte_order_do_not_matter(tmp_path):
         np.testing.assert_array_equal(loaded, arrays[name])
 
 
-def test_metadata(tmp_path):
-    save_arrays(tmp_path / "x", {}, metadata={"epoch": "7"})
-    assert load_metadata(tmp_path / "x") == {"epoch": "7"}
-    save_arrays(tmp_path / "x", {"a": np.zeros(1)})
-    assert load_metadata(tmp_path / "x") == {}
-
-
 @pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.zeros(2, complex)])
 def test_only_numbers_can_be_stored(tmp_path, array):
     with pytest.raises(DataError, match="cannot store array 'x' of type"):
@@ -60,19 +53,18 @@ def test_only_numbers_can_be_stored(tmp_path, array):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("load", [load_arrays, load_metadata])
-def test_unreadable_files(tmp_path, load):
+def test_unreadable_files(tmp_path):
     file = tmp_path / "x.safetensors"
     with pytest.raises(DataError, match=r"file not found: .*x.safetensors"):
-        load(file)
+        load_arrays(file)
     save_arrays(file, {"x": np.arange(100)})
     content = file.read_bytes()
     for damaged in (b"", b"junk, and not a little of it", content[: len(content) // 2]):
         file.write_bytes(damaged)
         with pytest.raises(DataError, match="cannot read arrays from"):
-            load(file)
+            load_arrays(file)
     with pytest.raises(DataError, match="cannot read arrays from"):
-        load(tmp_path)
+        load_arrays(tmp_path)
 
 
 def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path):

@@ -15,7 +15,7 @@ from limelight.cli.options import (
     showing,
     signature_defaults,
 )
-from limelight.cli.output import report
+from limelight.cli.output import note, report
 from limelight.cli.recommend import load_model
 
 if TYPE_CHECKING:
@@ -68,7 +68,13 @@ def evaluate(
     from limelight.evaluate.protocol import evaluate as measure
 
     model = load_model(folder, threads)
-    held_out = _held_out(_load_split(split), part, model.item_ids)
+    parts = _load_split(split)
+    held_out = _held_out(parts, part, model.item_ids)
+    if model.learned.fingerprint != parts.train.fingerprint():
+        note(
+            "warning: the model was not fitted to the training part of this split. If it has seen\n"
+            "the held-out users, the figures are too good."
+        )
     found = measure(model, held_out, **({"k": tuple(k)} if k else {}))
     report(repr(found), {"part": part.value, **found.to_dict()}, as_json=as_json)
 

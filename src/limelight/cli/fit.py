@@ -62,6 +62,10 @@ class Settings:
     learning_rate: Annotated[
         str | None, typer.Option(metavar="NUMBER|auto", help="Step size of the users.")
     ] = None
+    solver: Annotated[
+        str | None,
+        typer.Option(metavar="admm", help="How the users are updated: alternating directions."),
+    ] = None
     row_solver: Annotated[
         str | None,
         typer.Option(

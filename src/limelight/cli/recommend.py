@@ -92,17 +92,23 @@ def recommend(
         message = "the model was saved without histories, so it cannot leave out what was seen"
         raise DataError(message, hint="use --keep-seen, or give the histories with --history")
     started = time.perf_counter()
+    k = min(k, len(model.item_ids))  # a file holds no padding
     if output is None:
         _print_lists(model, question, k, filter_seen=not keep_seen)
         return
-    _write_lists(model, question, k, output, filter_seen=not keep_seen)
+    exposure = _write_lists(model, question, k, output, filter_seen=not keep_seen)
     record = {
         "users": len(question.user_ids),
         "k": k,
         "seconds": time.perf_counter() - started,
         "output": str(output),
+        **exposure,
     }
-    text = f"lists of {k} for {record['users']:,} users in {record['seconds']:.1f} seconds"
+    text = (
+        f"lists of {k} for {record['users']:,} users in {record['seconds']:.1f} seconds\n"
+        f"Gini of exposure {exposure[f'gini@{k}']:.4f}, "
+        f"items shown {100 * exposure[f'coverage@{k}']:.1f}%"
+    )
     summarise(f"{text}\nwritten to {output}", record, as_json=as_json)
 
 
@@ -190,18 +196,23 @@ def _match(histories: "Interactions", item_ids: "NDArray[Any]") -> "Interactions
 
 def _write_lists(
     model: "FactorModel", question: _Question, k: int, output: Path, *, filter_seen: bool
-) -> None:
+) -> dict[str, float]:
+    """Stream the lists to a file; exposure is counted in the same pass."""
     from limelight._progress import progress_bar
+    from limelight.evaluate.accumulate import ListAccumulator
     from limelight.store.list_writer import ListWriter
 
     batches = model.recommend_batches(
         question.histories, k, users=question.rows, filter_seen=filter_seen, batch_size=_BATCH
     )
     n_batches = math.ceil(len(question.user_ids) / _BATCH)
+    exposure = ListAccumulator(len(model.item_ids), k)
     with ListWriter(output) as writer, progress_bar("recommend", n_batches) as advance:
         for batch in batches:
             writer.write(question.user_ids[batch.rows], model.item_ids, *batch.lists)
+            exposure.update(batch.lists.ids)
             advance()
+    return exposure.result()
 
 
 def _print_lists(model: "FactorModel", question: _Question, k: int, *, filter_seen: bool) -> None:
@@ -210,6 +221,7 @@ def _print_lists(model: "FactorModel", question: _Question, k: int, *, filter_se
         file = Path(folder) / "lists.csv"
         _write_lists(model, question, k, file, filter_seen=filter_seen)
         sys.stdout.flush()
-        with file.open(encoding="utf-8", newline="") as lists:
-            shutil.copyfileobj(lists, sys.stdout)
-        sys.stdout.flush()
+        # Bytes, not text: ids are UTF-8 whatever the terminal thinks.
+        with file.open("rb") as lists:
+            shutil.copyfileobj(lists, sys.stdout.buffer)
+        sys.stdout.buffer.flush()

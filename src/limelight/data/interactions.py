@@ -27,8 +27,8 @@ LARGEST = np.iinfo(np.int32).max
 class Interactions:
     """Binary interactions of users with items.
 
-    Made by :func:`limelight.read` or :meth:`from_matrix`. The indices are shared with
-    :attr:`matrix`, so treat them as read-only.
+    Made by :func:`limelight.read` or :meth:`from_matrix`. The arrays are read-only, because models
+    share them; :attr:`matrix` is a copy to do anything with.
 
     Attributes
     ----------
@@ -42,6 +42,8 @@ class Interactions:
         ``indices[row][order[row]]`` is the row in file order; None means sorted order.
     duplicates : int
         How many repeated pairs were merged.
+    has_ids : bool
+        Whether the ids are the data's own; False where a matrix had none and they only count.
 
     Examples
     --------
@@ -60,9 +62,12 @@ class Interactions:
     item_ids: Ids
     order: NDArray[np.int32] | None = None
     duplicates: int = 0
+    has_ids: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse arrays that cannot belong together."""
+        """Refuse arrays that cannot belong together, and protect them: models share them."""
+        for array in (self.indptr, self.indices):
+            array.flags.writeable = False
         if self.indptr.dtype != np.int64 or self.indices.dtype != np.int32:
             types = f"{self.indptr.dtype}, {self.indices.dtype}"
             message = f"indptr and indices must be int64 and int32: {types}"
@@ -80,7 +85,7 @@ class Interactions:
         """Convert a SciPy sparse matrix of users x items; ids become 0, 1, 2, ...
 
         A stored positive value counts 1 whatever its size. Explicit zeros are dropped, repeated
-        entries are merged and counted. A canonical CSR matrix of int32 indices is not copied.
+        entries are merged and counted. The matrix itself is left alone.
 
         Parameters
         ----------
@@ -105,16 +110,16 @@ class Interactions:
             raise DataError(message, hint="one row for each user, one column for each item")
         users, items = (np.arange(n, dtype=np.int64) for n in X.shape)
         if X.format == "csr":
-            shared = _canonical(X)
-            if shared is not None:
-                return cls(*shared, users, items)
+            canonical = _canonical(X)
+            if canonical is not None:
+                return cls(*canonical, users, items, has_ids=False)
         coo = X.tocoo()
         _refuse_bad_values(coo.data)
         _refuse_bad_indices(coo.row, X.shape[0])
         _refuse_bad_indices(coo.col, X.shape[1])
         stored = coo.data != 0
         rows = group(coo.row[stored], coo.col[stored], *X.shape)
-        return cls(rows.indptr, rows.indices, users, items, None, rows.duplicates)
+        return cls(rows.indptr, rows.indices, users, items, None, rows.duplicates, has_ids=False)
 
     @property
     def n_users(self) -> int:
@@ -138,7 +143,7 @@ class Interactions:
 
     @cached_property
     def matrix(self) -> sparse.csr_matrix[Any]:
-        """The users x items matrix of float32 ones, sharing `indices`."""
+        """The users x items matrix of float32 ones, a copy."""
         return binary_csr(self.indptr, self.indices, self.shape)
 
     def fingerprint(self) -> str:
@@ -185,7 +190,7 @@ def as_interactions(X: Any) -> Interactions:
 def binary_csr(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], shape: tuple[int, int]
 ) -> sparse.csr_matrix[Any]:
-    """Wrap sorted, unique rows as a csr_matrix of float32 ones; the indices are shared, not copied.
+    """Make a csr_matrix of float32 ones from sorted, unique rows; it owns copies of the arrays.
 
     SciPy wants one type for both index arrays (with two, ``tocoo`` and printing fail), so the row
     pointers become int32 as long as they fit, and both become int64 beyond that.
@@ -198,7 +203,7 @@ def binary_csr(
     """
     matrix: sparse.csr_matrix[Any] = sparse.csr_matrix(shape, dtype=np.float32)  # type: ignore[arg-type]
     dtype = np.int32 if len(indices) <= LARGEST else np.int64
-    matrix.indptr, matrix.indices = indptr.astype(dtype), indices.astype(dtype, copy=False)
+    matrix.indptr, matrix.indices = indptr.astype(dtype), indices.astype(dtype)
     matrix.data = np.ones(len(indices), dtype=np.float32)
     matrix.has_canonical_format = True
     return matrix
@@ -237,7 +242,8 @@ def _canonical(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
     rising[starts[starts < len(rising)]] = True
     if not rising.all() or not np.all(data):
         return None
-    return indptr, np.asarray(indices, dtype=np.int32)
+    # Copied: the matrix stays its owner's, who may change it after a fit.
+    return indptr.copy(), np.array(indices, dtype=np.int32)
 
 
 def _refuse_bad_values(data: NDArray[Any]) -> None:

@@ -56,8 +56,14 @@ def write_split(folder: str | os.PathLike[str], parts: Parts) -> None:
 
 
 def _is_split(folder: Path) -> bool:
-    """Tell whether a folder holds a split and nothing else, so that it may be replaced."""
-    return all(file.name in FILES for file in folder.iterdir())
+    """Tell whether a folder holds a split of ours and nothing else, so that it may be replaced."""
+    if {file.name for file in folder.iterdir()} != set(FILES):
+        return False
+    try:
+        metadata = pa.parquet.read_schema(folder / OUR_ITEMS).metadata or {}
+    except (OSError, pa.ArrowException):
+        return False
+    return all(name.encode() in metadata for name in Parts._fields[3:])
 
 
 def _write_tables(folder: Path, parts: Parts) -> None:
@@ -115,8 +121,10 @@ def read_split(folder: str | os.PathLike[str]) -> Parts:
         message = f"not a split, for want of {', '.join(missing)}: {path}"
         raise DataError(message, hint="write one with split_users(...).save(folder)")
     item_ids, dropped = _read_items(path)
+    _refuse_repeated(item_ids, "item", path)
     tables = [_read_table(path / name, len(item_ids)) for name in TABLES]
     train, *held_out = _read_users(path, tables)
+    _refuse_repeated(np.concatenate([users.ids for users in (train, *held_out)]), "user", path)
     rows = group(train.rows(tables[0]), tables[0].sid, len(train.uids), len(item_ids))
     data = Interactions(rows.indptr, rows.indices, train.ids, item_ids, rows.order, rows.duplicates)
     validation, test = (
@@ -124,6 +132,15 @@ def read_split(folder: str | os.PathLike[str]) -> Parts:
         for users, i in zip(held_out, (1, 3), strict=True)
     )
     return Parts(data, validation, test, *dropped)
+
+
+def _refuse_repeated(ids: Ids, what: str, path: Path) -> None:
+    seen: set[Any] = set()
+    for name in ids.tolist():
+        if name in seen:
+            message = f"the split {path} has the {what} id twice: {name!r}"
+            raise DataError(message, hint="write the split again")
+        seen.add(name)
 
 
 class _Table(NamedTuple):
@@ -216,7 +233,8 @@ def _read_items(path: Path) -> tuple[Ids, tuple[int, ...]]:
     if (path / OUR_ITEMS).is_file():
         table = _read_parquet(path / OUR_ITEMS, ["item_id"])
         notes = table.schema.metadata or {}
-        dropped = tuple(int(notes.get(name.encode(), 0)) for name in Parts._fields[3:])
+        with plain_errors(str(path / OUR_ITEMS)):
+            dropped = tuple(int(notes.get(name.encode(), 0)) for name in Parts._fields[3:])
         return _to_numpy(table["item_id"], path / OUR_ITEMS), dropped
     with plain_errors(str(path / ITEMS)):
         text = (path / ITEMS).read_text(encoding="utf-8")

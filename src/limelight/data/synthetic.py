@@ -174,7 +174,7 @@ def _check_sizes(**sizes: int) -> None:
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:
     if not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        message = f"{name} must be a whole number from {least:,} to {most:,}: {value:,}"
+        message = f"{name} must be a whole number from {least:,} to {most:,}: {value!r}"
         raise ConfigError(message, hint="choose sizes that fit each other")
 
 

@@ -60,29 +60,6 @@ def _target_keys(targets: Sparse) -> NDArray[np.int64]:
     return np.unique(rows * pairs.shape[1] + items)
 
 
-def hits(ids: ArrayLike, targets: Sparse) -> BoolArray:
-    """Tell for every place of every list whether it holds a held-out item.
-
-    Parameters
-    ----------
-    ids
-        Users x k item numbers, best first, padded with -1.
-    targets
-        Sparse users x items matrix; a stored positive value is a held-out item.
-
-    Returns
-    -------
-    Booleans of the shape of `ids`; padding is never a hit.
-
-    Examples
-    --------
-    >>> hits([[2, 0, 1], [1, -1, -1]], sparse.csr_matrix([[0, 1, 1], [1, 0, 0]]))
-    array([[ True, False,  True],
-           [False, False, False]])
-    """
-    return match(ids, targets).found
-
-
 @overload
 def ndcg(
     ids: ArrayLike, targets: Sparse, k: int | None = None, *, per_user: Literal[False] = False

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def check_integer(name: str, value: object, *, least: int) -> None:
-    """Refuse anything but an integer of at least ``least``.
+def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1) -> None:
+    """Refuse anything but an integer from ``least`` to ``most``.
 
     Examples
     --------
@@ -24,6 +24,9 @@ def check_integer(name: str, value: object, *, least: int) -> None:
     if value.__index__() < least:
         message = f"{name} must be at least {least}: {value!r}"
         raise ConfigError(message, hint=f"use an integer of at least {least}")
+    if value.__index__() > most:
+        message = f"{name} must be at most {most:,}: {value!r}"
+        raise ConfigError(message, hint=f"use an integer of at most {most:,}")
 
 
 def check_number(name: str, value: object, *, above: float | None = None) -> None:

@@ -33,7 +33,7 @@ class FactorConfig:
     epochs: int = 16
     """How many times all users and items are updated."""
     tolerance: float = 0.0
-    """Stop when a traced epoch moves nothing by more than this share of its size; 0 never does."""
+    """Stop when a traced epoch moves nothing by more than this share of its size."""
     init_scale: float = 0.1
     """Standard deviation of the first factors, times the square root of their number."""
     random_state: int = 0
@@ -45,14 +45,10 @@ class FactorConfig:
 
     def __post_init__(self) -> None:
         """Refuse settings that no fit could use."""
-        for name, least in (
-            ("factors", 1),
-            ("epochs", 1),
-            ("trace_every", 0),
-            ("random_state", 0),
-            ("num_threads", 0),
-        ):
+        for name, least in (("epochs", 1), ("trace_every", 0), ("random_state", 0)):
             check_integer(name, getattr(self, name), least=least)
+        check_integer("factors", self.factors, least=1, most=2**15)
+        check_integer("num_threads", self.num_threads, least=0, most=2**12)
         for name in ("regularization", "regularization_exponent", "unobserved_weight", "tolerance"):
             check_number(name, getattr(self, name))
         check_number("init_scale", self.init_scale, above=0)

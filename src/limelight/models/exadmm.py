@@ -31,6 +31,8 @@ class ExADMMConfig(FactorConfig):
     """How many times all users and items are updated."""
     exposure_weight: float = 0.0
     """The paper's lambda_ex*. 0 controls nothing. What it does depends on the data: try decades."""
+    solver: Literal["admm"] = "admm"
+    """How the users are updated: the paper's alternating directions."""
     penalty: float | Literal["auto"] = "auto"
     """The paper's rho*: how hard the auxiliary mean user is tied to the true one."""
     learning_rate: float | Literal["auto"] = "auto"
@@ -43,7 +45,9 @@ class ExADMMConfig(FactorConfig):
         check_number("exposure_weight", self.exposure_weight)
         for name in ("penalty", "learning_rate"):
             if getattr(self, name) != "auto":
-                check_number(name, getattr(self, name), above=0)
+                # Below this a float32 has no room for it.
+                check_number(name, getattr(self, name), above=1e-30)
+        check_choice("solver", self.solver, ["admm"])
         check_choice("fold_in", self.fold_in, ["price", "joint"])
 
     def tempo(self, n_users: int) -> Tempo:

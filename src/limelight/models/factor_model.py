@@ -131,7 +131,7 @@ class FactorModel(ABC):
 
     @property
     def status_(self) -> Status | None:
-        """How the fit ended; None for a model that was loaded."""
+        """How the fit ended."""
         return self.learned.status
 
     def fold_in(self, histories: Any) -> Float32:

@@ -113,7 +113,7 @@ def _learned(folder: ModelFolder, factors: int, name: str) -> Learned:
     _check_arrays(folder, factors, name)
     arrays = dict(folder.arrays)
     user_factors, item_factors = (arrays.pop(side) for side in _SIDES)
-    fit: dict[str, Any] = folder.config.get("fit", {})
+    trace, status = _read_fit(folder.config.get("fit", {}), name)
     return Learned(
         user_factors=user_factors.astype(np.float32, copy=False),
         item_factors=item_factors.astype(np.float32, copy=False),
@@ -122,14 +122,29 @@ def _learned(folder: ModelFolder, factors: int, name: str) -> Learned:
         fingerprint=str(folder.config["data"].get("fingerprint", "")),
         seen=sparse_rows(*folder.seen, len(folder.item_ids)) if folder.seen else None,
         vectors=arrays,
-        trace=[TraceRecord(**record) for record in fit.get("trace", [])],
-        status=Status[fit["status"]] if fit.get("status") else None,
+        trace=trace,
+        status=status,
     )
 
 
 def _check_arrays(folder: ModelFolder, factors: int, name: str) -> None:
     """Refuse arrays that a model with these settings cannot have."""
-    shapes = {array: values.shape[-1:] for array, values in folder.arrays.items()}
-    if shapes != dict.fromkeys((*_SIDES, *_VECTORS), (factors,)):
+    shapes = {array: values.shape for array, values in folder.arrays.items()}
+    sizes = len(folder.user_ids), len(folder.item_ids)
+    expected = {side: (n, factors) for side, n in zip(_SIDES, sizes, strict=True)}
+    if shapes != expected | dict.fromkeys(_VECTORS, (factors,)):
         message = f"model folder {name!r} has arrays that do not fit {factors} factors: {shapes}"
         raise DataError(message, hint="its parts come from different models; save it again")
+
+
+def _read_fit(fit: dict[str, Any], name: str) -> tuple[list[TraceRecord], Status | None]:
+    """Read how the fit went; the factors do not depend on it, but what is shown must be true."""
+    try:
+        trace = [TraceRecord(**record) for record in fit.get("trace", [])]
+        status = Status[fit["status"]] if fit.get("status") else None
+    except (TypeError, KeyError) as error:
+        message = f"model folder {name!r} tells of its fit in an unknown way: {error}"
+        raise DataError(
+            message, hint="the file config.json was changed; save the model again"
+        ) from error
+    return trace, status

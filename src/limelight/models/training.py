@@ -91,9 +91,13 @@ def first_state(
             for n, side in zip(sizes, SideNumber, strict=True)
         )
     else:
+        given = list(init)
+        if len(given) != 2:
+            message = f"init must be two arrays, of users and of items: {len(given)} were given"
+            raise DataError(message, hint="init is (user factors, item factors)")
         U, V = (
             _checked_init(name, factors, (n, config.factors))
-            for name, factors, n in zip("UV", init, sizes, strict=True)
+            for name, factors, n in zip("UV", given, sizes, strict=True)
         )
     return State(U=U, V=V, s=mean_row(U, problem.threads), w=np.zeros(U.shape[1]))
 
@@ -105,6 +109,9 @@ def unpadded(X: Float32, factors: int) -> Float32:
 
 def _checked_init(name: str, factors: np.ndarray, shape: tuple[int, int]) -> Float32:
     given = np.asarray(factors)
+    if given.dtype.kind not in "biuf":
+        message = f"init {name} must hold numbers, not {given.dtype}"
+        raise DataError(message, hint="init is (user factors, item factors)")
     if given.shape != shape:
         message = f"init {name} must have shape {shape}: {given.shape}"
         raise DataError(message, hint="init is (user factors, item factors)")

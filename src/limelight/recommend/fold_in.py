@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limelight.solve.divergence import check_finite, check_loss
+from limelight.solve.divergence import check_against_zeros, check_finite
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.gramian import gramian
 from limelight.solve.measure import user_loss
@@ -49,5 +49,5 @@ def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) ->
             state.epoch += 1
         check_finite(problem, state)
         loss = user_loss(problem, state.U, V, G_V)
-        check_loss(problem, loss, f"after {rounds} rounds of joint fold-in")
+        check_against_zeros(problem, loss, f"after {rounds} rounds of joint fold-in")
     return state.U

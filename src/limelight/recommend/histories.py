@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._errors import DataError
-from limelight.data.interactions import Interactions
+from limelight.data.interactions import Interactions, as_interactions
 from limelight.solve.problem import sparse_rows
 
 if TYPE_CHECKING:
@@ -19,20 +19,18 @@ if TYPE_CHECKING:
 def history_rows(histories: Any, item_ids: Ids) -> Csr:
     """Check histories against a catalogue and hand them to the kernels.
 
-    A sparse matrix has one column for each item of the catalogue, in its order. Interactions are
-    matched by item id; items that the catalogue does not have are left out.
+    A sparse matrix has one column for each item of the catalogue, in its order. Interactions with
+    ids are matched by item id; items that the catalogue does not have are left out.
     """
-    if isinstance(histories, Interactions):
+    histories = as_interactions(histories)
+    if histories.has_ids:
         if not np.array_equal(histories.item_ids, item_ids):
             histories = match_items(histories, item_ids)
-    else:
-        histories = Interactions.from_matrix(histories)
-        if histories.n_items != len(item_ids):
-            message = (
-                f"histories have {histories.n_items:,} columns, the model has "
-                f"{len(item_ids):,} items"
-            )
-            raise DataError(message, hint="use the item numbering of the training matrix")
+    elif histories.n_items != len(item_ids):
+        message = (
+            f"histories have {histories.n_items:,} columns, the model has {len(item_ids):,} items"
+        )
+        raise DataError(message, hint="use the item numbering of the training matrix")
     return sparse_rows(histories.indptr, histories.indices, len(item_ids))
 
 
@@ -40,6 +38,9 @@ def match_items(data: Interactions, item_ids: Ids) -> Interactions:
     """Number the items as a catalogue does, leaving out those that it does not have."""
     number_of = {item: number for number, item in enumerate(item_ids.tolist())}
     numbers = np.array([number_of.get(item, -1) for item in data.item_ids.tolist()], dtype=np.int64)
+    if data.n_items and (numbers < 0).all():
+        message = f"no item of the histories is in the catalogue, such as {data.item_ids[0]!r}"
+        raise DataError(message, hint=f"the catalogue has ids such as {item_ids.tolist()[0]!r}")
     columns = numbers[data.indices]
     users = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
     known = columns >= 0

@@ -8,6 +8,7 @@ import numpy as np
 
 from limelight._errors import SolveError
 from limelight.solve.gramian import SLOWER, mean_row
+from limelight.solve.measure import measure_objective
 
 if TYPE_CHECKING:
     from limelight.solve.problem import Problem
@@ -24,12 +25,18 @@ def check_finite(problem: Problem, state: State) -> None:
             raise SolveError(message, hint=SLOWER)
 
 
-def check_loss(problem: Problem, loss: float, when: str) -> None:
-    """Refuse factors that fit worse than zeros, whose loss is half the number of observed pairs."""
+def check_objective(problem: Problem, state: State) -> None:
+    """Refuse factors whose objective is above that of zeros."""
+    objective = measure_objective(problem, state.U, state.V).total(problem)
+    check_against_zeros(problem, objective, f"after epoch {state.epoch}")
+
+
+def check_against_zeros(problem: Problem, objective: float, when: str) -> None:
+    """Refuse an objective above that of zero factors: half the number of observed pairs."""
     zeros = 0.5 * problem.n_entries
-    if not loss <= _TOLERATED * zeros:
+    if not objective <= _TOLERATED * zeros:
         message = (
-            f"the fit diverged: {when} the loss is {loss:.6g}, "
+            f"the fit diverged: {when} the objective is {objective:.6g}, "
             f"above the {zeros:.6g} of a model that predicts nothing"
         )
         raise SolveError(message, hint=SLOWER)

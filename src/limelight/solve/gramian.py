@@ -13,7 +13,10 @@ import numpy as np
 from limelight._errors import SolveError
 from limelight._native import kernels
 
-SLOWER = 'use learning_rate="auto" and penalty="auto", or a smaller learning_rate'
+SLOWER = (
+    'use learning_rate="auto" and penalty="auto"; '
+    "if they are, lower exposure_weight or raise regularization"
+)
 """What to do about a fit that diverged."""
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ def eigenbasis(matrix: Float64, factors: int) -> Eigenbasis:
         message = "the fit diverged: a Gramian is not finite"
         raise SolveError(message, hint=SLOWER)
     width = len(matrix)
-    values, Q = np.zeros(width), np.eye(width)
+    # The padding gets eigenvalue 1: any will do for rows of zeros, as long as it can be divided by.
+    values, Q = np.ones(width), np.eye(width)
     values[:factors], Q[:factors, :factors] = np.linalg.eigh(matrix[:factors, :factors])
     return Eigenbasis(np.maximum(values, 0).astype(np.float32), Q.astype(np.float32))

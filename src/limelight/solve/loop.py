@@ -12,8 +12,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from limelight._progress import progress_bar
-from limelight.solve.divergence import check_finite, check_loss
-from limelight.solve.measure import TraceRecord, describe, measure_objective
+from limelight.solve.divergence import check_finite, check_objective
+from limelight.solve.measure import TraceRecord, describe
 
 if TYPE_CHECKING:
     from limelight.solve.problem import Problem
@@ -30,8 +30,8 @@ class Status(Enum):
     CONVERGED = "The last traced epoch moved every part of the state by less than the tolerance."
     STOPPED = "The callback asked for the end."
     UNSETTLED = (
-        "All epochs ran, but the objective ended above a value it had before: the steps are too "
-        "long. Use learning_rate='auto', or a smaller learning_rate."
+        "All epochs ran, but the objective ended above a value it had before. Use "
+        "learning_rate='auto' and penalty='auto'; if they are, run more epochs."
     )
 
 
@@ -74,12 +74,13 @@ def run(
     """
     trace: list[TraceRecord] = []
     seconds = 0.0
+    status = Status.FINISHED
     with (
         threadpool_limits(1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # divergence is told in words, not warned of
         progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as advance,
     ):
-        while state.epoch < schedule.epochs:
+        while state.epoch < schedule.epochs and status is Status.FINISHED:
             before = None
             if schedule.is_traced(state.epoch + 1):
                 before = _snapshot(problem, state)
@@ -91,17 +92,19 @@ def run(
             record = None
             if before:
                 state.settle(problem.threads)
-                parts = measure_objective(problem, state.U, state.V)
-                check_loss(problem, parts.loss, f"after epoch {state.epoch}")
-                record = describe(problem, state, before, parts, seconds)
+                record = describe(problem, state, before, seconds)
                 trace.append(record)
             advance()
             if schedule.callback and schedule.callback(state.epoch, record):
-                state.settle(problem.threads)
-                return Outcome(trace, Status.STOPPED)
-            if record and _stands_still(state, record, schedule.tolerance):
-                return Outcome(trace, Status.CONVERGED)
-    return Outcome(trace, Status.UNSETTLED if _is_unsettled(trace) else Status.FINISHED)
+                status = Status.STOPPED
+            elif record and _stands_still(state, record, schedule.tolerance):
+                status = Status.CONVERGED
+        state.settle(problem.threads)
+        # Only the end is judged: what was traced on the way must not change the outcome.
+        check_objective(problem, state)
+    if status is Status.FINISHED and _is_unsettled(trace):
+        status = Status.UNSETTLED
+    return Outcome(trace, status)
 
 
 def _snapshot(problem: Problem, state: State) -> State:

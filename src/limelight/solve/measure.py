@@ -45,6 +45,10 @@ class Objective:
     G_V: Float64
     mean: Float64
 
+    def total(self, problem: Problem) -> float:
+        """Return the objective itself: the loss, and the exposure of the true mean user."""
+        return self.loss + exposure_term(problem, self.G_V, self.mean)
+
 
 def measure_objective(problem: Problem, U: Float32, V: Float32) -> Objective:
     """Add up the loss of a pair of factor matrices in float64."""
@@ -65,17 +69,16 @@ def exposure_term(problem: Problem, G_V: Float64, s: Float64) -> float:
     return 0.5 * problem.exposure * float(s @ G_V @ s)
 
 
-def describe(
-    problem: Problem, state: State, before: State, parts: Objective, seconds: float
-) -> TraceRecord:
+def describe(problem: Problem, state: State, before: State, seconds: float) -> TraceRecord:
     """Describe the state after an epoch that began at ``before``, which is used up."""
+    parts = measure_objective(problem, state.U, state.V)
     gap = parts.mean - state.s
     constraint = np.sum((gap + state.w) ** 2) - np.sum(state.w**2)
     at_s = parts.loss + exposure_term(problem, parts.G_V, state.s)
     return TraceRecord(
         epoch=state.epoch,
         seconds=seconds,
-        objective=parts.loss + exposure_term(problem, parts.G_V, parts.mean),
+        objective=parts.total(problem),
         lagrangian=at_s + 0.5 * state.penalty * float(constraint),
         residual_V=_distance(state.V, before.V),
         residual_U=_distance(state.U, before.U),

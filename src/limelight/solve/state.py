@@ -48,6 +48,10 @@ class State:
     """Largest eigenvalue of every user's own Gramian, nearly; refreshed now and then."""
     penalty: float = 0.0
     """rho, the weight of the constraint; 0 before the first epoch."""
+    caution: float = 1.0
+    """How many times its usual size an automatic penalty has, because mean(U) strayed from s."""
+    smallest_gap: float = np.inf
+    """The smallest |mean(U) - s| since the caution was last raised."""
     gramian_U: Float64 | None = None
     """U^T U, if a step came by it."""
     pending: Shift | None = None

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32
+    from limelight._arrays import Float32, Float64
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
 _EAGER_EPOCHS = 5  # early on the factors move fast: the curvature is refreshed every epoch
 _REFRESH_EVERY = 5
 _PENALTY_OVER_CURVATURE = 10.0  # 1 was seen to explode, larger slows the mean user down
+_MORE_CAUTION = 3.0
+_STRAYED = 3.0
+_NOTICEABLE = 1e-3  # smaller gaps, relative to the mean user, cannot carry a fit away
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,18 @@ class Tempo:
         """Tell whether the curvature is measured anew in the epoch that begins at ``state``."""
         return state.epoch < _EAGER_EPOCHS or state.epoch % _REFRESH_EVERY == 0
 
+    def watch_gap(self, state: State, mean: Float64) -> None:
+        """Raise the caution when the mean user strays from s: then the penalty is too small.
+
+        In a sound fit the gap between them shrinks or stays. Where it grows to several times its
+        smallest value, the users overshoot what the items then answer to.
+        """
+        gap = float(np.linalg.norm(mean - state.s))
+        if gap > _STRAYED * state.smallest_gap and gap > _NOTICEABLE * np.linalg.norm(mean):
+            state.caution *= _MORE_CAUTION
+            state.smallest_gap = gap
+        state.smallest_gap = min(gap, state.smallest_gap)
+
     def update_penalty(self, problem: Problem, state: State, step_sizes: Float32) -> None:
         """Set rho, by default 10 n / mean(gamma), and rescale w so that rho w stays what it was.
 
@@ -52,6 +67,6 @@ class Tempo:
         rho = self.penalty
         if rho is None:
             mean_step = float(step_sizes.mean(dtype=np.float64))
-            rho = _PENALTY_OVER_CURVATURE * problem.n_users / mean_step
+            rho = state.caution * _PENALTY_OVER_CURVATURE * problem.n_users / mean_step
         state.w = state.w * (state.penalty / rho)
         state.penalty = rho

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from limelight._atomic import atomic_file
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 _KINDS = "biuf"
 
 
-def save_arrays(
-    path: str | os.PathLike[str],
-    arrays: Mapping[str, NDArray[Any]],
-    metadata: Mapping[str, str] | None = None,
-) -> None:
+def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write named arrays of numbers to a safetensors file, whole or not at all.
 
     Parameters
@@ -35,14 +31,12 @@ def save_arrays(
         The file; an older one is replaced.
     arrays
         Arrays of booleans, integers or floats, of any shape and layout, also empty.
-    metadata
-        Text by name, kept beside the arrays.
 
     Examples
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "factors.safetensors"
-    >>> save_arrays(file, {"user_factors": np.eye(2)}, metadata={"epoch": "3"})
+    >>> save_arrays(file, {"user_factors": np.eye(2)})
     >>> load_arrays(file)["user_factors"]
     array([[1., 0.],
            [0., 1.]])
@@ -50,7 +44,7 @@ def save_arrays(
     ready = {name: _plain(name, array) for name, array in arrays.items()}
     with atomic_file(path) as temporary:
         try:
-            save_file(ready, temporary, metadata=dict(metadata) if metadata else None)
+            save_file(ready, temporary)
         except SafetensorError as error:
             # The library wraps what the system says; atomic_file tells it as our own error.
             raise _system_error(error) from error
@@ -82,24 +76,6 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     except (SafetensorError, OSError, KeyError) as error:
         raise _unreadable(path, error) from error
     return {name: np.require(array, requirements=["W"]) for name, array in arrays.items()}
-
-
-def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read the text that was stored beside the arrays.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "state.safetensors"
-    >>> save_arrays(file, {"w": np.zeros(2)}, metadata={"epoch": "3"})
-    >>> load_metadata(file)
-    {'epoch': '3'}
-    """
-    try:
-        with safe_open(path, framework="np") as file:
-            return dict(file.metadata() or {})
-    except (SafetensorError, OSError) as error:
-        raise _unreadable(path, error) from error
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:

@@ -202,6 +202,9 @@ def _read_config(root: Path) -> dict[str, Any]:
     if not isinstance(version, int):
         message = f"not a model folder, {CONFIG} has no schema_version: {name}"
         raise DataError(message, hint="pass the folder that `model.save` wrote")
+    if version < 1:
+        message = f"model folder {name} has no such schema: {version}"
+        raise DataError(message, hint="the file config.json was changed; save the model again")
     if version > SCHEMA_VERSION:
         writer = config.get("limelight_version", "a newer version")
         message = f"model folder {name} has schema {version}, this limelight reads {SCHEMA_VERSION}"
@@ -222,7 +225,9 @@ def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None
 
 def _check_config(config: dict[str, Any], what: str) -> None:
     """Refuse a config with missing, unknown or mistyped keys."""
-    for key, kind in (_ADDED | _REQUIRED).items():
+    for key, kind in (_ADDED | _REQUIRED | _OPTIONAL).items():
+        if key in _OPTIONAL and key not in config:
+            continue
         if key not in config:
             message = f"config of {what} lacks the key {key!r}"
             raise DataError(message, hint=f"it needs {', '.join(_REQUIRED)}")
@@ -269,10 +274,19 @@ def _check_seen(
         and indptr[-1] == len(indices)
         and bool((np.diff(indptr) >= 0).all())
         and (not indices.size or 0 <= indices.min() <= indices.max() < n_items)
+        and _ascends(indptr, indices)
     )
     if not fits:
         message = f"{what}: the histories do not fit {n_users:,} users and {n_items:,} items"
         raise DataError(message, hint="its parts come from different models; save it again")
+
+
+def _ascends(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
+    """Tell whether the items of every history rise from one to the next."""
+    rises = np.diff(indices) > 0
+    starts = indptr[1:-1]
+    rises[starts[(starts > 0) & (starts < len(indices))] - 1] = True
+    return bool(rises.all())
 
 
 def _to_json(config: dict[str, Any]) -> str:
