@@ -37,8 +37,11 @@ build: ## Build a wheel from a clean tree and try it in an empty environment
 stubs: $(VENV)/.dev ## Refresh the checked-in types of the native module
 	cp "$$($(BIN)/python -c 'import limelight._native as n; print(n.__path__[0])')/_kernels.pyi" src/limelight/_native/
 
+docs: $(VENV)/.docs ## Build the API reference into site/
+	$(BIN)/pdoc --docformat numpy --output-directory site limelight
+
 clean: ## Remove everything that was built
-	rm -rf $(VENV) build dist run .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) build dist run site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +49,10 @@ $(VENV)/bin/python:
 # The package itself is installed, not the source tree: what is tested is what users get.
 $(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python
 	$(BIN)/pip install --quiet '.[plot]'
+	@touch $@
+
+$(VENV)/.docs: $(SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install --quiet '.[docs]'
 	@touch $@
 
 $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
