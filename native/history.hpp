@@ -76,14 +76,13 @@ static void add_history_product(const float* factors, const int32_t* history, in
   });
 }
 
-// The same for rows that stand one behind the other, filled up to a whole group with zeros.
-static void add_near_product(const float* rows, int64_t n, int64_t width, const float* x, float offset, float* y) {
+// y += sum_j f_j (f_j . x) for rows that stand one behind the other, filled up to a group with zeros.
+static void add_near_product(const float* rows, int64_t n, int64_t width, const float* x, float* y) {
   for (int64_t first = 0; first < n; first += kGroup, rows += kGroup * width) {
     const float* group[kGroup];
     for (int u = 0; u < kGroup; ++u) group[u] = rows + u * width;
     float weights[kLanes];
     group_dots(group, x, width, weights);
-    for (int u = 0; u < kGroup; ++u) weights[u] += offset;
     add_weighted(group, weights, width, y);
   }
 }

@@ -9,17 +9,18 @@
 
 namespace limelight::LIMELIGHT_VARIANT {
 
-constexpr int64_t kNearFloats = 1 << 16;  // histories up to 256 KiB are copied
+constexpr int64_t kNearFloats = 1 << 18;  // histories up to this are copied
 
 LIMELIGHT_INLINE int64_t descent_scratch(int64_t width) { return 5 * width + kNearFloats; }
 
-// The rows of one history, copied together where they fit.
+// The rows of one history. The first product reads them wherever they stand and, where they fit, copies
+// them together on the way; the products after it read the copy.
 struct NearHistory {
   const float* factors;
   const int32_t* history;
   int64_t n;
   int64_t width;
-  bool is_near;
+  bool fits;
   float* near;
 
   NearHistory(const RowSolve& task, int64_t i, float* memory)
@@ -27,24 +28,45 @@ struct NearHistory {
         history(task.rows.indices + task.rows.indptr[i]),
         n(task.rows.indptr[i + 1] - task.rows.indptr[i]),
         width(task.width),
-        is_near((n + kGroup) * width <= kNearFloats),
-        near(memory) {
-    if (!is_near) return;
-    for (int64_t j = 0; j < n; ++j) {
-      if (j + 8 < n) prefetch_row(factors + history[j + 8] * width, width);
-      for (int64_t c = 0; c < width; c += kLanes)
-        store(near + j * width + c, load(factors + history[j] * width + c));
-    }
-    memset(near + n * width, 0, kGroup * width * sizeof(float));
+        fits((n + kGroup) * width <= kNearFloats),
+        near(memory) {}
+
+  // y += F^T (F x - 1)
+  void add_first_product(const float* x, float* y) const {
+    if (!fits) return add_history_product(factors, history, n, width, x, -1.0f, y);
+    float* copy = near;
+    for_each_group(factors, history, n, width, [&](const float* const* rows, int count) {
+      float weights[kLanes];
+      Vector sum[kGroup] = {};
+      for (int64_t c = 0; c < width; c += kLanes) {
+        const Vector part = load(x + c);
+#pragma GCC unroll 8
+        for (int u = 0; u < kGroup; ++u) {
+          const Vector value = load(rows[u] + c);
+          store(copy + u * width + c, value);
+          sum[u] += part * value;
+        }
+      }
+      store(weights, sum_each<kGroup>(sum));
+      for (int u = 0; u < kGroup; ++u) weights[u] = u < count ? weights[u] - 1.0f : 0.0f;
+      // What fills the last group up must not count in the products to come either.
+      memset(copy + count * width, 0, (kGroup - count) * width * sizeof(float));
+      add_weighted(rows, weights, width, y);
+      copy += kGroup * width;
+    });
   }
 
-  // y = D x + F^T (F x + offset)
-  void multiply(const float* diagonal, const float* x, float offset, float* y) const {
-    for (int64_t c = 0; c < width; c += kLanes) store(y + c, load(diagonal + c) * load(x + c));
-    if (is_near) add_near_product(near, n, width, x, offset, y);
-    else add_history_product(factors, history, n, width, x, offset, y);
+  // y += F^T F x
+  void add_product(const float* x, float* y) const {
+    if (fits) add_near_product(near, n, width, x, y);
+    else add_history_product(factors, history, n, width, x, 0.0f, y);
   }
 };
+
+// y = D x
+LIMELIGHT_INLINE void scale(const float* diagonal, const float* x, int64_t width, float* y) {
+  for (int64_t c = 0; c < width; c += kLanes) store(y + c, load(diagonal + c) * load(x + c));
+}
 
 static void descend_row(const RowDescent& task, int64_t i, float* scratch) {
   const int64_t width = task.solve.width;
@@ -57,7 +79,8 @@ static void descend_row(const RowDescent& task, int64_t i, float* scratch) {
     store(inverse + c, 1.0f / d);
   }
 
-  history.multiply(diagonal, x, -1.0f, Ap);
+  scale(diagonal, x, width, Ap);
+  history.add_first_product(x, Ap);
   Vector energy[1] = {};  // r^T D^-1 r
   for (int64_t c = 0; c < width; c += kLanes) {
     const Vector residual = -load(Ap + c) - (task.solve.shift ? load(task.solve.shift + c) : Vector{});
@@ -68,7 +91,8 @@ static void descend_row(const RowDescent& task, int64_t i, float* scratch) {
   }
   float left = sum_each<1>(energy)[0];
   for (int64_t step = 0; step < task.steps && left > __FLT_MIN__; ++step) {
-    history.multiply(diagonal, p, 0.0f, Ap);
+    scale(diagonal, p, width, Ap);
+    history.add_product(p, Ap);
     const float along = left / dot(p, Ap, width);
     energy[0] = Vector{};
     for (int64_t c = 0; c < width; c += kLanes) {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limelight.solve.tempo import Tempo
 
 
-CG_STEPS = 3
+CG_STEPS = 2
 """Conjugate-gradient steps a row, each epoch from where the last one ended."""
 
 
