@@ -41,27 +41,38 @@ LIMELIGHT_INLINE void start_with_shift(const RowSolve& task, float* y) {
   for (int64_t c = 0; c < task.width; c += kLanes) store(y + c, task.shift ? -load(task.shift + c) : Vector{});
 }
 
-// Lays rows of the history into panels [panel][k][column] and adds them to y, four at a time: the
-// sums would otherwise wait for each other in memory.
+// Lays four rows, or the last few, into panels [panel][k][column] and adds them to y. Four at a time,
+// because the sums would otherwise wait for each other in memory.
+constexpr int kGathered = 4;
+
+template <bool kAll>
+LIMELIGHT_INLINE void gather_rows(const float* const* rows, int count, int64_t width, float* __restrict to,
+                                  float* __restrict y) {
+  for (int64_t c = 0; c < width; c += kPanel, to += kDepth * kPanel)
+    for (int v = 0; v < kPanel; v += kLanes) {
+      Vector part[kGathered];
+#pragma GCC unroll 4
+      for (int r = 0; r < kGathered; ++r) {
+        part[r] = kAll || r < count ? load(rows[r] + c + v) : Vector{};
+        store(to + r * kPanel + v, part[r]);
+      }
+      store(y + c + v, load(y + c + v) + ((part[0] + part[1]) + (part[2] + part[3])));
+    }
+}
+
 static void gather(const float* factors, const int32_t* history, int64_t depth, int64_t left, int64_t width,
                    float* __restrict panels, float* __restrict y) {
-  constexpr int kRows = 4;
-  for (int64_t k = 0; k < depth; k += kRows) {
-    const int count = static_cast<int>(depth - k < kRows ? depth - k : kRows);
-    const float* rows[kRows];
-    for (int r = 0; r < kRows; ++r) rows[r] = factors + history[k + (r < count ? r : 0)] * width;
-    for (int64_t ahead = k + 2 * kRows; ahead < k + 3 * kRows && ahead < left; ++ahead)
+  const float* rows[kGathered];
+  int64_t k = 0;
+  for (; k + kGathered <= depth; k += kGathered) {
+    for (int r = 0; r < kGathered; ++r) rows[r] = factors + history[k + r] * width;
+    for (int64_t ahead = k + 2 * kGathered; ahead < k + 3 * kGathered && ahead < left; ++ahead)
       prefetch_row(factors + history[ahead] * width, width);
-    float* to = panels + k * kPanel;
-    for (int64_t c = 0; c < width; c += kPanel, to += kDepth * kPanel)
-      for (int v = 0; v < kPanel; v += kLanes) {
-        Vector part[kRows];
-        for (int r = 0; r < kRows; ++r) {
-          part[r] = r < count ? load(rows[r] + c + v) : Vector{};
-          store(to + r * kPanel + v, part[r]);
-        }
-        store(y + c + v, load(y + c + v) + ((part[0] + part[1]) + (part[2] + part[3])));
-      }
+    gather_rows<true>(rows, kGathered, width, panels + k * kPanel, y);
+  }
+  if (k < depth) {
+    for (int r = 0; k + r < depth; ++r) rows[r] = factors + history[k + r] * width;
+    gather_rows<false>(rows, static_cast<int>(depth - k), width, panels + k * kPanel, y);
   }
 }
 
