@@ -20,6 +20,8 @@ namespace baseline { extern const Kernels kernels; }
 namespace avx2 { extern const Kernels kernels; }
 namespace avx512 { extern const Kernels kernels; }
 
+void bind_pairs(nb::module_& m);  // in bind_pairs.cpp
+
 namespace {
 
 template <typename T> using Array1 = nb::ndarray<T, nb::numpy, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
@@ -452,6 +454,8 @@ NB_MODULE(_kernels, m) {
       .def("top_k", &Catalogue::top_k, "queries"_a.noconvert(), "history"_a.none(), "ids"_a.noconvert(),
            "scores"_a.noconvert(), "threads"_a,
            "The k items with the largest scores, history left out, ties to the lower item.");
+
+  bind_pairs(m);
 }
 
 }  // namespace limelight
