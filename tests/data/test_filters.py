@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.data import Interactions
-from limelight.data.filters import drop_rare, k_core, keep_pairs
+from limelight.data.filters import drop_rare, drop_unused, k_core, keep
 from limelight.data.grouping import file_slots, group, row_numbers
 
 pair_lists = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6)), min_size=1, max_size=60)
@@ -62,11 +62,15 @@ def test_k_core_repeats_until_nothing_falls(pairs, k):
     assert pairs_of(k_core(interactions(pairs), k)) == expected
 
 
-@given(pair_lists, st.randoms())
-def test_kept_data_is_whole(pairs, random):
+masks = st.lists(st.booleans(), min_size=8, max_size=8)
+
+
+@given(pair_lists, masks, masks)
+def test_kept_data_is_whole(pairs, users, items):
     data = interactions(pairs)
-    keep = np.array([random.random() < 0.5 for _ in range(data.nnz)])
-    kept = keep_pairs(data, keep)
+    kept = keep(data, np.array(users), np.array(items[:7]))
+    expected = [(u, i) for u, i in in_file_order(pairs) if users[u] and items[i]]
+    assert pairs_of(kept) == expected
     assert np.all(np.diff(kept.indptr) > 0)
     assert set(kept.indices.tolist()) == set(range(kept.n_items))
     assert kept.matrix.has_sorted_indices
@@ -74,6 +78,12 @@ def test_kept_data_is_whole(pairs, random):
 
 
 def test_data_without_order_stays_without():
-    data = interactions([(0, 1), (0, 0)])
+    data = interactions([(0, 1), (0, 0), (1, 1)])
     data = Interactions(data.indptr, data.indices, data.user_ids, data.item_ids)
-    assert keep_pairs(data, np.array([True, True])).order is None
+    assert keep(data, np.arange(8) > 0, np.ones(7, dtype=bool)).order is None
+
+
+def test_nothing_is_copied_where_everything_is_used():
+    used = drop_unused(interactions([(0, 1), (3, 0)]))
+    assert used.shape == (2, 2)
+    assert drop_unused(used) is used

@@ -3,51 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from limelight.data.grouping import file_slots, row_numbers, row_starts
+from limelight._native import kernels
+from limelight.data.grouping import row_starts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight.data.interactions import Interactions
 
+    Mask: TypeAlias = NDArray[np.bool_]
+
 FilterOrder: TypeAlias = Literal["together", "items-first", "users-first"]
 
 
-def keep_pairs(data: Interactions, keep: NDArray[np.bool_]) -> Interactions:
-    """Keep some pairs, and only the users and items that still have one.
+def keep(data: Interactions, users: Mask, items: Mask) -> Interactions:
+    """Keep the pairs of some users with some items, and only those who still have one.
 
     Examples
     --------
     >>> from scipy.sparse import csr_matrix
     >>> from limelight.data.interactions import Interactions
     >>> data = Interactions.from_matrix(csr_matrix([[1, 1, 0], [0, 0, 1]]))
-    >>> keep_pairs(data, np.array([False, True, True])).item_ids
+    >>> keep(data, np.array([True, True]), np.array([False, True, True])).item_ids
     array([1, 2])
     """
-    rows, indices = row_numbers(data.indptr)[keep], data.indices[keep]
-    lengths = np.bincount(rows, minlength=data.n_users)
-    users, items = lengths > 0, np.zeros(data.n_items, dtype=bool)
-    items[indices] = True
-    number = np.cumsum(items, dtype=np.int32) - np.int32(1)
-    indptr = row_starts(lengths[users])
-    order = None
-    if data.order is not None:
-        slots = file_slots(data.indptr, data.order)
-        slots = (np.cumsum(keep, dtype=np.int64) - 1)[slots[keep[slots]]]
-        slots -= np.repeat(indptr[:-1], np.diff(indptr))
-        order = slots.astype(np.int32)
+    by_user, by_item = _count(data, users, items)
+    users, items = by_user > 0, by_item > 0
+    if users.all() and items.all():
+        return data
+    numbers = np.where(items, np.cumsum(items) - 1, -1).astype(np.int32)
+    indptr = row_starts(by_user[users])
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    order = None if data.order is None else np.empty_like(indices)
+    kernels.keep_pairs(data.indptr, data.indices, data.order, users, numbers, indices, order)
+    user_ids, item_ids = data.user_ids[users], data.item_ids[items]
     return replace(
-        data,
-        indptr=indptr,
-        indices=number[indices],
-        user_ids=data.user_ids[users],
-        item_ids=data.item_ids[items],
-        order=order,
+        data, indptr=indptr, indices=indices, user_ids=user_ids, item_ids=item_ids, order=order
     )
+
+
+def drop_unused(data: Interactions) -> Interactions:
+    """Drop users and items without any pair.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> from limelight.data.interactions import Interactions
+    >>> drop_unused(Interactions.from_matrix(csr_matrix([[0, 1], [0, 0]]))).shape
+    (1, 1)
+    """
+    return keep(data, *_everything(data))
 
 
 def drop_rare(
@@ -73,29 +82,15 @@ def drop_rare(
     >>> drop_rare(data, 2, 2, "together").shape, drop_rare(data, 2, 2, "items-first").shape
     ((3, 2), (2, 2))
     """
-    rows, everything = row_numbers(data.indptr), np.ones(data.nnz, dtype=bool)
-    users = _Side(rows, data.n_users, min_user or 0)
-    items = _Side(data.indices, data.n_items, min_item or 0)
-    if filter_order == "together":
-        keep = users.frequent(everything) & items.frequent(everything)
-    else:
-        first, second = (items, users) if filter_order == "items-first" else (users, items)
-        keep = first.frequent(everything)
-        keep &= second.frequent(keep)
-    return keep_pairs(data, keep)
-
-
-class _Side(NamedTuple):
-    """The users, or the items, of all pairs."""
-
-    numbers: NDArray[np.int32]
-    size: int
-    least: int
-
-    def frequent(self, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Mark the pairs whose user (or item) has enough of the counted pairs."""
-        frequent = np.bincount(self.numbers[counted], minlength=self.size) >= self.least
-        return frequent[self.numbers]
+    least_of_user, least_of_item = min_user or 0, min_item or 0
+    everybody, everything = _everything(data)
+    by_user, by_item = _count(data, everybody, everything)
+    users, items = by_user >= least_of_user, by_item >= least_of_item
+    if filter_order == "items-first":
+        users = _count(data, everybody, items)[0] >= least_of_user
+    elif filter_order == "users-first":
+        items = _count(data, users, everything)[1] >= least_of_item
+    return keep(data, users, items)
 
 
 def k_core(data: Interactions, k: int) -> Interactions:
@@ -109,12 +104,23 @@ def k_core(data: Interactions, k: int) -> Interactions:
     >>> k_core(data, 2).shape
     (2, 2)
     """
-    keep = np.ones(data.nnz, dtype=bool)
-    rows, items = row_numbers(data.indptr), data.indices
+    users, items = _everything(data)
     while True:
-        enough = np.bincount(rows, minlength=data.n_users)[rows] >= k
-        enough &= np.bincount(items, minlength=data.n_items)[items] >= k
-        if enough.all():
-            return keep_pairs(data, keep)
-        keep[keep] = enough
-        rows, items = rows[enough], items[enough]
+        by_user, by_item = _count(data, users, items)
+        frequent = by_user >= k, by_item >= k
+        if np.array_equal(frequent[0], users) and np.array_equal(frequent[1], items):
+            return keep(data, users, items)
+        users, items = frequent
+
+
+def _everything(data: Interactions) -> tuple[Mask, Mask]:
+    return np.ones(data.n_users, dtype=bool), np.ones(data.n_items, dtype=bool)
+
+
+def _count(
+    data: Interactions, users: Mask, items: Mask
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count, by user and by item, the pairs of which both are kept."""
+    by_user, by_item = np.zeros(data.n_users, np.int64), np.zeros(data.n_items, np.int64)
+    kernels.count_pairs(data.indptr, data.indices, users, items, by_user, by_item)
+    return by_user, by_item

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight._native import kernels, resolve_threads
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -23,7 +25,13 @@ class Rows(NamedTuple):
     duplicates: int
 
 
-def group(users: NDArray[Any], items: NDArray[Any], n_users: int, n_items: int) -> Rows:
+def group(
+    users: NDArray[Any],
+    items: NDArray[Any],
+    n_users: int,
+    n_items: int,
+    times: NDArray[Any] | None = None,
+) -> Rows:
     """Group pairs by user, sort each row by item and merge repeated pairs.
 
     Parameters
@@ -31,7 +39,10 @@ def group(users: NDArray[Any], items: NDArray[Any], n_users: int, n_items: int) 
     users, items
         Row and column numbers, in file order.
     n_users, n_items
-        The shape; both numbers stay below 2^31, so that their product fits an int64.
+        The shape, both below 2^31.
+    times
+        When the pairs happened, int32, int64 or float64. They, and the file only where they are
+        equal, then give the order in each row.
 
     Returns
     -------
@@ -45,35 +56,15 @@ def group(users: NDArray[Any], items: NDArray[Any], n_users: int, n_items: int) 
     >>> rows.indptr, rows.indices, rows.order, rows.duplicates
     (array([0, 1, 3]), array([0, 1, 2], dtype=int32), array([0, 1, 0], dtype=int32), 1)
     """
-    key = users.astype(np.int64) * n_items
-    key += items
-    by_pair = np.argsort(key, kind="stable")
-    key = key[by_pair]
-    first = np.ones(len(key), dtype=bool)
-    np.not_equal(key[1:], key[:-1], out=first[1:])
-    del key
-    position = by_pair[first]
-    del by_pair
-    indices = items[position].astype(np.int32)
-    owner = users[position]
-    indptr = row_starts(np.bincount(owner, minlength=n_users))
-    del owner
-    order = _order_in_file(users, position, indptr)
-    return Rows(indptr, indices, order, len(users) - len(indices))
-
-
-def _order_in_file(
-    users: NDArray[Any], position: NDArray[np.int64], indptr: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """Rank the slots of each row by the position at which their pair was first written."""
-    slot = np.full(len(users), -1, dtype=np.int64)
-    slot[position] = np.arange(len(position))
-    kept = slot >= 0
-    slot, users = slot[kept], users[kept]
-    by_user = np.argsort(users, kind="stable")
-    slot, users = slot[by_user], users[by_user]
-    slot -= indptr[users]
-    return slot.astype(np.int32)
+    indptr = np.empty(n_users + 1, dtype=np.int64)
+    indices, order = np.empty(len(users), dtype=np.int32), np.empty(len(users), dtype=np.int32)
+    users, items = (np.ascontiguousarray(array, dtype=np.int32) for array in (users, items))
+    threads = resolve_threads(0)
+    n_kept = kernels.group_pairs(users, items, times, n_items, indptr, indices, order, threads)
+    # Where pairs repeat, the arrays are longer than what they hold: give the rest back in place.
+    indices.resize(n_kept, refcheck=False)
+    order.resize(n_kept, refcheck=False)
+    return Rows(indptr, indices, order, len(users) - n_kept)
 
 
 def row_starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
