@@ -248,12 +248,12 @@ def test_an_evaluation_without_targets(limelight: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        (None, "", FAILED, "file not found", "check the path"),
+        (None, "", FAILED, "no such file or folder", "relative paths"),
         ("user_id,item_id\n1,2\n", "", FAILED, "neither 'rank' nor 'score'", "hint: "),
         ("user_id,item,rank\n1,2,1\n", "", FAILED, "column not found", "did you mean 'item'?"),
         ("user_id,item_id,rank\n1,2,1\n1,2,2\n", "", FAILED, "twice", "keep its best rank"),
         ("user_id,item_id,rank\n1,2,1\n1,3,1\n", "", FAILED, "rank 1 twice", "its own rank"),
-        ("user_id,item_id,rank\n1,2,0\n", "", FAILED, "0 in row 1", "hint: "),
+        ("user_id,item_id,rank\n1,2,0\n", "", FAILED, "row 1: a rank must be", "hint: "),
         ("user_id,item_id,rank\n1,2,1\n", "-k 0", WRONG_USE, "k must be a whole", "-k 20"),
         ("user_id,item_id,rank\n1,2,1\n", "--top -1", WRONG_USE, "top must be 0 or", "such as 10"),
         ("user_id,item_id,rank\n1,99,1\n", "--catalogue", FAILED, "not in the cat", "every item"),

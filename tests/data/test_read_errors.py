@@ -62,7 +62,7 @@ def test_no_rows():
 def test_no_rows_in_any_part(tmp_path):
     for number in (1, 2):
         text(tmp_path, "user,item\n", f"part-{number}.csv")
-    with refused(r"no rows in any part, from .*part-1\.csv on"):
+    with refused(r"no rows in the 2 parts from .*part-1\.csv on"):
         read(tmp_path)
 
 
@@ -75,7 +75,7 @@ def test_folder_without_parts(tmp_path):
 def test_folder_of_mixed_kinds(tmp_path):
     text(tmp_path, "user,item\n1,2\n", "a.csv")
     text(tmp_path, "user\titem\n1\t2\n", "b.tsv")
-    with refused(r"the folder mixes kinds of files \(csv, tsv\): "):
+    with refused(r"the folder mixes kinds of files \(.csv, .tsv\): "):
         read(tmp_path)
 
 
@@ -181,7 +181,8 @@ def test_ids_beyond_64_bits():
 def test_parts_with_ids_of_different_types(tmp_path):
     pa.parquet.write_table(pa.table({"user": [1], "item": [1]}), tmp_path / "a.parquet")
     pa.parquet.write_table(pa.table({"user": ["1"], "item": [1]}), tmp_path / "b.parquet")
-    with refused("ids are integers in one part and strings in another"):
+    message = r"b\.parquet, column 'user': ids are integers in one part and strings in another"
+    with refused(message):
         read(tmp_path)
 
 
@@ -202,8 +203,7 @@ def test_bad_ratings(rating, value):
 @pytest.mark.parametrize("rating", ["nan", "inf", "-1", "", "good", "1e999", "0x10"])
 def test_bad_ratings_in_text(tmp_path, rating):
     path = text(tmp_path, f"user,item,rating\n1,2,3\n4,5,{rating}\n6,7,8\n")
-    value = "inf" if rating == "1e999" else f"'{rating}'"
-    with refused(f"ratings.csv, column 'rating', row 2: a rating must be .*, got: {value}"):
+    with refused(f"ratings.csv, column 'rating', row 2: a rating must be .*, got: '{rating}'"):
         read(path, rating="rating")
 
 
@@ -225,7 +225,7 @@ def test_bad_timestamps(times, value):
 
 def test_missing_timestamp_in_text(tmp_path):
     path = text(tmp_path, "user,item,time\n1,2,3\n1,3,\n")
-    with refused(r"ratings\.csv, column 'time', row 2: a timestamp must be .*, got: null"):
+    with refused(r"ratings\.csv, column 'time', row 2: a timestamp must be .*, got: ''"):
         read(path, timestamp="time")
 
 
@@ -237,7 +237,7 @@ def test_timestamps_of_other_types():
 def test_parts_with_different_timestamps(tmp_path):
     text(tmp_path, "user,item,time\n1,2,3\n", "a.csv")
     text(tmp_path, "user,item,time\n1,2,2024-01-02\n", "b.csv")
-    with refused("the parts write timestamps in different ways: date32.*, number"):
+    with refused(r"b\.csv, column 'time': timestamps are written in two ways: number, timestamp"):
         read(tmp_path, timestamp="time")
 
 
@@ -267,7 +267,7 @@ def test_malformed_parquet(tmp_path, content):
 
 @pytest.mark.parametrize("source", [None, 3, [(1, 2)], np.eye(2), {"user": [1]}])
 def test_sources_of_other_types(source):
-    with refused("cannot read interactions from an object of type: "):
+    with refused("cannot read a table from an object of type: "):
         read(source)
 
 

@@ -243,23 +243,23 @@ def test_audit_agrees_with_the_accumulator(seed, k):
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        (lists_with(rank=[1, 2, 0, 1, 2, 1]), r"rank is below 1: 0 in row 3 \(1 such rows\)"),
-        (lists_with(rank=[1, 2, -4, 1, 2, 1]), "rank is below 1: -4 in row 3"),
-        (lists_with(rank=[1, 2, None, 1, 2, None]), r"rank is missing: nan in row 3 \(2 such"),
-        (lists_with(rank=[1, 2, np.nan, 1, 2, 1]), "rank is missing: nan in row 3"),
-        (lists_with(rank=[1, 2, 2.5, 1, 2, 1]), "rank is not a whole number: 2.5 in row 3"),
-        (lists_with(rank=[1, 2, 1e12, 1, 2, 1]), r"rank is too large: 1e\+12 in row 3"),
-        (lists_with(rank=list("abcdef")), "column 'rank' must hold numbers, found string"),
+        (lists_with(rank=[1, 2, 0, 1, 2, 1]), "row 3: a rank must be a whole .* 1 up, got: 0"),
+        (lists_with(rank=[1, 2, -4, 1, 2, 1]), "row 3: a rank must be .*, got: -4"),
+        (lists_with(rank=[1, 2, None, 1, 2, None]), "row 3: a rank must be .*, got: null"),
+        (lists_with(rank=[1, 2, np.nan, 1, 2, 1]), "row 3: a rank must be .*, got: nan"),
+        (lists_with(rank=[1, 2, 2.5, 1, 2, 1]), "row 3: a rank must be .*, got: 2.5"),
+        (lists_with(rank=[1, 2, 1e12, 1, 2, 1]), "row 3: a rank must be .*, got: 1000000000000"),
+        (lists_with(rank=list("abcdef")), "column 'rank': a rank must be .*, got type: string"),
         (lists_with(rank=[1, 2, 2, 1, 2, 1]), r"user 1 has rank 2 twice \(1 such rows\)"),
         (lists_with(item_id=list("abaadb")), "user 1 has item 'a' twice"),
-        (lists_with(item_id=["a", "b", None, "a", "d", "b"]), "missing value in column 'item_id'"),
-        (lists_with(user_id=[1.5] * 6), "ids in column 'user_id' must be integers or text"),
-        (LISTS.drop_columns(["rank", "score"]), "neither 'rank' nor 'score' in the Table"),
-        (LISTS.drop_columns("user_id"), "column not found in the Table: 'user_id'"),
-        (LISTS[:0], "no rows in the Table"),
+        (lists_with(item_id=["a", "b", None, "a", "d", "b"]), "'item_id', row 3: an id is .* null"),
+        (lists_with(user_id=[1.5] * 6), "'user_id': ids are integers or strings, got type: double"),
+        (LISTS.drop_columns(["rank", "score"]), "neither 'rank' nor 'score' in the frame"),
+        (LISTS.drop_columns("user_id"), "column not found in the frame: 'user_id'"),
+        (LISTS[:0], "no rows in the frame"),
         (
             lists_with(score=[1, np.nan, 1, 1, 1, 1]).drop_columns("rank"),
-            "score is missing: nan in row 2",
+            "the frame, column 'score', row 2: a score must be a number, got: nan",
         ),
     ],
 )
@@ -271,7 +271,7 @@ def test_lists_that_cannot_be_a_ranking(lists, message):
 def test_a_name_that_is_nearly_right():
     with pytest.raises(DataError, match="did you mean 'Item_ID'") as error:
         audit(LISTS.rename_columns(["user_id", "Item_ID", "rank", "score"]))
-    assert error.value.message == "column not found in the Table: 'item_id'"
+    assert error.value.message == "column not found in the frame: 'item_id'"
 
 
 def test_items_outside_the_catalogue():
@@ -288,12 +288,15 @@ def test_empty_catalogue():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"item_id": ["a"], "group": [None]}, "missing value in column 'group', row 1"),
+        ({"item_id": ["a"], "group": [None]}, "column 'group', row 1: an id is .*, got: null"),
         ({"item_id": ["a", "a"], "group": ["x", "x"]}, "item 'a' is in group 'x' twice"),
-        ({"item_id": ["q"], "group": ["x"]}, "no item of the Table is in the catalogue, e.g. 'q'"),
-        ({"item_id": ["a"], "group": ["x"], "weight": [-1.0]}, "not above 0: -1 in row 1"),
-        ({"item_id": ["a"], "group": ["x"], "weight": [np.inf]}, "not above 0: inf in row 1"),
-        ({"item_id": ["a"], "studio": ["x"]}, "column not found in the Table: 'group'"),
+        ({"item_id": ["q"], "group": ["x"]}, "no item of the frame is in the catalogue, e.g. 'q'"),
+        (
+            {"item_id": ["a"], "group": ["x"], "weight": [-1.0]},
+            "row 1: a weight .* 0, got: -1",
+        ),
+        ({"item_id": ["a"], "group": ["x"], "weight": [np.inf]}, "row 1: a weight .* 0, got: inf"),
+        ({"item_id": ["a"], "studio": ["x"]}, "column not found in the frame: 'group'"),
     ],
 )
 def test_groups_that_cannot_be_used(groups, message):
@@ -302,6 +305,15 @@ def test_groups_that_cannot_be_used(groups, message):
     )
     with pytest.raises(DataError, match=message):
         audit(LISTS, groups=table)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "b.csv"])
+def test_parts_with_and_without_weights(tmp_path, name):
+    for part in ("a.csv", "b.csv"):
+        rows = "item_id,group\na,x\n" if part == name else "item_id,group,weight\nb,x,2\n"
+        (tmp_path / part).write_text(rows)
+    with pytest.raises(DataError, match=f"column not found in .*{name}: 'weight'"):
+        audit(LISTS, groups=tmp_path)
 
 
 def test_no_rank_within_k():

@@ -8,6 +8,7 @@ import pytest
 
 from limelight._errors import DataError
 from limelight.store.arrays import load_arrays, save_arrays
+from limelight.store.id_files import write_ids
 from limelight.store.model_folder import (
     SCHEMA_VERSION,
     ModelFolder,
@@ -16,7 +17,6 @@ from limelight.store.model_folder import (
     package_version,
     save_model_folder,
 )
-from limelight.store.tables import write_ids
 
 FILES = [
     "config.json",

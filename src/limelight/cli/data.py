@@ -267,7 +267,8 @@ def _write_pairs(data: "Interactions", output: Path) -> None:
 
     from limelight._atomic import atomic_file
     from limelight.data.grouping import row_numbers, walk
-    from limelight.store.tables import DELIMITERS, ids_to_arrow
+    from limelight.data.ids import ids_to_arrow
+    from limelight.data.sources import DELIMITERS
 
     starts, items = walk(data.indptr, data.indices, data.order, np.arange(data.n_users))
     table = pa.table(

@@ -1,6 +1,6 @@
 """Data in: read interactions, split them by users, or make a marketplace of any size.
 
-This package is a leaf: it knows files, frames and matrices, but no model.
+It knows files, frames and matrices, but no model.
 """
 
 from __future__ import annotations

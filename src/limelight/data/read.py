@@ -8,18 +8,44 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from limelight._errors import ConfigError, DataError
-from limelight.data.columns import Place, code_ids, number_ids, ratings_of, times_of
-from limelight.data.filters import FilterOrder, drop_rare, k_core
+from limelight.data.columns import NumberColumn, TimeColumn
+from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
 from limelight.data.grouping import group
+from limelight.data.ids import IdColumn
 from limelight.data.interactions import Interactions
-from limelight.data.sources import Names, choose_columns, open_parts, require_column
+from limelight.data.scan import join, scan
+from limelight.data.sources import listed, open_parts, require_column
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
-    from limelight.data.columns import Coded
+    from limelight.data.columns import Column
     from limelight.data.interactions import Ids
     from limelight.data.sources import Part, Source
+
+PAIRS = (
+    ("user_id", "item_id"),
+    ("user", "item"),
+    ("userId", "movieId"),
+    ("userId", "itemId"),
+    ("userID", "itemID"),
+    ("uid", "sid"),
+    ("user_id:token", "item_id:token"),
+)
+"""The pairs of names under which users and items are found without being named."""
+
+_BLOCK = 1 << 20
+
+
+class Names(NamedTuple):
+    """The columns to read."""
+
+    user: str
+    item: str
+    rating: str | None = None
+    timestamp: str | None = None
 
 
 def read(  # noqa: PLR0913
@@ -90,11 +116,8 @@ def read(  # noqa: PLR0913
     _check_settings(rating, min_rating, filter_order)
     _check_counts(min_user=min_user, min_item=min_item, core=core)
     parts = open_parts(source)
-    user, item = choose_columns(parts[0], user, item)
-    if user == item:
-        message = f"users and items cannot be in the same column: {user!r}"
-        raise ConfigError(message, hint="name two columns with user='...' and item='...'")
-    data = _read_pairs(parts, Names(user, item, rating, timestamp), min_rating)
+    names = Names(*_choose_columns(parts[0], user, item), rating, timestamp)
+    data = _read_pairs(parts, names, min_rating)
     found = data.nnz
     if core is not None:
         data = k_core(data, core)
@@ -132,75 +155,67 @@ def _check_counts(**counts: int | None) -> None:
         raise ConfigError(message, hint="choose the k-core or the single pass, not both")
 
 
-class _Columns(NamedTuple):
-    """What is needed of one part, checked."""
-
-    users: list[Coded]
-    items: list[Coded]
-    ratings: NDArray[np.float64] | None
-    times: tuple[str, NDArray[Any]] | None
-
-
-def _read_part(part: Part, names: Names) -> _Columns:
-    for name in names:
+def _choose_columns(part: Part, user: str | None, item: str | None) -> tuple[str, str]:
+    """Find the user and item columns: as named, else by the known pairs."""
+    columns = part.columns
+    for name in (user, item):
         if name is not None:
             require_column(part, name)
-    table = part.read(names)
-    user, item = (
-        code_ids(table[name], Place(part.label, name), is_text=part.is_text) for name in names[:2]
-    )
-    ratings = times = None
-    if names.rating is not None:
-        place = Place(part.label, names.rating)
-        ratings = ratings_of(table[names.rating], place, is_text=part.is_text)
-    if names.timestamp is not None:
-        times = times_of(table[names.timestamp], Place(part.label, names.timestamp))
-    return _Columns(user, item, ratings, times)
+    found = {(user or u, item or i) for u, i in PAIRS}
+    found = {(u, i) for u, i in found if u in columns and i in columns}
+    if len(found) != 1:
+        what = "the user and item columns are not clear" if found else "no user and item columns"
+        message = f"{what} in {part.label}: {listed(columns)}"
+        raise DataError(message, hint="name them with user='...' and item='...'")
+    [(user, item)] = found
+    if user == item:
+        message = f"users and items cannot be in the same column: {user!r}"
+        raise ConfigError(message, hint="name two columns with user='...' and item='...'")
+    return user, item
 
 
-def _read_pairs(parts: list[Part], names: Names, min_rating: float | None) -> Interactions:
+def _read_pairs(parts: Sequence[Part], names: Names, min_rating: float | None) -> Interactions:
     """Read all parts, drop low ratings and merge what remains into rows."""
-    columns = [_read_part(part, names) for part in parts]
-    if not any(len(run.codes) for column in columns for run in column.users):
-        label = parts[0].label if len(parts) == 1 else f"any part, from {parts[0].label} on"
-        message = f"no rows in {label}"
-        raise DataError(message, hint="the first line is the header, rows follow it")
-    chosen = _choose_rows(columns, min_rating)
-    users, user_ids = number_ids([run for column in columns for run in column.users])
-    items, item_ids = number_ids([run for column in columns for run in column.items])
-    del columns
-    users, user_ids = _only_used(users[chosen], user_ids)
-    items, item_ids = _only_used(items[chosen], item_ids)
-    rows = group(users, items, len(user_ids), len(item_ids))
-    return Interactions(rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates)
+    user, item = IdColumn(names.user), IdColumn(names.item)
+    columns: list[Column] = [user, item]
+    if names.timestamp is not None:
+        columns.append(TimeColumn(names.timestamp))
+    if names.rating is None:
+        users, items, *times = join(scan(parts, columns))
+    else:
+        columns.append(_rating(names.rating))
+        users, items, *times = join(_rated(scan(parts, columns), min_rating))
+    user_ids, item_ids = _number(users, user), _number(items, item)
+    del user, item, columns
+    rows = group(users, items, len(user_ids), len(item_ids), *times)
+    data = Interactions(rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates)
+    # Ids may have lost all their rows to low ratings.
+    return data if names.rating is None else drop_unused(data)
 
 
-def _choose_rows(
-    columns: list[_Columns], min_rating: float | None
-) -> slice | NDArray[np.bool_] | NDArray[np.int64]:
-    """Index the rows that are rated high enough, in the order of time if there is one."""
-    chosen: slice | NDArray[np.bool_] = slice(None)
-    ratings = [column.ratings for column in columns if column.ratings is not None]
-    if ratings:
-        rated = np.concatenate(ratings)
-        chosen = rated > 0 if min_rating is None else rated >= min_rating
-        if not chosen.any():
-            message = f"no row is rated high enough: the highest rating is {rated.max():g}"
-            raise DataError(message, hint="lower min_rating; without it, ratings above 0 count")
-    times = [column.times for column in columns if column.times and len(column.times[1])]
-    if not times:
-        return chosen
-    if len({meaning for meaning, _ in times}) > 1:
-        kinds = ", ".join(sorted({meaning for meaning, _ in times}))
-        message = f"the parts write timestamps in different ways: {kinds}"
-        raise DataError(message, hint="cast them to one type in all parts")
-    in_time = np.argsort(np.concatenate([numbers for _, numbers in times]), kind="stable")
-    return in_time if isinstance(chosen, slice) else in_time[chosen[in_time]]
+def _rating(name: str) -> NumberColumn:
+    rule = "a rating must be a finite number from 0 up"
+    return NumberColumn(name, rule, lambda ratings: np.isfinite(ratings) & (ratings >= 0))
 
 
-def _only_used(numbers: NDArray[np.int32], ids: Ids) -> tuple[NDArray[np.int32], Ids]:
-    """Renumber after ids have lost all their rows."""
-    used = np.zeros(len(ids), dtype=bool)
-    used[numbers] = True
-    number = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return number[numbers], ids[used]
+def _rated(
+    batches: Iterator[list[NDArray[Any]]], min_rating: float | None
+) -> Iterator[list[NDArray[Any]]]:
+    """Keep the rows that are rated high enough; the ratings, which come last, are let go."""
+    highest, is_empty = 0.0, True
+    for *arrays, ratings in batches:
+        keep = ratings > 0 if min_rating is None else ratings >= min_rating
+        yield [array[keep] for array in arrays]
+        highest, is_empty = max(highest, ratings.max()), is_empty and not keep.any()
+    if is_empty:
+        message = f"no row is rated high enough: the highest rating is {highest:g}"
+        raise DataError(message, hint="lower min_rating; without it, ratings above 0 count")
+
+
+def _number(codes: NDArray[np.int32], column: IdColumn) -> Ids:
+    """Replace codes by the numbers of their ids in ascending order, in place."""
+    numbers, ids = column.ascending()
+    for start in range(0, len(codes), _BLOCK):
+        block = codes[start : start + _BLOCK]
+        block[:] = numbers[block]
+    return ids

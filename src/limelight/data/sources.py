@@ -1,6 +1,6 @@
 """Where rows come from: files, folders of files and frames, all seen as parts with columns.
 
-A part knows its column names and reads the wanted ones into an Arrow table. Columns of text files
+A part knows its column names and reads the wanted ones batch by batch. Columns of text files
 arrive as text, so that an id such as ``007`` is not mistaken for a number.
 """
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals as nw
 import pyarrow as pa
@@ -28,29 +28,13 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = str | os.PathLike[str] | IntoFrame
 
-KINDS = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".csv.gz": "csv", ".tsv.gz": "tsv"}
-PAIRS = (
-    ("user_id", "item_id"),
-    ("user", "item"),
-    ("userId", "movieId"),
-    ("userId", "itemId"),
-    ("userID", "itemID"),
-    ("uid", "sid"),
-    ("user_id:token", "item_id:token"),
-)
-"""The pairs of names under which users and items are found without being named."""
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
+"""How the names of files end that can be read."""
 
-_BLOCK = 16 << 20  # bytes of text parsed at a time: larger blocks repeat fewer ids
-_TEXT = pa.dictionary(pa.int32(), pa.string())
-
-
-class Names(NamedTuple):
-    """The columns to read."""
-
-    user: str
-    item: str
-    rating: str | None = None
-    timestamp: str | None = None
+_TEXT_BYTES = 1 << 20  # text parsed at a time
+_ROWS = 1 << 16  # rows of Parquet and of frames converted at a time
+_PARQUET_BYTES = 1 << 20  # read at a time of each column
 
 
 class Part(Protocol):
@@ -63,7 +47,7 @@ class Part(Protocol):
 
     @property
     def is_text(self) -> bool:
-        """Whether ids and ratings arrive as the text that stands in the file."""
+        """Whether all columns arrive as the text that stands in the file."""
         ...
 
     @property
@@ -71,8 +55,8 @@ class Part(Protocol):
         """The names of all columns."""
         ...
 
-    def read(self, names: Names) -> Any:
-        """Read the wanted columns as an Arrow table."""
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
         ...
 
 
@@ -96,64 +80,54 @@ def open_parts(source: Source) -> list[Part]:
     return [_open_file(path)]
 
 
+def describe(parts: Sequence[Part]) -> str:
+    """Name all parts together, for messages.
+
+    Examples
+    --------
+    >>> describe(open_parts(pa.table({"user": [1]})))
+    'the frame'
+    """
+    first = parts[0].label
+    return first if len(parts) == 1 else f"the {len(parts):,} parts from {first} on"
+
+
 def _open_folder(path: Path) -> list[Part]:
     # Names that start so are notes of the writer (_SUCCESS, .crc), not data.
     files = sorted(file for file in path.iterdir() if not file.name.startswith((".", "_")))
     if not files:
         message = f"the folder holds no parts: {path}"
-        raise DataError(message, hint=f"parts end in {', '.join(KINDS)}")
-    kinds = {kind_of(file) for file in files}
+        raise DataError(message, hint=f"parts end in {', '.join(ENDINGS)}")
+    kinds = {ending_of(file).removesuffix(".gz") for file in files}
     if len(kinds) > 1:
         message = f"the folder mixes kinds of files ({', '.join(sorted(kinds))}): {path}"
         raise DataError(message, hint="keep the parts of one table, of one kind, in a folder")
     return [_open_file(file) for file in files]
 
 
-def kind_of(path: Path) -> str:
+def ending_of(path: Path) -> str:
     """Tell the kind of a file from the end of its name.
 
     Examples
     --------
-    >>> kind_of(Path("ratings.CSV.gz"))
-    'csv'
+    >>> ending_of(Path("ratings.CSV.gz"))
+    '.csv.gz'
     """
-    for ending, kind in KINDS.items():
+    for ending in ENDINGS:
         if path.name.lower().endswith(ending) and not path.is_dir():
-            return kind
+            return ending
     message = f"unknown kind of file: {path}"
-    raise DataError(message, hint=f"the known endings are {', '.join(KINDS)}")
+    raise DataError(message, hint=f"the known endings are {', '.join(ENDINGS)}")
 
 
 def _open_file(path: Path) -> Part:
-    kind = kind_of(path)
+    ending = ending_of(path)
     if path.stat().st_size == 0:
         message = f"the file is empty: {path}"
         raise DataError(message, hint="write it again, with a header and at least one row")
-    if kind == "parquet":
+    if ending == ".parquet":
         return _Parquet(path)
-    return _Text(path, "\t" if kind == "tsv" else ",")
-
-
-def choose_columns(part: Part, user: str | None, item: str | None) -> tuple[str, str]:
-    """Find the user and item columns of a part: as named, else by the known pairs.
-
-    Examples
-    --------
-    >>> [part] = open_parts(pa.table({"userId": [1], "movieId": [2], "rating": [4.0]}))
-    >>> choose_columns(part, None, None)
-    ('userId', 'movieId')
-    """
-    columns = part.columns
-    for name in (user, item):
-        if name is not None:
-            require_column(part, name)
-    found = {(user or u, item or i) for u, i in PAIRS}
-    found = {(u, i) for u, i in found if u in columns and i in columns}
-    if len(found) != 1:
-        what = "the user and item columns are not clear" if found else "no user and item columns"
-        message = f"{what} in {part.label}: {_listed(columns)}"
-        raise DataError(message, hint="name them with user='...' and item='...'")
-    return found.pop()
+    return _Text(path, DELIMITERS[ending.removesuffix(".gz")])
 
 
 def require_column(part: Part, name: str) -> None:
@@ -177,10 +151,17 @@ def require_column(part: Part, name: str) -> None:
         by_lower = {column.lower(): column for column in part.columns}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1)
         guess = f"did you mean {by_lower[close[0]]!r}? " if close else ""
-        raise DataError(message, hint=f"{guess}the columns are: {_listed(part.columns)}")
+        raise DataError(message, hint=f"{guess}the columns are: {listed(part.columns)}")
 
 
-def _listed(columns: Sequence[str], most: int = 20) -> str:
+def listed(columns: Sequence[str], most: int = 20) -> str:
+    """List column names for a message, cut short where there are many.
+
+    Examples
+    --------
+    >>> listed(["user", "item", "rating"], most=2)
+    'user, item and 1 more'
+    """
     rest = f" and {len(columns) - most} more" if len(columns) > most else ""
     return ", ".join(columns[:most]) + rest
 
@@ -210,7 +191,7 @@ def plain_errors(label: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Text:
-    """A CSV or TSV file, plain or gzipped (Arrow tells by the name)."""
+    """A CSV or TSV file, plain or gzipped."""
 
     path: Path
     delimiter: str
@@ -222,24 +203,22 @@ class _Text:
 
     @cached_property
     def columns(self) -> list[str]:
-        with plain_errors(self.label), self._stream() as stream:
+        with plain_errors(self.label), self._open() as stream:
             return list(stream.schema.names)
 
-    def _stream(self) -> Any:
-        options = pa.csv.ParseOptions(delimiter=self.delimiter)
-        return pa.csv.open_csv(self.path, parse_options=options)
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        text = dict.fromkeys(names, pa.large_string())
+        with plain_errors(self.label), self._open(include_columns=names, column_types=text) as rows:
+            yield from rows
 
-    def read(self, names: Names) -> Any:
-        text = {name: _TEXT for name in names[:3] if name}
-        with plain_errors(self.label):
-            return pa.csv.read_csv(
-                self.path,
-                read_options=pa.csv.ReadOptions(block_size=_BLOCK),
-                parse_options=pa.csv.ParseOptions(delimiter=self.delimiter),
-                convert_options=pa.csv.ConvertOptions(
-                    include_columns=_wanted(names), column_types=text
-                ),
-            )
+    def _open(self, **convert: Any) -> Any:
+        is_gzip = self.path.suffix.lower() == ".gz"
+        return pa.csv.open_csv(
+            pa.input_stream(self.path, compression="gzip" if is_gzip else None),
+            read_options=pa.csv.ReadOptions(block_size=_TEXT_BYTES),
+            parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(**convert),
+        )
 
 
 @dataclass(frozen=True)
@@ -256,14 +235,12 @@ class _Parquet:
         with plain_errors(self.label), pa.parquet.ParquetFile(self.path) as file:
             return list(file.schema_arrow.names)
 
-    def read(self, names: Names) -> Any:
-        with plain_errors(self.label):
-            with pa.parquet.ParquetFile(self.path) as file:
-                ids = [file.schema_arrow.field(name) for name in names[:2]]
-            # Strings come as codes and distinct values: no string is made twice in a row group.
-            strings = [field.name for field in ids if _is_string(field.type)]
-            with pa.parquet.ParquetFile(self.path, read_dictionary=strings) as file:
-                return file.read(columns=_wanted(names))
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        # Left to itself, Arrow would hold the whole file. Its threads would only get into the way
+        # of the one that uses a batch while the next one is decoded.
+        lean = {"pre_buffer": False, "buffer_size": _PARQUET_BYTES}
+        with plain_errors(self.label), pa.parquet.ParquetFile(self.path, **lean) as file:
+            yield from file.iter_batches(_ROWS, columns=names, use_threads=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +256,7 @@ class _Frame:
         try:
             frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(self.native)
         except (TypeError, ValueError, nw.exceptions.NarwhalsError) as err:
-            message = f"cannot read interactions from an object of type: {type(self.native)}"
+            message = f"cannot read a table from an object of type: {type(self.native)}"
             hint = "pass a path, or a pandas, polars or pyarrow frame"
             raise DataError(message, hint=hint) from err
         return frame
@@ -289,16 +266,8 @@ class _Frame:
         with plain_errors(self.label):
             return [str(name) for name in self._frame.collect_schema().names()]
 
-    def read(self, names: Names) -> Any:
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
         with plain_errors(self.label):
-            frame = self._frame.select(_wanted(names))
+            frame = self._frame.select(names)
             eager = frame.collect("pyarrow") if isinstance(frame, nw.LazyFrame) else frame
-            return eager.to_arrow()
-
-
-def _wanted(names: Names) -> list[str]:
-    return list(dict.fromkeys(name for name in names if name))
-
-
-def _is_string(type_: Any) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+            yield from eager.to_arrow().to_batches(max_chunksize=_ROWS)

@@ -17,9 +17,9 @@ import pyarrow.parquet
 
 from limelight._atomic import atomic_folder
 from limelight._errors import DataError
-from limelight.data.columns import integers_of
 from limelight.data.grouping import group, row_numbers, walk
 from limelight.data.held_out import HeldOut, held_out_of
+from limelight.data.ids import ids_from_arrow, ids_to_arrow, integers_of, table_ids
 from limelight.data.interactions import Interactions
 from limelight.data.sources import plain_errors
 
@@ -97,15 +97,11 @@ def _write_ids(folder: Path, parts: Parts) -> None:
         file.writelines(f"{line}\n" for line in lines)
     users = [part.user_ids for part in parts[:3]]
     names = np.repeat(["train", "validation", "test"], [len(ids) for ids in users])
-    columns = {"user_id": _to_arrow(np.concatenate(users)), "part": names.tolist()}
+    columns = {"user_id": ids_to_arrow(np.concatenate(users)), "part": names.tolist()}
     pa.parquet.write_table(pa.table(columns), folder / OUR_USERS)
     dropped = {name: str(getattr(parts, name)) for name in Parts._fields[3:]}
-    items = pa.table({"item_id": _to_arrow(parts.train.item_ids)}, metadata=dropped)
+    items = pa.table({"item_id": ids_to_arrow(parts.train.item_ids)}, metadata=dropped)
     pa.parquet.write_table(items, folder / OUR_ITEMS)
-
-
-def _to_arrow(ids: Ids) -> Any:
-    return pa.array(ids, pa.large_string() if ids.dtype == object else pa.int64())
 
 
 def read_split(folder: str | os.PathLike[str]) -> Parts:
@@ -206,7 +202,7 @@ def _read_users(path: Path, tables: list[_Table]) -> list[_Users]:
 
 def _our_users(file: Path) -> list[_Users]:
     table = _read_parquet(file, ["user_id", "part"])
-    ids, part = _to_numpy(table["user_id"], file), np.asarray(table["part"].to_pylist())
+    ids, part = table_ids(table, "user_id", str(file)), np.asarray(table["part"].to_pylist())
     users = [np.flatnonzero(part == name) for name in ("train", "validation", "test")]
     if sum(map(len, users)) != len(ids) or np.any(np.diff(np.concatenate(users)) < 0):
         message = f"{file} must list training, then validation, then test users"
@@ -235,12 +231,13 @@ def _read_items(path: Path) -> tuple[Ids, tuple[int, ...]]:
         notes = table.schema.metadata or {}
         with plain_errors(str(path / OUR_ITEMS)):
             dropped = tuple(int(notes.get(name.encode(), 0)) for name in Parts._fields[3:])
-        return _to_numpy(table["item_id"], path / OUR_ITEMS), dropped
+        return table_ids(table, "item_id", str(path / OUR_ITEMS)), dropped
     with plain_errors(str(path / ITEMS)):
         text = (path / ITEMS).read_text(encoding="utf-8")
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines knows more breaks
-    integers = integers_of(pa.array(lines, pa.large_string()))
-    return (np.array(lines, dtype=object) if integers is None else integers), (0, 0)
+    strings = pa.array(lines, pa.large_string())
+    integers = integers_of(strings)
+    return ids_from_arrow(strings if integers is None else integers), (0, 0)
 
 
 def _read_parquet(file: Path, columns: list[str]) -> Any:
@@ -250,13 +247,3 @@ def _read_parquet(file: Path, columns: list[str]) -> Any:
         message = f"{file} must have the columns {', '.join(columns)}, not: {table.column_names}"
         raise DataError(message, hint="write the split again")
     return table
-
-
-def _to_numpy(column: Any, file: Path) -> Ids:
-    type_ = column.type
-    is_string = pa.types.is_string(type_) or pa.types.is_large_string(type_)
-    if column.null_count or not (is_string or pa.types.is_integer(type_)):
-        message = f"ids must be integers or strings, none missing, in {file}: {type_}"
-        raise DataError(message, hint="write the split again")
-    ids: Ids = column.to_numpy()
-    return ids if is_string else ids.astype(np.int64, copy=False)

@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._errors import ConfigError, DataError
+from limelight.data.ids import ids_from_arrow, positions
 from limelight.evaluate.accumulate import exposure_metrics
-from limelight.evaluate.audit_input import (
-    Groups,
-    Lists,
-    positions,
-    read_catalogue,
-    read_groups,
-    read_lists,
-)
+from limelight.evaluate.audit_input import Groups, Lists, read_catalogue, read_groups, read_lists
 from limelight.evaluate.audit_text import report
 from limelight.evaluate.floor import handout_gini
 from limelight.evaluate.lists import FloatArray, check_positive, rank_weights
-from limelight.store.tables import ids_from_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from limelight.store.tables import Source
+    from limelight.data.sources import Source
 
 NO_CATALOGUE = (
     "No catalogue was given: items that no list shows are not counted, "

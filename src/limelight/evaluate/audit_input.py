@@ -7,21 +7,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from limelight._errors import DataError
-from limelight.store.tables import Source, column_names, describe, ids_to_arrow, read_columns
+from limelight.data.columns import NumberColumn
+from limelight.data.ids import IdColumn, ids_to_arrow, positions
+from limelight.data.scan import join, scan
+from limelight.data.sources import describe, listed, open_parts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from limelight.data.sources import Part, Source
     from limelight.evaluate.lists import FloatArray
 
 IndexArray = NDArray[np.int64]
-_LARGEST_RANK = 2**31 - 1
+
+RANK = NumberColumn(
+    "rank",
+    "a rank must be a whole number from 1 up",
+    lambda ranks: (ranks >= 1) & (ranks < 2**31) & (ranks == np.floor(ranks)),
+    np.int32,
+)
+SCORE = NumberColumn("score", "a score must be a number", lambda scores: ~np.isnan(scores))
+WEIGHT = NumberColumn(
+    "weight",
+    "a weight must be a finite number above 0",
+    lambda weights: (weights > 0) & np.isfinite(weights),
+)
 
 
 class Lists(NamedTuple):
@@ -51,26 +67,32 @@ def read_lists(source: Source) -> Lists:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> table = pa.table({"user_id": [1, 1], "item_id": ["a", "b"], "score": [0.2, 0.9]})
     >>> read_lists(table).ranks
     array([2, 1], dtype=int32)
     """
-    columns = column_names(source)
-    order = next((name for name in ("rank", "score") if name in columns), None)
+    parts = open_parts(source)
+    order = next((column for column in (RANK, SCORE) if _has(parts, column)), None)
     if order is None:
-        message = f"neither 'rank' nor 'score' in {describe(source)}"
-        hint = f"add a column `rank`, 1 for the first item; columns found: {', '.join(columns)}"
+        message = f"neither 'rank' nor 'score' in {describe(parts)}"
+        columns = listed(parts[0].columns)
+        hint = f"add a column `rank`, 1 for the first item; the columns are: {columns}"
         raise DataError(message, hint=hint)
-    table = read_columns(source, ids=["user_id", "item_id"], numbers=[order])
-    users, user_ids = _codes(table, "user_id")
-    items, item_ids = _codes(table, "item_id")
-    if order == "rank":
-        ranks = _whole_ranks(table["rank"].to_numpy())
+    user, item = IdColumn("user_id"), IdColumn("item_id")
+    users, items, ranks = join(scan(parts, [user, item, order]))
+    user_ids, item_ids = user.ids(), item.ids()
+    if order is RANK:
         _refuse_shared_ranks(users, ranks, user_ids)
     else:
-        ranks = _ranks_from_scores(users, table["score"].to_numpy())
+        ranks = _ranks_from_scores(users, ranks)
     _refuse_repeated_items(users, items, user_ids, item_ids)
     return Lists(users, items, ranks, len(user_ids), item_ids)
+
+
+def _has(parts: Sequence[Part], column: NumberColumn) -> bool:
+    """Tell whether any part has a column; then all of them must."""
+    return any(column.name in part.columns for part in parts)
 
 
 def read_catalogue(catalogue: Source | Sequence[Any]) -> tuple[pa.Array, int]:
@@ -86,8 +108,9 @@ def read_catalogue(catalogue: Source | Sequence[Any]) -> tuple[pa.Array, int]:
         values = ids_to_arrow(np.asarray(catalogue))
         distinct, n_rows = values.unique(), len(values)
     else:
-        column = read_columns(catalogue, ids=["item_id"])["item_id"].chunk(0)
-        distinct, n_rows = column.dictionary, len(column)
+        column = IdColumn("item_id")
+        [codes] = join(scan(open_parts(cast("Source", catalogue)), [column]))
+        distinct, n_rows = column.ids(), len(codes)
     if not n_rows:
         message = "the catalogue is empty"
         raise DataError(message, hint="pass all items that could be shown")
@@ -99,25 +122,24 @@ def read_groups(source: Source, item_ids: pa.Array) -> Groups:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> table = pa.table({"item_id": ["a", "a", "z"], "group": ["x", "y", "x"]})
     >>> read_groups(table, pa.array(["a", "b"])).weights
     array([0.5, 0.5])
     """
-    table = read_columns(source, ids=["item_id", "group"], numbers=["weight"], optional=["weight"])
-    items, grouped_ids = _codes(table, "item_id")
-    groups, group_ids = _codes(table, "group")
+    parts = open_parts(source)
+    item, group = IdColumn("item_id"), IdColumn("group")
+    weighted = [WEIGHT] if _has(parts, WEIGHT) else []
+    items, groups, *given = join(scan(parts, [item, group, *weighted]))
+    grouped_ids, group_ids = item.ids(), group.ids()
     _refuse_repeated_groups(items, groups, grouped_ids, group_ids)
-    weights = np.ones(len(items))
-    if "weight" in table.column_names:
-        weights = table["weight"].to_numpy()
-        wrong = ~((weights > 0) & np.isfinite(weights))
-        _refuse(wrong, weights, "weight of a group is not above 0", "drop the rows without weight")
+    weights = given[0] if given else np.ones(len(items))
     weights = weights / np.bincount(items, weights=weights)[items]
     numbers = positions(grouped_ids, item_ids)[items]
     known = numbers >= 0
     if not known.any():
         example = grouped_ids[0].as_py()
-        message = f"no item of {describe(source)} is in the catalogue, e.g. {example!r}"
+        message = f"no item of {describe(parts)} is in the catalogue, e.g. {example!r}"
         raise DataError(message, hint="use the same item ids in groups and lists")
     return Groups(
         numbers[known],
@@ -128,27 +150,6 @@ def read_groups(source: Source, item_ids: pa.Array) -> Groups:
     )
 
 
-def positions(ids: pa.Array, catalogue: pa.Array) -> IndexArray:
-    """Give the place of each id in the catalogue, -1 if it is not there.
-
-    Integers and text are compared as text, so that 7 in one file is '7' in another.
-
-    Examples
-    --------
-    >>> positions(pa.array([7, 9]), pa.array(["8", "7"]))
-    array([ 1, -1])
-    """
-    if ids.type != catalogue.type:
-        ids, catalogue = ids.cast(pa.large_string()), catalogue.cast(pa.large_string())
-    places = pc.fill_null(pc.index_in(ids, value_set=catalogue), -1)
-    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _codes(table: pa.Table, column: str) -> tuple[NDArray[np.int32], pa.Array]:
-    encoded = table[column].chunk(0)
-    return encoded.indices.to_numpy(), encoded.dictionary
-
-
 def _is_sequence(catalogue: object) -> bool:
     """Tell a plain sequence, array or series of ids from a path or a table."""
     if isinstance(catalogue, str | os.PathLike):
@@ -156,31 +157,13 @@ def _is_sequence(catalogue: object) -> bool:
     return isinstance(catalogue, Sequence) or len(getattr(catalogue, "shape", ())) == 1
 
 
-def _whole_ranks(ranks: FloatArray) -> NDArray[np.int32]:
-    hint = "ranks are whole numbers, 1 for the first item of each user"
-    _refuse(np.isnan(ranks), ranks, "rank is missing", hint)
-    _refuse(ranks < 1, ranks, "rank is below 1", hint)
-    _refuse(ranks > _LARGEST_RANK, ranks, "rank is too large", hint)
-    _refuse(ranks != np.floor(ranks), ranks, "rank is not a whole number", hint)
-    return ranks.astype(np.int32)
-
-
 def _ranks_from_scores(users: NDArray[np.int32], scores: FloatArray) -> NDArray[np.int32]:
-    _refuse(np.isnan(scores), scores, "score is missing", "every row needs a score or a rank")
     order = np.lexsort((-scores, users))
     lengths = np.bincount(users)
     starts = np.cumsum(lengths) - lengths
     ranks = np.empty(len(users), dtype=np.int32)
     ranks[order] = np.arange(len(users)) - starts[users[order]] + 1
     return ranks
-
-
-def _refuse(wrong: NDArray[np.bool_], values: FloatArray, complaint: str, hint: str) -> None:
-    """Refuse rows with something wrong in them: name the first and count them."""
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        message = f"{complaint}: {values[row]:g} in row {row + 1:,} ({wrong.sum():,} such rows)"
-        raise DataError(message, hint=hint)
 
 
 def _refuse_shared_ranks(

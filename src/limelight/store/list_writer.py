@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,11 @@ import pyarrow.parquet as pq
 
 from limelight._atomic import atomic_file
 from limelight._errors import DataError
-from limelight.store.tables import DELIMITERS, ids_to_arrow
+from limelight.data.ids import ids_to_arrow
+from limelight.data.sources import DELIMITERS
 
 if TYPE_CHECKING:
+    import os
     from types import TracebackType
     from typing import Self
 
@@ -49,8 +50,8 @@ class ListWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._ending = self.path.suffix.lower()
-        if self._ending not in {".parquet", ".pq", *DELIMITERS}:
-            message = f"unknown kind of file: {os.fspath(path)!r}"
+        if self._ending not in {".parquet", *DELIMITERS}:
+            message = f"unknown kind of file: {self.path}"
             raise DataError(message, hint="the name must end in .parquet, .csv or .tsv")
         self._stack = contextlib.ExitStack()
         self._writer: Any = None

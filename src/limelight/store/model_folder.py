@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 
 from limelight._atomic import atomic_folder
 from limelight._errors import DataError
+from limelight.data.ids import ids_to_arrow
 from limelight.store.arrays import load_arrays, save_arrays
-from limelight.store.tables import ids_to_arrow, read_ids, write_ids
+from limelight.store.id_files import read_ids, write_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,197 @@
+"""Ids: integers or strings, as columns of a source, as arrays, and in each other's numbering."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from limelight._errors import DataError
+from limelight._native import kernels
+from limelight.data.columns import Chunk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limelight.data.interactions import Ids
+
+_STRINGS = ("string", "large_string", "string_view")
+_INTEGER = r"^(0|-?[1-9][0-9]*)$"
+
+
+class IdColumn:
+    """A column of ids. They become codes as they come, so that each id is held once.
+
+    Examples
+    --------
+    >>> column = IdColumn("item")
+    >>> column.convert(Chunk(pa.array(["b", "a", "b"]), "the frame"))
+    array([0, 1, 0], dtype=int32)
+    >>> column.ids().to_pylist()
+    ['b', 'a']
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._table = kernels.IdTable()
+        self._type: Any = None
+        self._is_text = False
+
+    def convert(self, chunk: Chunk) -> NDArray[np.int32]:
+        """Give each row the code of its id."""
+        ids = plain_ids(chunk)
+        if self._type not in {None, ids.type}:
+            message = f"{chunk.where}: ids are integers in one part and strings in another"
+            raise DataError(message, hint="cast them to one type in all parts")
+        self._type, self._is_text = ids.type, chunk.is_text
+        codes = np.empty(len(ids), dtype=np.int32)
+        self._table.encode(*_strings_of(ids), codes)
+        return codes
+
+    def ids(self) -> Any:
+        """List the distinct ids by code, as an Arrow array of int64 or large_string.
+
+        What a text file holds becomes integers if every id is the usual spelling of one: ``7`` is,
+        ``007`` is not.
+        """
+        offsets, content = self._table.ids()
+        if pa.types.is_integer(self._type):
+            return pa.array(content.view(np.int64))
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
+        strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+        integers = integers_of(strings) if self._is_text else None
+        return strings if integers is None else integers
+
+    def ascending(self) -> tuple[NDArray[np.int32], Ids]:
+        """Number the distinct ids in ascending order.
+
+        Returns
+        -------
+        tuple
+            The number of each code, and the ids by number.
+        """
+        ids = self.ids()
+        is_integer = pa.types.is_integer(ids.type)
+        codes = np.argsort(ids.to_numpy()) if is_integer else self._table.ascending()
+        numbers = np.empty(len(codes), dtype=np.int32)
+        numbers[codes] = np.arange(len(codes), dtype=np.int32)
+        return numbers, ids_from_arrow(ids.take(pa.array(codes)))
+
+
+def _strings_of(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Share the memory of plain ids as offsets and bytes; eight bytes are a string, too."""
+    if pa.types.is_integer(ids.type):
+        return np.arange(0, 8 * len(ids) + 1, 8), ids.to_numpy().view(np.uint8)
+    _, offsets, content = ids.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[ids.offset :]
+    return ends[: len(ids) + 1], np.frombuffer(content or b"", dtype=np.uint8)
+
+
+def plain_ids(chunk: Chunk) -> Any:
+    """Turn ids into an Arrow array of int64 or large_string; refuse what cannot be one.
+
+    Examples
+    --------
+    >>> plain_ids(Chunk(pa.array([3, 1], pa.int8()), "the frame")).type
+    DataType(int64)
+    """
+    if pa.types.is_dictionary(chunk.values.type):
+        chunk = chunk._replace(values=chunk.values.dictionary_decode())
+    chunk.require_values("an id is an integer or a string")
+    type_ = chunk.values.type
+    if pa.types.is_integer(type_) or (pa.types.is_decimal(type_) and type_.scale == 0):
+        with suppress(pa.ArrowInvalid):
+            return chunk.values.cast(pa.int64())
+        what, hint = "integer ids must fit 64 bits", "cast the ids to strings"
+        raise chunk.type_error(what, hint)
+    if str(type_) not in _STRINGS:
+        what, hint = "ids are integers or strings", "cast the column to integers or strings first"
+        raise chunk.type_error(what, hint)
+    strings = chunk.values.cast(pa.large_string())
+    offsets, _ = _strings_of(strings)
+    chunk.require_all(offsets[1:] > offsets[:-1], "an id must not be empty")
+    return strings
+
+
+def table_ids(table: Any, name: str, label: str) -> Ids:
+    """Take a column of ids out of an Arrow table.
+
+    Examples
+    --------
+    >>> table_ids(pa.table({"item_id": [3, 1]}), "item_id", "items.parquet")
+    array([3, 1])
+    """
+    chunk = Chunk(table[name].combine_chunks(), f"{label}, column {name!r}")
+    return ids_from_arrow(plain_ids(chunk))
+
+
+def integers_of(strings: Any) -> Any:
+    """Convert strings to int64 if every one is the usual spelling of an integer, else None.
+
+    Examples
+    --------
+    >>> integers_of(pa.array(["-3", "0", "12"])).to_pylist()
+    [-3, 0, 12]
+    >>> integers_of(pa.array(["007", "12"])) is None
+    True
+    """
+    if not pc.all(pc.match_substring_regex(strings, _INTEGER)).as_py():
+        return None
+    try:
+        return strings.cast(pa.int64())
+    except pa.ArrowInvalid:  # an integer beyond 64 bits stays a string
+        return None
+
+
+def positions(ids: Any, catalogue: Any) -> NDArray[np.int64]:
+    """Give the place of each id in the catalogue, -1 if it is not there.
+
+    Both may be NumPy or Arrow arrays. Integers and strings are compared as strings, so that 7 in
+    one file is '7' in another.
+
+    Examples
+    --------
+    >>> positions(np.array([7, 9]), pa.array(["8", "7"]))
+    array([ 1, -1])
+    """
+    ids, catalogue = (
+        values if isinstance(values, pa.Array) else ids_to_arrow(values)
+        for values in (ids, catalogue)
+    )
+    if ids.type != catalogue.type:
+        ids, catalogue = ids.cast(pa.large_string()), catalogue.cast(pa.large_string())
+    places = pc.fill_null(pc.index_in(ids, value_set=catalogue), -1)
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def ids_to_arrow(ids: NDArray[Any]) -> Any:
+    """Turn ids into an Arrow array of int64 or large_string.
+
+    Examples
+    --------
+    >>> ids_to_arrow(np.array([3, 1], dtype=np.int32)).type
+    DataType(int64)
+    """
+    values = np.asarray(ids)
+    try:
+        if values.dtype.kind not in "iu":
+            values = pa.array(values.tolist(), type=None if values.size else pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        message = f"ids must be all integers or all strings: {error}"
+        raise DataError(message, hint="make every id a string, or every id an integer") from error
+    return plain_ids(Chunk(pa.array(values), "the ids"))
+
+
+def ids_from_arrow(values: Any) -> Ids:
+    """Turn an Arrow array of ids into int64, or strings as objects.
+
+    Examples
+    --------
+    >>> ids_from_arrow(pa.array(["a", "b"]))
+    array(['a', 'b'], dtype=object)
+    """
+    ids: Ids = values.to_numpy(zero_copy_only=False)
+    return ids.copy() if pa.types.is_integer(values.type) else ids
