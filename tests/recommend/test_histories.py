@@ -32,9 +32,16 @@ def test_interactions_are_matched_by_item_id():
 def test_histories_of_other_ids_are_refused():
     import pyarrow as pa
 
-    data = ll.read(pa.table({"user": [1], "item": ["7"]}))
-    with pytest.raises(ll.DataError, match="no item of the histories is in the catalogue"):
+    data = ll.read(pa.table({"user": [1], "item": ["07"]}))
+    with pytest.raises(ll.DataError, match="is in the catalogue, such as '07'"):
         history_rows(data, np.array([7, 8]))
+
+
+def test_integers_meet_strings():
+    import pyarrow as pa
+
+    data = ll.read(pa.table({"user": [1, 1], "item": ["8", "07"]}))
+    assert history_rows(data, np.array([7, 8])).indices.tolist() == [1]
 
 
 def test_invented_ids_are_numbers_of_columns():

@@ -99,6 +99,7 @@ def _held_out(split: "Split", part: Part, item_ids: "NDArray[Any]") -> "HeldOut"
     import numpy as np
 
     from limelight.data import HeldOut
+    from limelight.data.ids import positions
 
     held_out: HeldOut = getattr(split, part.value)
     if not held_out.n_users:
@@ -109,14 +110,11 @@ def _held_out(split: "Split", part: Part, item_ids: "NDArray[Any]") -> "HeldOut"
         raise DataError(message, hint="users with few items get none: hold out more users")
     if np.array_equal(split.train.item_ids, item_ids):
         return held_out
-    column_of = {item: column for column, item in enumerate(split.train.item_ids.tolist())}
-    wanted = item_ids.tolist()
-    missing = [item for item in wanted if item not in column_of]
-    if missing or len(wanted) != len(column_of):
-        example = missing[0] if missing else next(iter(set(column_of) - set(wanted)))
-        message = f"the model and the split have different items, e.g. {example!r}"
+    split_ids = split.train.item_ids
+    columns, back = positions(item_ids, split_ids), positions(split_ids, item_ids)
+    if alone := item_ids[columns < 0].tolist() + split_ids[back < 0].tolist():
+        message = f"the model and the split have different items, e.g. {alone[0]!r}"
         raise DataError(message, hint="evaluate on the split that the model was trained on")
-    columns = [column_of[item] for item in wanted]
     history, targets = held_out.history[:, columns], held_out.targets[:, columns]
     history.sort_indices()
     targets.sort_indices()

@@ -151,7 +151,8 @@ def _question(
     model: "FactorModel", reading: Reading, history: Path | None, user_id: list[str] | None
 ) -> _Question:
     if history is not None:
-        histories = _match(reading.interactions(history), model.item_ids)
+        histories = reading.interactions(history)
+        _note_unknown(histories, model.item_ids)
         return _Question(histories.user_ids, histories=histories)
     if not user_id:
         return _Question(model.user_ids)
@@ -163,35 +164,31 @@ def _find_users(model: "FactorModel", wanted: list[str]) -> "NDArray[np.int64]":
     """Find the rows of users by their ids, which are typed as text whatever they are."""
     import numpy as np
 
-    row_of = {str(user): row for row, user in enumerate(model.user_ids.tolist())}
-    for user in wanted:
-        if user not in row_of:
-            message = f"user id not in the training data: {user!r}"
-            raise DataError(message, hint="use --history FILE to recommend to unseen users")
-    return np.array([row_of[user] for user in wanted], dtype=np.int64)
+    from limelight.data.ids import positions
+
+    rows = positions(np.array(wanted, dtype=object), model.user_ids)
+    if (rows < 0).any():
+        message = f"user id not in the training data: {wanted[int(np.argmin(rows))]!r}"
+        raise DataError(message, hint="use --history FILE to recommend to unseen users")
+    return rows
 
 
-def _match(histories: "Interactions", item_ids: "NDArray[Any]") -> "Interactions":
-    """Let 7 and '7' be the same item, and say how much of the histories the model knows.
-
-    A text file with one odd id holds text only, although the model may know its items as integers.
-    """
+def _note_unknown(histories: "Interactions", item_ids: "NDArray[Any]") -> None:
+    """Say how much of the histories the model knows."""
     import numpy as np
 
-    id_of = {str(item): item for item in item_ids.tolist()}
-    wanted = histories.item_ids.tolist()
-    is_known = np.array([str(item) in id_of for item in wanted], dtype=bool)
+    from limelight.data.grouping import row_numbers
+    from limelight.data.ids import positions
+
+    is_known = positions(histories.item_ids, item_ids) >= 0
     if not is_known.any():
-        message = f"the model knows no item of the history, such as {wanted[0]!r}"
-        raise DataError(message, hint=f"its items have ids such as {item_ids.tolist()[0]!r}")
+        message = f"the model knows no item of the history, such as {histories.item_ids.item(0)!r}"
+        raise DataError(message, hint=f"its items have ids such as {item_ids.item(0)!r}")
     if unknown := int(np.sum(~is_known)):
         note(f"Items of the history that the model does not know, left out: {unknown:,}")
-    owners = np.repeat(np.arange(histories.n_users), np.diff(histories.indptr))
-    reached = len(np.unique(owners[is_known[histories.indices]]))
+    reached = len(np.unique(row_numbers(histories.indptr)[is_known[histories.indices]]))
     if strangers := histories.n_users - reached:
         note(f"Users without a known item, who all get the same list: {strangers:,}")
-    found = np.array([id_of.get(str(item), item) for item in wanted], dtype=object)
-    return replace(histories, item_ids=found)
 
 
 def _write_lists(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._errors import DataError
+from limelight.data.grouping import group, row_numbers
+from limelight.data.ids import positions
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.solve.problem import sparse_rows
 
@@ -35,20 +37,18 @@ def history_rows(histories: Any, item_ids: Ids) -> Csr:
 
 
 def match_items(data: Interactions, item_ids: Ids) -> Interactions:
-    """Number the items as a catalogue does, leaving out those that it does not have."""
-    number_of = {item: number for number, item in enumerate(item_ids.tolist())}
-    numbers = np.array([number_of.get(item, -1) for item in data.item_ids.tolist()], dtype=np.int64)
+    """Number the items as a catalogue does, leaving out those that it does not have.
+
+    Integers and strings are compared as strings: 7 in one file is '7' in another.
+    """
+    numbers = positions(data.item_ids, item_ids)
     if data.n_items and (numbers < 0).all():
-        message = f"no item of the histories is in the catalogue, such as {data.item_ids[0]!r}"
-        raise DataError(message, hint=f"the catalogue has ids such as {item_ids.tolist()[0]!r}")
+        message = f"no item of the histories is in the catalogue, such as {data.item_ids.item(0)!r}"
+        raise DataError(message, hint=f"the catalogue has ids such as {item_ids.item(0)!r}")
     columns = numbers[data.indices]
-    users = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
     known = columns >= 0
-    users, columns = users[known], columns[known]
-    order = np.lexsort((columns, users))
-    indptr = np.zeros(data.n_users + 1, dtype=np.int64)
-    np.cumsum(np.bincount(users, minlength=data.n_users), out=indptr[1:])
-    return Interactions(indptr, columns[order].astype(np.int32), data.user_ids, item_ids)
+    rows = group(row_numbers(data.indptr)[known], columns[known], data.n_users, len(item_ids))
+    return Interactions(rows.indptr, rows.indices, data.user_ids, item_ids)
 
 
 def take_rows(rows: Csr, chosen: Int64) -> Csr:
