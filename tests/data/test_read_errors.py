@@ -218,7 +218,7 @@ def test_ratings_of_other_types(ratings, type_):
     [([1, None], "null"), ([1.0, np.nan], "nan"), ([1.0, np.inf], "inf")],
 )
 def test_bad_timestamps(times, value):
-    message = f"column 'time', row 2: a timestamp must be a number or a time, got: {value}"
+    message = f"column 'time', row 2: a timestamp must be a finite number from 0 up, or a time, got: {value}"
     with refused(message):
         read(frame(time=pa.array(times)), timestamp="time")
 
@@ -230,7 +230,9 @@ def test_missing_timestamp_in_text(tmp_path):
 
 
 def test_timestamps_of_other_types():
-    with refused("column 'time': a timestamp must be a number or a time, got type: string"):
+    with refused(
+        "column 'time': a timestamp must be a finite number from 0 up, or a time, got type: string"
+    ):
         read(frame(time=["yesterday", "today"]), timestamp="time")
 
 
@@ -298,3 +300,21 @@ def test_nothing_left_after_the_filters(options):
 def test_settings_that_contradict(options, message):
     with pytest.raises(ConfigError, match=f"(?s){message}.*\n\nhint: "):
         read(frame(), **options)
+
+
+def test_settings_of_a_wrong_type():
+    frame = pa.table({"user": [1], "item": [2], "rating": [3], "time": [-5]})
+    with pytest.raises(ConfigError, match="min_rating must be a finite number from 0 up: '4'"):
+        read(frame, rating="rating", min_rating="4")
+    with pytest.raises(ConfigError, match="user must be the name of a column, in text: 0"):
+        read(frame, user=0, item=1)
+    with pytest.raises(
+        DataError, match=r"a timestamp must be a finite number from 0 up, .*got: -5"
+    ):
+        read(frame, timestamp="time")
+
+
+def test_columns_whose_names_are_no_text_cannot_be_asked_for():
+    frame = pd.DataFrame({0: [1], 1: [2]})
+    with pytest.raises(DataError, match="column not found in the frame: '0'"):
+        read(frame, user="0", item="1")

@@ -155,7 +155,11 @@ def test_string_ids_and_other_settings(data):
         ({"validation": 0.001, "test": 5}, r"validation=0\.001 of 300 users is less than one"),
         ({"validation": 5, "test": 5, "seed": -3}, r"seed must be a whole number .*: -3"),
         ({"validation": 5, "test": 5, "target_share": 1.0}, r"target_share must lie .*: 1\.0"),
-        ({"validation": 5, "test": 5, "min_items": 0}, "min_items must be at least 1: 0"),
+        ({"validation": 5, "test": 5, "target_share": "x"}, "target_share must lie .*: 'x'"),
+        (
+            {"validation": 5, "test": 5, "min_items": 0},
+            "min_items must be a whole number of at least 1: 0",
+        ),
     ],
 )
 def test_wrong_settings_are_refused(data, options, message):

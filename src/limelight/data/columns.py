@@ -108,7 +108,7 @@ class TimeColumn:
     array([1704153600000000])
     """
 
-    rule = "a timestamp must be a number or a time"
+    rule = "a timestamp must be a finite number from 0 up, or a time"
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -130,7 +130,9 @@ class TimeColumn:
         elif kind != "number":
             raise chunk.type_error(self.rule, "write times as numbers or as YYYY-MM-DD HH:MM:SS")
         times: NDArray[Any] = values.to_numpy()
-        chunk.require_all(np.isfinite(times), self.rule)
+        # Dates before 1970 are times; a negative number is more likely a mark for "unknown".
+        is_time = np.isfinite(times) & (times >= 0) if kind == "number" else np.isfinite(times)
+        chunk.require_all(is_time, self.rule)
         return times.astype(_lean_type(times), copy=False)
 
 

@@ -113,6 +113,7 @@ def read(  # noqa: PLR0913
     >>> data.user_ids
     array(['a', 'b'], dtype=object)
     """
+    _check_names(user=user, item=item, rating=rating, timestamp=timestamp)
     _check_settings(rating, min_rating, filter_order)
     _check_counts(min_user=min_user, min_item=min_item, core=core)
     parts = open_parts(source)
@@ -129,12 +130,21 @@ def read(  # noqa: PLR0913
     return data
 
 
+def _check_names(**columns: object) -> None:
+    for name, column in columns.items():
+        if column is not None and not isinstance(column, str):
+            message = f"{name} must be the name of a column, in text: {column!r}"
+            raise ConfigError(message, hint="rename columns that have numbers for names")
+
+
 def _check_settings(rating: str | None, min_rating: float | None, filter_order: str) -> None:
     if min_rating is not None and rating is None:
         message = f"min_rating needs a rating column: min_rating={min_rating}"
         raise ConfigError(message, hint="name it with rating='...'")
-    if min_rating is not None and not (math.isfinite(min_rating) and min_rating >= 0):
-        message = f"min_rating must be a finite number from 0 up: {min_rating}"
+    if min_rating is not None and not (
+        isinstance(min_rating, (int, float, np.number)) and 0 <= min_rating < math.inf
+    ):
+        message = f"min_rating must be a finite number from 0 up: {min_rating!r}"
         raise ConfigError(message, hint="leave it out to keep every positive rating")
     known = get_args(FilterOrder)
     if filter_order not in known:

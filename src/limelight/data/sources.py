@@ -264,7 +264,9 @@ class _Frame:
     @cached_property
     def columns(self) -> list[str]:
         with plain_errors(self.label):
-            return [str(name) for name in self._frame.collect_schema().names()]
+            # A frame of pandas may have other things than text for names; nobody can ask for those.
+            names = self._frame.collect_schema().names()
+            return [name for name in names if isinstance(name, str)]
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         with plain_errors(self.label):

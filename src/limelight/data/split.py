@@ -227,9 +227,9 @@ def _check_settings(seed: int, target_share: float, min_items: int) -> None:
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         message = f"seed must be a whole number from 0 to 2^32 - 1: {seed}"
         raise ConfigError(message, hint="the published splits use 98765")
-    if not 0 < target_share < 1:
-        message = f"target_share must lie between 0 and 1: {target_share}"
+    if not isinstance(target_share, (float, np.floating)) or not 0 < target_share < 1:
+        message = f"target_share must lie between 0 and 1: {target_share!r}"
         raise ConfigError(message, hint="the published splits use 0.2")
-    if min_items < 1:
-        message = f"min_items must be at least 1: {min_items}"
+    if not isinstance(min_items, (int, np.integer)) or min_items < 1:
+        message = f"min_items must be a whole number of at least 1: {min_items!r}"
         raise ConfigError(message, hint="the published splits use 5")
