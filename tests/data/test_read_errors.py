@@ -218,7 +218,8 @@ def test_ratings_of_other_types(ratings, type_):
     [([1, None], "null"), ([1.0, np.nan], "nan"), ([1.0, np.inf], "inf")],
 )
 def test_bad_timestamps(times, value):
-    message = f"column 'time', row 2: a timestamp must be a finite number from 0 up, or a time, got: {value}"
+    rule = "a timestamp must be a finite number from 0 up, or a time"
+    message = f"column 'time', row 2: {rule}, got: {value}"
     with refused(message):
         read(frame(time=pa.array(times)), timestamp="time")
 
