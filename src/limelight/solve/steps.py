@@ -55,7 +55,10 @@ def solve_side(
         kernels.descend_rows(*system, CG_STEPS, threads)
     elif failed := kernels.solve_rows(*system, threads):
         message = f"rows without a unique solution: {failed:,} of {len(out):,}"
-        hint = "raise regularization or unobserved_weight, or lower exposure_weight"
+        hint = (
+            "raise regularization or unobserved_weight; if the factors ran away, use "
+            'learning_rate="auto" or lower exposure_weight'
+        )
         raise SolveError(message, hint=hint)
     kernels.rotate(out, np.ascontiguousarray(Q.T), out, threads)
 
