@@ -15,6 +15,7 @@ from limelight.benchmarks.work import (
     row_solves,
     short_solve,
 )
+from limelight.solve.steps import CG_STEPS
 
 if TYPE_CHECKING:
     from limelight.benchmarks.data import DataSet
@@ -39,6 +40,6 @@ def test_epochs(tiny: DataSet) -> None:
     rows = data.n_users + data.n_items
     solves = row_solves(shape.users, d) + row_solves(shape.items, d)
     assert ials_epoch(shape) == solves + 5 * d**2 * rows
-    assert cg_epoch(shape) == 32 * data.nnz * d + 7 * d**2 * rows
+    assert cg_epoch(shape) == 8 * (1 + CG_STEPS) * data.nnz * d + 7 * d**2 * rows
     gradient = 4 * data.nnz * d + 2 * data.n_users * d**2
     assert exadmm_epoch(shape) == row_solves(shape.items, d) + gradient + 3 * d**2 * rows

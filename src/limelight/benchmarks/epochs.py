@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from limelight.benchmarks import peers, work
 from limelight.benchmarks.ours import EXADMM_PERIOD, ExAdmm, Ials, UserStep
 from limelight.benchmarks.timing import Candidate
+from limelight.solve.steps import CG_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +22,9 @@ ABOUT_EXACT = (
     "minimise the same loss, so the objectives after the same number of epochs agree."
 )
 ABOUT_CG = (
-    "Three conjugate-gradient steps for every row, from where the last epoch ended. irspack's "
-    "iALS++ (exact in blocks of 64 factors) is a further row."
+    "A few conjugate-gradient steps for every row, from where the last epoch ended: three of the "
+    f"peers', {CG_STEPS} of ours, which are preconditioned. The objective shows what they reach. "
+    "irspack's iALS++ (exact in blocks of 64 factors) is a further row."
 )
 ABOUT_EXADMM = (
     f"The mean of {EXADMM_PERIOD} epochs, which hold one refresh of the step sizes. Its objective "

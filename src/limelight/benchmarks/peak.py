@@ -5,7 +5,6 @@ Its arguments are ``fit`` or ``read``, a name, a file, factors and threads.
 
 from __future__ import annotations
 
-import resource
 import sys
 import warnings
 from contextlib import redirect_stdout, suppress
@@ -94,7 +93,9 @@ def peak_bytes() -> int:
     """
     with suppress(OSError):
         return _status("VmHWM")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # pragma: no cover - Linux
+    import resource  # pragma: no cover - Linux tells above
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # pragma: no cover
 
 
 def resident_bytes() -> int:

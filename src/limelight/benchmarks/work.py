@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limelight.solve.steps import CG_STEPS
+
 if TYPE_CHECKING:
     from limelight._arrays import Int64
     from limelight.data import Interactions
-
-_CG_PRODUCTS = 4  # one for the first residual, one for each of three steps
 
 
 def direct_solve(lengths: Int64, d: int) -> float:
@@ -83,8 +83,11 @@ def ials_epoch(shape: Shape) -> float:
 
 
 def cg_epoch(shape: Shape) -> float:
-    """Count an epoch by descent: four products with every history, and one more rotation a side."""
-    products = 2 * _CG_PRODUCTS * 4.0 * shape.users.sum() * shape.factors
+    """Count an epoch by descent: histories times vectors, and one more rotation a side.
+
+    There is a product for the first residual and one for each step.
+    """
+    products = 2 * (1 + CG_STEPS) * 4.0 * shape.users.sum() * shape.factors
     return float(products) + 6 * shape.squares + shape.squares
 
 
