@@ -59,7 +59,7 @@ def cg(setting: Setting) -> Iterator[Race]:
 def exadmm(setting: Setting) -> Iterator[Race]:
     """Race an epoch of exADMM against exact iALS epochs."""
     task = setting.task()
-    trainers: list[Trainer] = [ExAdmm(task), Ials(task), *peers.exact_solvers(task)[:1]]
+    trainers: list[Trainer] = [ExAdmm(task), Ials(task), *peers.irspack_cholesky(task)]
     yield _epochs("exadmm", setting, task, trainers, work.exadmm_epoch(task.shape))
 
 

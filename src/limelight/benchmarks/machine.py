@@ -8,7 +8,7 @@ from typing import Any
 
 from limelight._machine import blas, processor, total_memory, version_of
 from limelight._native import resolve_threads, variant
-from limelight.benchmarks.peers import PACKAGES
+from limelight.benchmarks.peers import PACKAGES, irspack_instructions
 from limelight.store.model_folder import package_version
 
 
@@ -34,4 +34,5 @@ def describe_machine() -> dict[str, Any]:
         "kernel": variant(),
         "blas": [text.partition(",")[0] for text in blas()],
         **{name: version_of(name) for name in ("numpy", *PACKAGES, "pandas", "polars")},
+        "irspack_is_built_for": irspack_instructions(),
     }

@@ -28,9 +28,13 @@ _SUBSPACE = 64  # irspack's own default
 _SCALE = float(np.sqrt(1 + UNOBSERVED_WEIGHT))
 
 
-def installed() -> dict[str, str | None]:
-    """Return the version of every peer; None where it is not installed."""
-    return {package: version_of(package) for package in PACKAGES}
+def irspack_instructions() -> str | None:
+    """Say what irspack was built to use, in its own words: wheels are built for many machines."""
+    if not version_of("irspack"):
+        return None
+    with quiet_imports():
+        from irspack.recommenders import _ials_core
+    return str(_ials_core.__doc__).strip().splitlines()[-1].strip()
 
 
 @contextmanager
@@ -41,11 +45,14 @@ def quiet_imports() -> Iterator[None]:
         yield
 
 
+def irspack_cholesky(task: Task) -> list[Trainer]:
+    """Return the fastest peer that solves every row exactly, if it is installed."""
+    return [Irspack(task, "CHOLESKY")] if version_of("irspack") else []
+
+
 def exact_solvers(task: Task) -> list[Trainer]:
     """Return the peers that solve every row exactly, as far as they are installed."""
-    found: list[Trainer] = []
-    if version_of("irspack"):
-        found.append(Irspack(task, "CHOLESKY"))
+    found = irspack_cholesky(task)
     if version_of("implicit"):
         found.append(Implicit(task, use_cg=False))
     if version_of("lenskit"):
