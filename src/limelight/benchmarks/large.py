@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from limelight._native import resolve_threads
 from limelight.benchmarks import work
@@ -94,7 +95,7 @@ def run_large(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
         with clock.part("recommend"):
             _recommend(model, size.lists, lists)
         with clock.part("audit"):
-            found = audit(lists, catalogue=data.item_ids)
+            found = audit(lists, catalogue=pa.table({"item_id": data.item_ids}))
     seconds = model.trace_[-1].seconds / size.epochs
     taken = max(0, clock.parts["generate"]["peak_bytes"] - at_first)
     flops = work.exadmm_epoch(work.Shape.of(data, size.factors))
