@@ -22,6 +22,9 @@ lint: $(VENV)/.dev ## Check the style
 types: $(VENV)/.dev ## Check the types
 	$(BIN)/mypy
 
+bench: $(VENV)/.bench ## Measure speed and memory against other libraries; results in docs/
+	$(BIN)/limelight bench -o docs $(BENCH)
+
 sanitize: $(VENV)/.dev ## Run the native tests under the address and undefined-behaviour sanitizers
 	$(BIN)/pip install --quiet --no-deps --upgrade --target build/sanitized . -C cmake.define.LIMELIGHT_SANITIZE=ON
 	LD_PRELOAD="$$($(or $(CXX),c++) -print-file-name=libasan.so) $$($(or $(CXX),c++) -print-file-name=libubsan.so)" \
@@ -57,4 +60,8 @@ $(VENV)/.docs: $(SOURCES) | $(VENV)/bin/python
 
 $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(BIN)/pip install --quiet '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install --quiet '.[bench]'
 	@touch $@

@@ -42,7 +42,7 @@ def test_doctor_on_an_unknown_machine(limelight: Run, monkeypatch: pytest.Monkey
     def unknown(_: str) -> int:
         raise ValueError
 
-    monkeypatch.setattr("limelight.cli.doctor._CPU_INFO", Path("/no/such/file"))
+    monkeypatch.setattr("limelight._machine._CPU_INFO", Path("/no/such/file"))
     monkeypatch.setattr("limelight.cli.doctor._EXTRAS", {"plot": "no_such_package"})
     monkeypatch.setattr("limelight.solve.memory.available_bytes", lambda: None)
     monkeypatch.setattr(os, "sysconf", unknown)

@@ -26,6 +26,7 @@ COMMANDS = (
     "recommend",
     "evaluate",
     "audit",
+    "bench",
     "doctor",
 )
 
@@ -53,7 +54,7 @@ def test_examples_use_flags_that_exist(limelight: Run, command: str) -> None:
 def test_the_list_of_commands(limelight: Run) -> None:
     text = limelight("--help").out
     listed = re.findall(r"^  ([a-z]+)  +[A-Z].*\.$", text.partition("Commands:")[2], re.MULTILINE)
-    assert listed == ["demo", "data", "fit", "recommend", "evaluate", "audit", "doctor"]
+    assert listed == ["demo", "data", "fit", "recommend", "evaluate", "audit", "bench", "doctor"]
     assert "..." not in text.partition("Commands:")[2], "a summary was cut short"
 
 

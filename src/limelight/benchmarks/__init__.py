@@ -1,0 +1,1 @@
+"""Speed and memory, ours and our peers', as ratios measured in one run."""

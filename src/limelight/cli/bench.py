@@ -1,0 +1,197 @@
+"""``limelight bench``: speed and memory, ours and our peers', on this machine."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from limelight._errors import ConfigError
+from limelight.cli.options import Json, takes_flags
+from limelight.cli.output import note, report
+
+if TYPE_CHECKING:
+    from limelight.benchmarks.jobs import Plan
+    from limelight.benchmarks.large import Size
+    from limelight.benchmarks.records import Results
+
+
+_BUSY = 0.5
+
+
+@dataclass(frozen=True)
+class Races:
+    """What to measure."""
+
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FILE",
+            help="A data set; may be repeated. Settings of `read` follow after commas, such as "
+            "ml-1m=ratings.parquet,rating=rating,min-rating=4. Without it, made-up data shaped "
+            "like MovieLens 1M and Gowalla.",
+        ),
+    ] = None
+    jobs: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOB", help="What to measure; may be repeated. Without it, all."),
+    ] = None
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Rounds to measure, the fastest counts.  [default: 3]"),
+    ] = None
+
+    def plan(self, factors: list[int] | None, threads: list[int] | None) -> "Plan":
+        """Say what to run; sizes and jobs that make no sense are refused before any work."""
+        from limelight.benchmarks.data import SHAPES, built_in, parse_named, read_named
+        from limelight.benchmarks.jobs import Plan, choose_jobs
+
+        jobs = choose_jobs(self.jobs or [])
+        given = {"factors": factors, "threads": threads, "rounds": self.rounds}
+        settings = {name: value for name, value in given.items() if value is not None}
+        plan = Plan([], jobs=jobs, **settings)  # type: ignore[arg-type]
+        for text in self.data or []:
+            parse_named(text)
+        data = [read_named(text) for text in self.data or []]
+        return replace(plan, data=data or [built_in(name) for name in SHAPES])
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The size of the large run; what was not given is left to it."""
+
+    users: Annotated[int | None, typer.Option(metavar="N", help="Users of the large run.")] = None
+    items: Annotated[int | None, typer.Option(metavar="N", help="Items of the large run.")] = None
+    interactions: Annotated[
+        int | None, typer.Option(metavar="N", help="Interactions of the large run.")
+    ] = None
+    epochs: Annotated[int | None, typer.Option(metavar="N", help="Epochs of the large run.")] = None
+    lists: Annotated[
+        int | None, typer.Option(metavar="N", help="Users of the large run who get a list.")
+    ] = None
+
+    def size(self, factors: list[int] | None, threads: list[int] | None) -> "Size":
+        """Say how large the run is."""
+        from limelight.benchmarks.large import Size
+
+        shared = {"factors": factors, "threads": threads}
+        given = {name: values[0] for name, values in shared.items() if values}
+        given |= {name: value for name, value in vars(self).items() if value is not None}
+        return Size(**given)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(bench)
+
+
+@takes_flags
+def bench(
+    *,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The folder to write to; it is made if need be.",
+        ),
+    ] = Path("bench"),
+    races: Races,
+    factors: Annotated[
+        list[int] | None,
+        typer.Option(
+            "-d",
+            "--factors",
+            metavar="N",
+            help="Length of the vectors; may be repeated.  [default: 32, 64, 128, 256; large: 64]",
+        ),
+    ] = None,
+    threads: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N",
+            help="How many threads to use; 0: all that the process may use; may be repeated.  "
+            "[default: 1; large: 0]",
+        ),
+    ] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="Keep what earlier runs left in the folder.")
+    ] = False,
+    large: Annotated[
+        bool,
+        typer.Option("--large", help="Instead of jobs, run once from made-up data to an audit."),
+    ] = False,
+    sizes: Sizes,
+    as_json: Json = False,
+) -> None:
+    """Measure speed and memory against other libraries.
+
+    In: tables, or nothing. Out: a folder with benchmarks.md (tables, the machine, how it was
+    measured), figures/ and benchmarks.json, written anew after every step, so that an interrupted
+    run is not lost. Peers take part if they are installed: pip install 'limelight[bench]', and
+    LensKit by itself.
+
+    Jobs: exact, cg, exadmm, user-step, agreement, dense, topk, growth, threads, memory, reading,
+    reading-memory. The large run is a marketplace of 1,000,000 users and items and 100,000,000
+    interactions, unless told otherwise.
+
+    \b
+    Examples:
+      limelight bench -o bench/
+      limelight bench --data ml-1m=ratings.parquet,rating=rating,min-rating=4 --jobs exact -d 64
+      limelight bench --large --add -o bench/
+    """
+    _refuse_useless(large, sizes if not large else races)
+    from limelight.benchmarks.machine import describe_machine
+    from limelight.benchmarks.records import Results
+    from limelight.benchmarks.report import load, page
+
+    _warn_of_load()
+    machine = describe_machine()
+    results = load(output, machine) if add else Results(machine)
+    if large:
+        results = _run_large(results, output, sizes.size(factors, threads))
+    else:
+        results = _run_jobs(results, output, races.plan(factors, threads))
+    note(f"written to {output}")
+    report(page(results), results.to_dict(), as_json=as_json)
+
+
+def _refuse_useless(large: bool, unused: Races | Sizes) -> None:
+    """Refuse flags that would have no effect."""
+    for name, value in vars(unused).items():
+        if value is not None:
+            reason = "the large run does not take" if large else "only the large run takes"
+            message = f"{reason}: --{name}"
+            raise ConfigError(message, hint="leave --large out" if large else "add --large")
+
+
+def _warn_of_load() -> None:
+    """Say so if others use the machine: their work lengthens times on the wall."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > _BUSY:
+        note(f"Other processes are at work: the load of this machine is {load:.1f}.")
+
+
+def _run_jobs(results: "Results", output: Path, plan: "Plan") -> "Results":
+    from limelight.benchmarks.jobs import run
+    from limelight.benchmarks.report import write
+
+    described = {one.name: one.describe() for one in plan.data}
+    results = replace(results, data={**results.data, **described})
+    for races in run(plan, note):
+        for race in races:
+            results = results.with_race(race)
+        write(results, output)
+    return results
+
+
+def _run_large(results: "Results", output: Path, size: "Size") -> "Results":
+    from limelight.benchmarks.large import run_large
+    from limelight.benchmarks.report import write
+
+    results = replace(results, large=run_large(size, note))
+    write(results, output)
+    return results
