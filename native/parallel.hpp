@@ -75,17 +75,26 @@ class Turnstile {
  public:
   template <typename Add>
   void pass(int64_t block, const Add& add) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    turned_.wait(lock, [&] { return block == next_; });
+    // Blocks take about equally long, so the turn comes soon: going to sleep and being woken would
+    // take longer than many a block. A thread whose turn does not come sleeps after all.
+    for (int spins = 0; next_.load(std::memory_order_acquire) != block; ++spins) {
+      if (spins < kSpins) continue;
+      std::unique_lock<std::mutex> lock(mutex_);
+      turned_.wait(lock, [&] { return next_.load(std::memory_order_acquire) == block; });
+    }
     add();
-    ++next_;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      next_.store(block + 1, std::memory_order_release);
+    }
     turned_.notify_all();
   }
 
  private:
+  static constexpr int kSpins = 1 << 16;
   std::mutex mutex_;
   std::condition_variable turned_;
-  int64_t next_ = 0;
+  std::atomic<int64_t> next_{0};
 };
 
 // The rows of a sparse matrix, cut into blocks of about equal work.
