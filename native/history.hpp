@@ -46,11 +46,16 @@ template <typename Visit>
 LIMELIGHT_INLINE void for_each_group(const float* factors, const int32_t* history, int64_t n, int64_t width,
                                      const Visit& visit) {
   const float* rows[kGroup];
-  for (int64_t first = 0; first < n; first += kGroup) {
-    const int count = static_cast<int>(n - first < kGroup ? n - first : kGroup);
+  int64_t first = 0;
+  for (; first + kGroup <= n; first += kGroup) {
+    for (int u = 0; u < kGroup; ++u) rows[u] = factors + history[first + u] * width;
+    if (first + 3 * kGroup <= n)
+      for (int u = 0; u < kGroup; ++u) prefetch_row(factors + history[first + 2 * kGroup + u] * width, width);
+    visit(rows, kGroup);
+  }
+  if (first < n) {
+    const int count = static_cast<int>(n - first);
     for (int u = 0; u < kGroup; ++u) rows[u] = factors + history[first + (u < count ? u : 0)] * width;
-    for (int64_t j = first + 2 * kGroup; j < first + 3 * kGroup && j < n; ++j)
-      prefetch_row(factors + history[j] * width, width);
     visit(rows, count);
   }
 }
@@ -58,7 +63,7 @@ LIMELIGHT_INLINE void for_each_group(const float* factors, const int32_t* histor
 // y += sum_j weights_j f_j; the weights behind the last row, to a whole group, are overwritten.
 LIMELIGHT_INLINE void add_history(const float* factors, const int32_t* history, int64_t n, int64_t width,
                                   float* weights, float* y) {
-  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) {
+  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
     for (int u = count; u < kGroup; ++u) weights[u] = 0.0f;
     add_weighted(rows, weights, width, y);
     weights += kGroup;
@@ -68,7 +73,7 @@ LIMELIGHT_INLINE void add_history(const float* factors, const int32_t* history, 
 // y += sum_j f_j (f_j . x + offset)
 static void add_history_product(const float* factors, const int32_t* history, int64_t n, int64_t width,
                                 const float* x, float offset, float* y) {
-  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) {
+  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
     float weights[kLanes];
     group_dots(rows, x, width, weights);
     for (int u = 0; u < kGroup; ++u) weights[u] = u < count ? weights[u] + offset : 0.0f;

@@ -35,7 +35,7 @@ struct NearHistory {
   void add_first_product(const float* x, float* y) const {
     if (!fits) return add_history_product(factors, history, n, width, x, -1.0f, y);
     float* copy = near;
-    for_each_group(factors, history, n, width, [&](const float* const* rows, int count) {
+    for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
       float weights[kLanes];
       Vector sum[kGroup] = {};
       for (int64_t c = 0; c < width; c += kLanes) {

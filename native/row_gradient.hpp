@@ -45,7 +45,7 @@ static float own_curvature(const float* factors, const int32_t* history, int64_t
                            float* b, float* y) {
   memset(b, 0, width * sizeof(float));
   memset(y, 0, width * sizeof(float));
-  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) {
+  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
     float ones[kGroup];
     for (int u = 0; u < kGroup; ++u) ones[u] = u < count ? 1.0f : 0.0f;
     add_weighted(rows, ones, width, b);
@@ -88,7 +88,7 @@ static double squared_error(const SparseRows& rows, const float* X, const float*
   for (int64_t i = begin; i < end; ++i) {
     const int32_t* history = rows.indices + rows.indptr[i];
     const int64_t n = rows.indptr[i + 1] - rows.indptr[i];
-    for_each_group(factors, history, n, width, [&](const float* const* row, int count) {
+    for_each_group(factors, history, n, width, [&](const float* const* row, int count) __attribute__((always_inline)) {
       float score[kLanes];
       group_dots(row, X + i * width, width, score);
       for (int u = 0; u < count; ++u) sum += (1.0 - score[u]) * (1.0 - score[u]);

@@ -126,8 +126,8 @@ LIMELIGHT_INLINE unsigned greater_mask(Vector a, Vector b) {
 }
 
 LIMELIGHT_INLINE void prefetch_row(const float* row, int64_t width) {
-  constexpr int64_t kLine = 64 / sizeof(float);
-  for (int64_t c = 0; c < width; c += kLine) __builtin_prefetch(row + c);
+  constexpr int64_t kLines = 2 * 64 / sizeof(float);  // the neighbour of a line comes along
+  for (int64_t c = 0; c < width; c += kLines) __builtin_prefetch(row + c);
 }
 
 }  // namespace limelight::LIMELIGHT_VARIANT
