@@ -32,7 +32,7 @@ def describe_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "limelight": package_version(),
         "kernel": variant(),
-        "blas": [text.partition(",")[0] for text in blas()],
+        "blas": sorted(text.partition(",")[0] for text in blas()),
         **{name: version_of(name) for name in ("numpy", *PACKAGES, "pandas", "polars")},
         "irspack_is_built_for": irspack_instructions(),
     }
