@@ -48,26 +48,43 @@ class FlushToZero {
 #endif
 };
 
+// Looks for a while whether a condition holds, and says so. Sleeping and being woken takes longer
+// than many a block of work.
+template <typename Condition>
+bool soon(const Condition& condition) {
+  constexpr int kLooks = 1 << 16;
+  for (int looks = 0; looks < kLooks; ++looks)
+    if (condition()) return true;
+  return false;
+}
+
 // Calls body(block, scratch) once for every block; threads take the next block as they get free.
 template <typename Body>
 void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const Body& body) {
+  if (n_blocks == 0) return;
   const int64_t wanted = threads < n_blocks ? threads : n_blocks;
   // All memory is taken before a thread starts: an allocation that fails must fail here.
   std::vector<Scratch> scratch;
   for (int64_t t = 0; t < wanted; ++t) scratch.emplace_back(scratch_bytes);
-  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> next{0}, finished{0};
   const auto work = [&](int64_t t) {
-    const FlushToZero flush;
-    for (int64_t block; (block = next.fetch_add(1)) < n_blocks;) body(block, scratch[t]);
+    {
+      const FlushToZero flush;
+      for (int64_t block; (block = next.fetch_add(1)) < n_blocks;) body(block, scratch[t]);
+    }
+    finished.fetch_add(1, std::memory_order_release);  // the last that a thread does with what is ours
   };
   std::vector<std::thread> pool;
+  pool.reserve(static_cast<size_t>(wanted));
   try {
     for (int64_t t = 1; t < wanted; ++t) pool.emplace_back(work, t);
   } catch (const std::system_error&) {
     // The system has no more threads to give: those that run do all the work.
   }
-  if (wanted > 0) work(0);
-  for (std::thread& thread : pool) thread.join();
+  work(0);
+  const int64_t started = static_cast<int64_t>(pool.size()) + 1;
+  const bool done = soon([&] { return finished.load(std::memory_order_acquire) >= started; });
+  for (std::thread& thread : pool) done ? thread.detach() : thread.join();
 }
 
 // Lets threads add their blocks' sums one after the other, in the order of the blocks.
@@ -75,12 +92,10 @@ class Turnstile {
  public:
   template <typename Add>
   void pass(int64_t block, const Add& add) {
-    // Blocks take about equally long, so the turn comes soon: going to sleep and being woken would
-    // take longer than many a block. A thread whose turn does not come sleeps after all.
-    for (int spins = 0; next_.load(std::memory_order_acquire) != block; ++spins) {
-      if (spins < kSpins) continue;
+    const auto turn = [&] { return next_.load(std::memory_order_acquire) == block; };
+    if (!soon(turn)) {
       std::unique_lock<std::mutex> lock(mutex_);
-      turned_.wait(lock, [&] { return next_.load(std::memory_order_acquire) == block; });
+      turned_.wait(lock, turn);
     }
     add();
     {
@@ -91,7 +106,6 @@ class Turnstile {
   }
 
  private:
-  static constexpr int kSpins = 1 << 16;
   std::mutex mutex_;
   std::condition_variable turned_;
   std::atomic<int64_t> next_{0};

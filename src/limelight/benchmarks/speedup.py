@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limelight._arrays import factor_matrix
 from limelight._native import kernels
 from limelight.benchmarks.ours import EXADMM_PERIOD, ExAdmm, Ials, UserStep
 from limelight.benchmarks.task import K
@@ -15,6 +16,7 @@ from limelight.benchmarks.timing import Candidate, calls_for
 from limelight.recommend.histories import take_rows
 from limelight.recommend.topk import ItemIndex
 from limelight.solve.gramian import gramian
+from limelight.solve.state import pad_factors
 from limelight.solve.steps import exact_u_step, v_step
 
 if TYPE_CHECKING:
@@ -54,8 +56,8 @@ def _work(task: Task) -> dict[str, Callable[[], object]]:
     for trainer in (ials, descent, exadmm):
         trainer.epoch()
     problem, threads = ials.problem, task.threads
-    U, V = ials.state.U.copy(), ials.state.V.copy()
-    Q, rotated = np.eye(U.shape[1], dtype=np.float32), np.empty_like(U)
+    U, V = pad_factors(ials.state.U), pad_factors(ials.state.V)
+    Q, rotated = np.eye(U.shape[1], dtype=np.float32), factor_matrix(*U.shape)
     index = ItemIndex(ials.learnt().V, threads)
     queries = ials.learnt().U[:_QUERIES]
     seen = take_rows(problem.rows, np.arange(len(queries)))

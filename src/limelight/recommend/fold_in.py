@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from limelight._arrays import factor_matrix
 from limelight.solve.divergence import check_against_zeros, check_finite
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.gramian import gramian
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) -> Float32:
     """Solve for each user alone: u = A^-1 (b - price). Nobody's list depends on who else asks."""
-    U = np.empty((problem.n_users, V.shape[1]), dtype=np.float32)
+    U = factor_matrix(problem.n_users, V.shape[1])
     with threadpool_limits(1, user_api="blas"):
         shared = problem.unobserved_weight * gramian(V, problem.threads)
         solve_side(problem, problem.users, V, shared=shared, out=U, shift=price)
@@ -35,12 +36,9 @@ def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) ->
     The users share one exposure term, as they do in training, so a list depends on the others.
     """
     width = V.shape[1]
-    state = State(
-        U=np.zeros((problem.n_users, width), dtype=np.float32),
-        V=V,
-        s=np.zeros(width),
-        w=np.zeros(width),
-    )
+    U = factor_matrix(problem.n_users, width)
+    U[:] = 0
+    state = State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
     with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         G_V = gramian(V, problem.threads)
         for _ in range(rounds):

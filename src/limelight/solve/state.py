@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limelight._arrays import factor_matrix
 from limelight._native import kernels
 from limelight.solve.problem import padded_width
 
@@ -79,7 +80,8 @@ def initial_factors(
     >>> bool((all_rows[:2048] == fewer).all()), all_rows.shape
     (True, (3000, 16))
     """
-    out = np.zeros((n_rows, padded_width(factors)), dtype=np.float32)
+    out = factor_matrix(n_rows, padded_width(factors))
+    out[:, factors:] = 0
     for block in range(-(-n_rows // _BLOCK)):
         rows = out[block * _BLOCK : (block + 1) * _BLOCK, :factors]
         generator = np.random.default_rng([seed, side, block])
@@ -90,6 +92,7 @@ def initial_factors(
 
 def pad_factors(matrix: np.ndarray) -> Float32:
     """Copy factors into a float32 matrix whose width the kernels can work in."""
-    out = np.zeros((matrix.shape[0], padded_width(matrix.shape[1])), dtype=np.float32)
-    out[:, : matrix.shape[1]] = matrix
+    n_rows, factors = matrix.shape
+    out = factor_matrix(n_rows, padded_width(factors))
+    out[:, :factors], out[:, factors:] = matrix, 0
     return out

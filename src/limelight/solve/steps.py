@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limelight._arrays import factor_matrix
 from limelight._errors import SolveError
 from limelight._native import kernels
 from limelight.solve.gramian import eigenbasis, gramian
@@ -43,7 +44,7 @@ def solve_side(
     """
     threads = problem.threads
     values, Q = eigenbasis(shared, problem.factors)
-    rotated = np.empty_like(other)
+    rotated = factor_matrix(*other.shape)
     if pending is None:
         kernels.rotate(other, Q, rotated, threads)
     else:
