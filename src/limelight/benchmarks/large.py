@@ -141,7 +141,7 @@ def describe(record: Mapping[str, Any]) -> str:
             f"An epoch takes {duration(record['seconds_per_epoch'])} for {flops}: that is "
             f"{percent(record['share_of_peak'])} of the {peak_rate} of a matrix product on as many "
             f"threads, measured before and after the fit. The generator takes {generator} an "
-            f"interaction at its peak. The Gini of the lists is {gini}: the marketplace has few tastes "
-            "for so many items, and people of one taste are shown the same ones.",
+            f"interaction at its peak. The Gini of the lists is {gini}: the marketplace has few "
+            "tastes for so many items, and people of one taste are shown the same ones.",
         ]
     )
