@@ -33,7 +33,7 @@ from limelight.evaluate.exposure import (
     top_share,
 )
 from limelight.evaluate.protocol import Evaluation, evaluate
-from limelight.models import IALS, ExADMM
+from limelight.models import IALS, ExADMM, Popularity, Random
 from limelight.models.files import load
 from limelight.store.model_folder import package_version
 
@@ -51,6 +51,8 @@ __all__ = [
     "LimelightError",
     "ListAccumulator",
     "Marketplace",
+    "Popularity",
+    "Random",
     "SolveError",
     "Split",
     "audit",

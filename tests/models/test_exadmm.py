@@ -9,27 +9,27 @@ from limelight._native import kernels, use_variant
 from limelight.models import ExADMM
 from limelight.models.exadmm import ExADMMConfig
 from limelight.testing import oracles
-from limelight.testing.contracts import RecommenderContract
+from limelight.testing.contracts import LearnerContract
 from limelight.testing.planted import checkerboard, random_interactions
 
 X = random_interactions(60, 40, seed=3)
 
 
-class TestExADMM(RecommenderContract):
+class TestExADMM(LearnerContract):
     quality_floor = 0.2
 
     def make(self, **settings):
         return ExADMM(factors=10, epochs=50, exposure_weight=1e-6, **settings)
 
 
-class TestExADMMByDescent(RecommenderContract):
+class TestExADMMByDescent(LearnerContract):
     quality_floor = 0.2
 
     def make(self, **settings):
         return ExADMM(factors=10, epochs=50, exposure_weight=1e-6, row_solver="cg", **settings)
 
 
-class TestExADMMWithJointFoldIn(RecommenderContract):
+class TestExADMMWithJointFoldIn(LearnerContract):
     quality_floor = 0.2
 
     def make(self, **settings):

@@ -4,7 +4,7 @@ import pytest
 from limelight._native import kernels, use_variant
 from limelight.models import IALS
 from limelight.testing import oracles
-from limelight.testing.contracts import RecommenderContract
+from limelight.testing.contracts import LearnerContract
 from limelight.testing.planted import random_interactions
 
 GOLDEN_SETTINGS = {
@@ -18,14 +18,14 @@ def golden_settings(golden):
     return {name: float(golden[key]) for key, name in GOLDEN_SETTINGS.items()}
 
 
-class TestIALS(RecommenderContract):
+class TestIALS(LearnerContract):
     quality_floor = 0.22
 
     def make(self, **settings):
         return IALS(factors=10, epochs=8, **settings)
 
 
-class TestIALSByDescent(RecommenderContract):
+class TestIALSByDescent(LearnerContract):
     quality_floor = 0.22
 
     def make(self, **settings):

@@ -13,7 +13,7 @@ from limelight.data import HeldOut, Marketplace, Split
 from limelight.evaluate.exposure import exposure
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM
-from limelight.models.factor_model import FactorModel
+from limelight.models.base import Model
 
 K = 20
 MOST_LOSS = 0.02
@@ -29,7 +29,7 @@ class Outcome:
 
     name: str
     weight: float
-    model: FactorModel
+    model: Model
     seconds: float
     validation: Evaluation
     test: Evaluation
@@ -84,9 +84,7 @@ def run_all(market: Marketplace, split: Split, **settings: int) -> list[Outcome]
     return outcomes
 
 
-def _run(
-    name: str, weight: float, model: FactorModel, market: Marketplace, split: Split
-) -> Outcome:
+def _run(name: str, weight: float, model: Model, market: Marketplace, split: Split) -> Outcome:
     started = time.perf_counter()
     model.fit(split.train)
     seconds = time.perf_counter() - started

@@ -14,8 +14,8 @@ from limelight.cli.output import aligned, note, size, summarise
 
 if TYPE_CHECKING:
     from limelight.data import Interactions
-    from limelight.models.config import FactorConfig
-    from limelight.models.factor_model import FactorModel
+    from limelight.models.base import Model
+    from limelight.models.config import Config
 
 
 class ModelName(StrEnum):
@@ -23,6 +23,8 @@ class ModelName(StrEnum):
 
     ials = "ials"
     exadmm = "exadmm"
+    popularity = "popularity"
+    random = "random"
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,9 @@ def fit(
     model: Annotated[
         ModelName,
         typer.Option(
-            metavar="ials|exadmm", help="iALS, or exADMM: the same with control over exposure."
+            metavar="NAME",
+            help="exadmm; ials: the same without control over exposure; popularity and random: "
+            "to compare with.",
         ),
     ] = ModelName.exadmm,
     settings: Settings,
@@ -175,40 +179,49 @@ def fit(
     summarise(_summary(record), record, as_json=as_json)
 
 
-def _configs() -> "dict[ModelName, type[FactorConfig]]":
-    from limelight.models.exadmm import ExADMMConfig
-    from limelight.models.ials import IALSConfig
+def _kinds() -> "dict[ModelName, tuple[type[Model], type[Config]]]":
+    from limelight.models.registry import MODELS
 
-    return {ModelName.ials: IALSConfig, ModelName.exadmm: ExADMMConfig}
+    return {ModelName(name.lower()): kind for name, kind in MODELS.items()}
 
 
-def _make(name: ModelName, settings: dict[str, Any]) -> "FactorModel":
-    from limelight.models import IALS, ExADMM
-
-    known = {field.name for field in fields(_configs()[name])}
+def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
+    kinds = _kinds()
+    kind, config = kinds[name]
+    known = {field.name for field in fields(config)}
     for setting in settings:
         if setting not in known:
-            message = f"{name} has no such setting: --{setting.replace('_', '-')}"
-            raise ConfigError(message, hint="leave it out, or choose --model exadmm")
-    kind: type[FactorModel] = IALS if name is ModelName.ials else ExADMM
+            having = [
+                other.value
+                for other, (_, config) in kinds.items()
+                if setting in {field.name for field in fields(config)}
+            ]
+            message = f"{name} has no such setting: {_flag(setting)}"
+            hint = f"leave it out, or choose one of --model {', '.join(having)}"
+            raise ConfigError(message, hint=hint)
     return kind(**settings)
+
+
+def _flag(setting: str) -> str:
+    """Return the flag of a setting."""
+    flags = {"random_state": "--seed", "num_threads": "--threads"}
+    return flags.get(setting, f"--{setting.replace('_', '-')}")
 
 
 def _defaults() -> dict[str, str]:
     """Look up the defaults of all settings, model by model where they differ."""
     found: dict[str, dict[str, str]] = {}
-    for name, config in _configs().items():
+    for name, (_, config) in _kinds().items():
         for field in fields(config):
             if field.default is not MISSING:
                 found.setdefault(field.name, {})[name] = str(field.default)
     text = {}
     for setting, values in found.items():
-        if len(values) < len(ModelName):
-            text[setting] = "; ".join(f"{value}; only for {name}" for name, value in values.items())
-        elif len(set(values.values())) == 1:
-            text[setting] = next(iter(values.values()))
-        else:
+        if len(set(values.values())) > 1:
             text[setting] = ", ".join(f"{value} for {name}" for name, value in values.items())
+        else:
+            only = "" if len(values) == len(ModelName) else f"; only for {', '.join(values)}"
+            text[setting] = next(iter(values.values())) + only
     return text
 
 
@@ -222,11 +235,14 @@ def refuse_no_model(output: Path) -> None:
         raise DataError(message, hint="choose a new folder, or move the old one away first")
 
 
-def _warn_of_memory(data: "Interactions", config: "FactorConfig") -> None:
-    """Say so before a fit that needs more than half of the memory that is left."""
+def _warn_of_memory(data: "Interactions", config: "Config") -> None:
+    """Say so before a fit of factors that needs more than half of the memory that is left."""
     from limelight._native import resolve_threads
+    from limelight.models.config import FactorConfig
     from limelight.solve.memory import available_bytes, fit_bytes
 
+    if not isinstance(config, FactorConfig):
+        return
     needed = fit_bytes(
         n_users=data.n_users,
         n_items=data.n_items,
@@ -240,29 +256,36 @@ def _warn_of_memory(data: "Interactions", config: "FactorConfig") -> None:
 
 
 def _record(
-    name: ModelName, fitted: "FactorModel", data: "Interactions", seconds: float
+    name: ModelName, fitted: "Model", data: "Interactions", seconds: float
 ) -> dict[str, Any]:
-    last, status = fitted.trace_[-1], fitted.status_
-    return {
+    record = {
         "model": name.value,
         "users": data.n_users,
         "items": data.n_items,
         "interactions": data.nnz,
-        "epochs": last.epoch,
         "seconds": seconds,
-        "objective": last.objective,
-        "status": status.name.lower() if status else None,
-        "meaning": status.value if status else None,
     }
+    if fitted.trace_:
+        last = fitted.trace_[-1]
+        record |= {"epochs": last.epoch, "objective": last.objective}
+    if fitted.status_:
+        record |= {"status": fitted.status_.name.lower(), "meaning": fitted.status_.value}
+    return record
+
+
+_SHOWN = {
+    "model": "",
+    "users": ",",
+    "items": ",",
+    "interactions": ",",
+    "epochs": ",",
+    "seconds": ".1f",
+    "objective": ".6g",
+    "status": "",
+}
 
 
 def _summary(record: dict[str, Any]) -> str:
-    numbers = [(name, f"{record[name]:,}") for name in ("users", "items", "interactions", "epochs")]
-    rows = [
-        ("model", record["model"]),
-        *numbers,
-        ("seconds", f"{record['seconds']:.1f}"),
-        ("objective", f"{record['objective']:.6g}"),
-        ("status", record["status"]),
-    ]
-    return f"{aligned(rows)}\n{record['meaning']}\nwritten to {record['output']}"
+    rows = [(name, f"{record[name]:{form}}") for name, form in _SHOWN.items() if name in record]
+    meaning = [record["meaning"]] if "meaning" in record else []
+    return "\n".join([aligned(rows), *meaning, f"written to {record['output']}"])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight.data import Interactions
-    from limelight.models.factor_model import FactorModel
+    from limelight.models.base import Model
 
 _BATCH = 8192
 
@@ -137,7 +137,7 @@ def _check(
         refuse_unknown_kind(output)
 
 
-def load_model(folder: Path, threads: int | None) -> "FactorModel":
+def load_model(folder: Path, threads: int | None) -> "Model":
     """Load a model, and let it use so many threads."""
     from limelight.models.files import load
 
@@ -148,7 +148,7 @@ def load_model(folder: Path, threads: int | None) -> "FactorModel":
 
 
 def _question(
-    model: "FactorModel", reading: Reading, history: Path | None, user_id: list[str] | None
+    model: "Model", reading: Reading, history: Path | None, user_id: list[str] | None
 ) -> _Question:
     if history is not None:
         histories = reading.interactions(history)
@@ -160,7 +160,7 @@ def _question(
     return _Question(model.user_ids[rows], rows=rows)
 
 
-def _find_users(model: "FactorModel", wanted: list[str]) -> "NDArray[np.int64]":
+def _find_users(model: "Model", wanted: list[str]) -> "NDArray[np.int64]":
     """Find the rows of users by their ids, which are typed as text whatever they are."""
     import numpy as np
 
@@ -192,7 +192,7 @@ def _note_unknown(histories: "Interactions", item_ids: "NDArray[Any]") -> None:
 
 
 def _write_lists(
-    model: "FactorModel", question: _Question, k: int, output: Path, *, filter_seen: bool
+    model: "Model", question: _Question, k: int, output: Path, *, filter_seen: bool
 ) -> dict[str, float]:
     """Stream the lists to a file; exposure is counted in the same pass."""
     from limelight._progress import progress_bar
@@ -212,7 +212,7 @@ def _write_lists(
     return exposure.result()
 
 
-def _print_lists(model: "FactorModel", question: _Question, k: int, *, filter_seen: bool) -> None:
+def _print_lists(model: "Model", question: _Question, k: int, *, filter_seen: bool) -> None:
     """Write CSV to standard output once it is complete: half a table looks like a whole one."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lists.csv"

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from limelight.models.exadmm import ExADMM
 from limelight.models.ials import IALS
+from limelight.models.popularity import Popularity, Random
 
-__all__ = ["IALS", "ExADMM"]
+__all__ = ["IALS", "ExADMM", "Popularity", "Random"]

@@ -17,7 +17,34 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactorConfig:
+class Config:
+    """What a model can be told; the fields are its own."""
+
+    num_threads: int = 0
+    """How many threads to use; 0 means all that the process may use."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no fit could use."""
+        check_integer("num_threads", self.num_threads, least=0, most=2**12)
+        self.check_own_settings()
+
+    def check_own_settings(self) -> None:
+        """Check what a model adds to these settings; nothing, unless it says so."""
+
+    def changed(self) -> dict[str, Any]:
+        """Return the settings that differ from their defaults.
+
+        Examples
+        --------
+        >>> FactorConfig(factors=32).changed()
+        {'factors': 32}
+        """
+        defaults = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorConfig(Config):
     """What all models of user and item factors can be told."""
 
     factors: int = 64
@@ -38,39 +65,21 @@ class FactorConfig:
     """Standard deviation of the first factors, times the square root of their number."""
     random_state: int = 0
     """Seed of the first factors; the same seed gives the same bits on any number of threads."""
-    num_threads: int = 0
-    """How many threads to use; 0 means all that the process may use."""
     trace_every: int = 10
     """Measure the objective every so many epochs, and after the last one; 0 means only then."""
 
-    def __post_init__(self) -> None:
-        """Refuse settings that no fit could use."""
+    def check_own_settings(self) -> None:
+        """Check sizes and weights."""
         for name, least in (("epochs", 1), ("trace_every", 0), ("random_state", 0)):
             check_integer(name, getattr(self, name), least=least)
         check_integer("factors", self.factors, least=1, most=2**15)
-        check_integer("num_threads", self.num_threads, least=0, most=2**12)
         for name in ("regularization", "regularization_exponent", "unobserved_weight", "tolerance"):
             check_number(name, getattr(self, name))
         check_number("init_scale", self.init_scale, above=0)
         check_choice("row_solver", self.row_solver, ["cholesky", "cg"])
-        self.check_own_settings()
-
-    def check_own_settings(self) -> None:
-        """Check what a model adds to these settings; nothing, unless it says so."""
-
-    def changed(self) -> dict[str, Any]:
-        """Return the settings that differ from their defaults.
-
-        Examples
-        --------
-        >>> FactorConfig(factors=32).changed()
-        {'factors': 32}
-        """
-        defaults = {field.name: field.default for field in fields(self)}
-        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
 
 
-def hyperparameters(config: Callable[P, FactorConfig]) -> Callable[Concatenate[Any, P], None]:
+def hyperparameters(config: Callable[P, Config]) -> Callable[Concatenate[Any, P], None]:
     """Make a constructor that takes a config's settings as keywords and keeps them as ``config``.
 
     Editors and ``help`` see the config's own signature, so no setting is written down twice.

@@ -42,6 +42,7 @@ class ExADMMConfig(FactorConfig):
 
     def check_own_settings(self) -> None:
         """Check the weights, the tempo and the fold-in."""
+        super().check_own_settings()
         check_number("exposure_weight", self.exposure_weight)
         for name in ("penalty", "learning_rate"):
             if getattr(self, name) != "auto":
@@ -82,12 +83,12 @@ class ExADMM(FactorModel):
     @property
     def mean_user_(self) -> Float64:
         """The auxiliary mean user s."""
-        return self.learned.vectors["mean_user"]
+        return self.learned.arrays["mean_user"]
 
     @property
     def dual_(self) -> Float64:
         """The scaled dual variable w."""
-        return self.learned.vectors["dual"]
+        return self.learned.arrays["dual"]
 
     @property
     def price_(self) -> Float64:

@@ -5,33 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from limelight._errors import DataError
-from limelight.models.exadmm import ExADMM, ExADMMConfig
-from limelight.models.ials import IALS, IALSConfig
 from limelight.models.learned import Learned
+from limelight.models.registry import MODELS
 from limelight.solve.loop import Status
-from limelight.solve.measure import TraceRecord
 from limelight.solve.problem import sparse_rows
 from limelight.store.model_folder import ModelFolder, load_model_folder, save_model_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from limelight.models.config import FactorConfig
-    from limelight.models.factor_model import FactorModel
-
-_MODELS: dict[str, tuple[type[FactorModel], type[FactorConfig]]] = {
-    "IALS": (IALS, IALSConfig),
-    "ExADMM": (ExADMM, ExADMMConfig),
-}
-
-_SIDES = ("user_factors", "item_factors")
-_VECTORS = ("mean_user", "dual")
+    from limelight.models.base import Model
 
 
-def save_model(model: FactorModel, path: str | Path, *, history: bool = True) -> None:
+def save_model(model: Model, path: str | Path, *, history: bool = True) -> None:
     """Write a fitted model to a folder, whole or not at all.
 
     Parameters
@@ -58,11 +45,7 @@ def save_model(model: FactorModel, path: str | Path, *, history: bool = True) ->
         path,
         ModelFolder(
             config=config,
-            arrays={
-                "user_factors": learned.user_factors,
-                "item_factors": learned.item_factors,
-                **learned.vectors,
-            },
+            arrays=dict(learned.arrays),
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
             seen=(seen.indptr, seen.indices) if history and seen is not None else None,
@@ -70,7 +53,7 @@ def save_model(model: FactorModel, path: str | Path, *, history: bool = True) ->
     )
 
 
-def load(path: str | Path) -> FactorModel:
+def load(path: str | Path) -> Model:
     """Read a model that :meth:`save` wrote.
 
     Parameters
@@ -80,7 +63,7 @@ def load(path: str | Path) -> FactorModel:
 
     Returns
     -------
-    IALS or ExADMM
+    Model
         The model, as it was when it was saved.
 
     Examples
@@ -95,52 +78,42 @@ def load(path: str | Path) -> FactorModel:
     """
     folder = load_model_folder(path)
     name = folder.config["model"]
-    if name not in _MODELS:
+    if name not in MODELS:
         message = f"model folder {str(path)!r} holds an unknown model: {name!r}"
-        raise DataError(message, hint=f"this limelight knows: {', '.join(_MODELS)}")
-    kind, config = _MODELS[name]
+        raise DataError(message, hint=f"this limelight knows: {', '.join(MODELS)}")
+    kind, config = MODELS[name]
     settings = folder.config["hyperparameters"]
     unknown = sorted(set(settings) - {field.name for field in fields(config)})
     if unknown:
         message = f"model folder {str(path)!r} has an unknown hyper-parameter: {unknown[0]!r}"
         raise DataError(message, hint="it was written by another version of limelight")
     model = kind(**settings)
-    model._learned = _learned(folder, model.config.factors, str(path))
+    model._learned = _learned(folder, model, str(path))
     return model
 
 
-def _learned(folder: ModelFolder, factors: int, name: str) -> Learned:
-    _check_arrays(folder, factors, name)
-    arrays = dict(folder.arrays)
-    user_factors, item_factors = (arrays.pop(side) for side in _SIDES)
-    trace, status = _read_fit(folder.config.get("fit", {}), name)
+def _learned(folder: ModelFolder, model: Model, name: str) -> Learned:
+    """Take what a fit left behind, unless a model with these settings cannot have left it."""
+    shapes = {array: values.shape for array, values in folder.arrays.items()}
+    if shapes != model.shapes(len(folder.user_ids), len(folder.item_ids)):
+        message = f"model folder {name!r} has arrays that do not fit its settings: {shapes}"
+        raise DataError(message, hint="its parts come from different models; save it again")
+    trace, status = _read_fit(folder.config.get("fit", {}), model.record, name)
     return Learned(
-        user_factors=user_factors.astype(np.float32, copy=False),
-        item_factors=item_factors.astype(np.float32, copy=False),
+        arrays=folder.arrays,
         user_ids=folder.user_ids,
         item_ids=folder.item_ids,
         fingerprint=str(folder.config["data"].get("fingerprint", "")),
         seen=sparse_rows(*folder.seen, len(folder.item_ids)) if folder.seen else None,
-        vectors=arrays,
         trace=trace,
         status=status,
     )
 
 
-def _check_arrays(folder: ModelFolder, factors: int, name: str) -> None:
-    """Refuse arrays that a model with these settings cannot have."""
-    shapes = {array: values.shape for array, values in folder.arrays.items()}
-    sizes = len(folder.user_ids), len(folder.item_ids)
-    expected = {side: (n, factors) for side, n in zip(_SIDES, sizes, strict=True)}
-    if shapes != expected | dict.fromkeys(_VECTORS, (factors,)):
-        message = f"model folder {name!r} has arrays that do not fit {factors} factors: {shapes}"
-        raise DataError(message, hint="its parts come from different models; save it again")
-
-
-def _read_fit(fit: dict[str, Any], name: str) -> tuple[list[TraceRecord], Status | None]:
+def _read_fit(fit: dict[str, Any], record: type, name: str) -> tuple[list[Any], Status | None]:
     """Read how the fit went; the factors do not depend on it, but what is shown must be true."""
     try:
-        trace = [TraceRecord(**record) for record in fit.get("trace", [])]
+        trace = [record(**values) for values in fit.get("trace", [])]
         status = Status[fit["status"]] if fit.get("status") else None
     except (TypeError, KeyError) as error:
         message = f"model folder {name!r} tells of its fit in an unknown way: {error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from limelight._arrays import Float32
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Interactions
     from limelight.models.config import FactorConfig
+    from limelight.solve.loop import Status
 
 
 def problem_of(config: FactorConfig, rows: Csr, exposure: float) -> Problem:
@@ -49,10 +52,7 @@ def train(
     description: str,
 ) -> Learned:
     """Run a model's epochs in the loop that all models share."""
-    if not data.nnz:
-        message = f"there is nothing to learn from: {data!r}"
-        raise DataError(message, hint="check the filters that were applied when reading")
-    rows = sparse_rows(data.indptr, data.indices, data.n_items)
+    rows = training_rows(data)
     # Only training may solve rows by descent: unseen users have nowhere to descend from.
     problem = replace(problem_of(config, rows, exposure), row_solver=config.row_solver)
     state = first_state(config, problem, init)
@@ -65,16 +65,40 @@ def train(
         description=description,
     )
     outcome = run(problem, state, lambda state: epoch(problem, state), schedule)
+    arrays: dict[str, NDArray[Any]] = {
+        "user_factors": unpadded(state.U, config.factors),
+        "item_factors": unpadded(state.V, config.factors),
+        "mean_user": state.s[: config.factors],
+        "dual": state.w[: config.factors],
+    }
+    return learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
+
+
+def training_rows(data: Interactions) -> Csr:
+    """Hand interactions to the kernels, unless there are none."""
+    if not data.nnz:
+        message = f"there is nothing to learn from: {data!r}"
+        raise DataError(message, hint="check the filters that were applied when reading")
+    return sparse_rows(data.indptr, data.indices, data.n_items)
+
+
+def learned(
+    data: Interactions,
+    seen: Csr,
+    arrays: dict[str, NDArray[Any]],
+    *,
+    trace: Sequence[object] = (),
+    status: Status | None = None,
+) -> Learned:
+    """Put what was learnt beside what it was learnt from."""
     return Learned(
-        user_factors=unpadded(state.U, config.factors),
-        item_factors=unpadded(state.V, config.factors),
+        arrays=arrays,
         user_ids=data.user_ids,
         item_ids=data.item_ids,
         fingerprint=data.fingerprint(),
-        seen=problem.rows,
-        vectors={"mean_user": state.s[: config.factors], "dual": state.w[: config.factors]},
-        trace=outcome.trace,
-        status=outcome.status,
+        seen=seen,
+        trace=list(trace),
+        status=status,
     )
 
 

@@ -13,7 +13,7 @@ from limelight.data.interactions import Interactions, as_interactions
 from limelight.solve.problem import sparse_rows
 
 if TYPE_CHECKING:
-    from limelight._arrays import Int64
+    from limelight._arrays import Int32, Int64
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids
 
@@ -59,3 +59,12 @@ def take_rows(rows: Csr, chosen: Int64) -> Csr:
     # Entry t of the result stands at its row's start plus its distance from that row's first entry.
     positions = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
     return sparse_rows(indptr, rows.indices[positions], rows.n_columns)
+
+
+def take_columns(rows: Csr, chosen: Int32) -> Csr:
+    """Keep some columns of a matrix, whose numbers ascend, and number them anew."""
+    numbers = np.full(rows.n_columns, -1, dtype=np.int32)
+    numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
+    columns = numbers[rows.indices]
+    kept = np.concatenate([[0], np.cumsum(columns >= 0)])
+    return sparse_rows(kept[rows.indptr], columns[columns >= 0], len(chosen))

@@ -24,6 +24,18 @@ class Lists(NamedTuple):
     scores: Float32
 
 
+def empty_lists(n_users: int, k: int) -> Lists:
+    """Make lists that hold padding only.
+
+    Examples
+    --------
+    >>> empty_lists(1, 2)
+    Lists(ids=array([[-1, -1]], dtype=int32), scores=array([[-inf, -inf]], dtype=float32))
+    """
+    ids = np.full((n_users, k), -1, dtype=np.int32)
+    return Lists(ids, np.full((n_users, k), -np.inf, dtype=np.float32))
+
+
 class ItemIndex:
     """Item factors laid out for searches.
 
@@ -62,8 +74,7 @@ class ItemIndex:
         if k < 1:
             message = f"k must be at least 1: {k}"
             raise ConfigError(message, hint="k is the length of the lists")
-        ids = np.full((len(queries), k), -1, dtype=np.int32)
-        scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
+        ids, scores = empty_lists(len(queries), k)
         found = min(k, self._n_items)
         if found == k:
             top_ids, top_scores = ids, scores

@@ -1,0 +1,236 @@
+"""What all models share: recommending, saving, saying what they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from limelight._errors import ConfigError, DataError
+from limelight._native import resolve_threads
+from limelight.models.checks import check_integer
+from limelight.recommend.histories import history_rows, take_rows
+from limelight.recommend.ranking import VectorRanking
+from limelight.recommend.topk import Lists, batches, empty_lists
+from limelight.solve.measure import TraceRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from limelight._arrays import Float32, Int64
+    from limelight._native._kernels import Csr
+    from limelight.data.interactions import Ids
+    from limelight.models.config import Config
+    from limelight.models.learned import Learned
+    from limelight.recommend.ranking import Ranking
+    from limelight.solve.loop import Status
+
+
+class Batch(NamedTuple):
+    """Lists of some of the users, and which rows of the question they answer."""
+
+    rows: slice
+    lists: Lists
+
+
+class Model(ABC):
+    """Learns from interactions, ranks the catalogue for users it has seen or not."""
+
+    record: ClassVar[type] = TraceRecord
+    """What the trace is made of."""
+    config: Config
+    _learned: Learned | None
+
+    @abstractmethod
+    def fit(self, X: Any, *, callback: Any = None, show_progress: bool | None = None) -> Self:
+        """Learn from interactions."""
+
+    @abstractmethod
+    def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every array that a fit of this size leaves behind."""
+
+    @abstractmethod
+    def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
+        """Rank for the chosen rows of the histories or, without them, of the training data.
+
+        What is hidden has one row for each chosen one.
+        """
+
+    @property
+    def learned(self) -> Learned:
+        """Everything that the fit left behind."""
+        if self._learned is None:
+            message = f"this {type(self).__name__} has not been fitted"
+            raise ConfigError(message, hint="call fit(X) first, or load a fitted model")
+        return self._learned
+
+    @property
+    def user_ids(self) -> Ids:
+        """The id of each training user."""
+        return self.learned.user_ids
+
+    @property
+    def item_ids(self) -> Ids:
+        """The id of each item."""
+        return self.learned.item_ids
+
+    @property
+    def trace_(self) -> list[Any]:
+        """How the fit went: a record for each epoch that was measured."""
+        return self.learned.trace
+
+    @property
+    def status_(self) -> Status | None:
+        """How the fit ended."""
+        return self.learned.status
+
+    def recommend(
+        self, histories: Any = None, k: int = 10, *, users: Any = None, filter_seen: bool = True
+    ) -> Lists:
+        """Rank items for unseen users by their histories, or for users of the training data.
+
+        Parameters
+        ----------
+        histories : sparse matrix or Interactions, optional
+            Users to fold in, one row each.
+        k
+            Length of the lists.
+        users
+            Row numbers of training users; with neither ``histories`` nor ``users``, all of them.
+        filter_seen
+            Whether to leave out the items of a user's history.
+
+        Returns
+        -------
+        ids, scores
+            Two arrays of users x k. Item numbers are columns of the training matrix. Where fewer
+            than k items are left, a row ends in -1 and -inf.
+        """
+        found = list(self.recommend_batches(histories, k, users=users, filter_seen=filter_seen))
+        if not found:
+            return empty_lists(0, k)
+        return Lists(
+            np.concatenate([batch.lists.ids for batch in found]),
+            np.concatenate([batch.lists.scores for batch in found]),
+        )
+
+    def recommend_batches(
+        self,
+        histories: Any = None,
+        k: int = 10,
+        *,
+        users: Any = None,
+        filter_seen: bool = True,
+        batch_size: int = 8192,
+    ) -> Iterator[Batch]:
+        """Recommend as :meth:`recommend` does, one batch of users at a time.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> data = ll.marketplace(300, 100, 4000).interactions
+        >>> model = ll.IALS(factors=8, epochs=2).fit(data)
+        >>> [batch.lists.ids.shape for batch in model.recommend_batches(k=5, batch_size=200)]
+        [(200, 5), (100, 5)]
+        """
+        check_integer("k", k, least=1)
+        check_integer("batch_size", batch_size, least=1)
+        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
+        for rows in batches(ranking.n_users, batch_size):
+            yield Batch(rows, ranking.top(np.arange(rows.start, rows.stop), k))
+
+    def ranking(
+        self, histories: Any = None, *, users: Any = None, filter_seen: bool = True
+    ) -> Ranking:
+        """Return what ranks the catalogue for some users; re-rankers start from it.
+
+        Parameters
+        ----------
+        histories, users, filter_seen
+            As for :meth:`recommend`.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> data = ll.marketplace(300, 100, 4000).interactions
+        >>> model = ll.Popularity().fit(data)
+        >>> model.ranking(users=[3, 5]).top(np.array([1]), k=4).ids.shape
+        (1, 4)
+        """
+        if histories is not None and users is not None:
+            message = "histories and users were both given"
+            raise ConfigError(message, hint="pass histories for unseen users, users for known ones")
+        if histories is not None:
+            seen = history_rows(histories, self.item_ids)
+            return self._ranking(seen, np.arange(seen.n_rows), seen if filter_seen else None)
+        chosen = self._known_users(users)
+        hidden = take_rows(self._seen(), chosen) if filter_seen else None
+        return self._ranking(None, chosen, hidden)
+
+    def _known_users(self, users: Any) -> Int64:
+        n_users = len(self.user_ids)
+        if users is None:
+            return np.arange(n_users)
+        chosen = np.atleast_1d(np.asarray(users))
+        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+            message = f"users must be row numbers of the training matrix: {users!r}"
+            hint = "find the row of an id with numpy.flatnonzero(model.user_ids == id)"
+            raise DataError(message, hint=hint)
+        outside = chosen[(chosen < 0) | (chosen >= n_users)]
+        if len(outside):
+            message = f"user not in the training data: row {outside[0]} of {n_users:,}"
+            raise DataError(message, hint="pass histories= to recommend to unseen users")
+        return chosen.astype(np.int64)
+
+    def _seen(self) -> Csr:
+        if self.learned.seen is None:
+            message = "the model was saved without histories, so it cannot leave seen items out"
+            raise DataError(message, hint="pass filter_seen=False, or histories= of these users")
+        return self.learned.seen
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the hyper-parameters by name."""
+        return asdict(self.config)
+
+    def save(self, path: str | Path, *, history: bool = True) -> None:
+        """Write the model to a folder; ``history=False`` leaves the training histories out."""
+        from limelight.models.files import save_model
+
+        save_model(self, path, history=history)
+
+    def __repr__(self) -> str:
+        """Show the settings that differ from the defaults, and what the model was fitted to."""
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.config.changed().items())
+        fitted = ""
+        if self._learned:
+            users, items = len(self.user_ids), len(self.item_ids)
+            fitted = f" fitted to {users:,} users x {items:,} items"
+        return f"{type(self).__name__}({settings}){fitted}"
+
+
+class VectorModel(Model):
+    """A model whose scores are products of a user's vector and an item's."""
+
+    @abstractmethod
+    def _item_vectors(self) -> Float32:
+        """Return one row for each item."""
+
+    @abstractmethod
+    def _user_vectors(self, histories: Csr | None) -> Callable[[Int64], Float32]:
+        """Return what gives the vectors of users by row.
+
+        The users are unseen ones with these histories or, without them, those of the training.
+        """
+
+    def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
+        vectors = self._user_vectors(histories)
+        return VectorRanking(
+            self._item_vectors(),
+            lambda rows: vectors(chosen[rows]),
+            n_users=len(chosen),
+            hidden=hidden,
+            threads=resolve_threads(self.config.num_threads),
+        )

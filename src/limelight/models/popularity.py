@@ -1,0 +1,129 @@
+"""The two ends of every comparison: what everybody likes, and anything at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from limelight.data.interactions import as_interactions
+from limelight.models.base import Model, VectorModel
+from limelight.models.checks import check_integer
+from limelight.models.config import Config, hyperparameters
+from limelight.models.training import learned, training_rows
+from limelight.recommend.ranking import RandomRanking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._arrays import Float32, Int64
+    from limelight._native._kernels import Csr
+    from limelight.recommend.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopularityConfig(Config):
+    """The settings of :class:`Popularity`."""
+
+
+class Popularity(VectorModel):
+    """Shows everybody the items with the most interactions.
+
+    Parameters are the fields of :class:`~limelight.models.popularity.PopularityConfig`, by name.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> model = Popularity().fit(sparse.csr_matrix([[1, 1, 0], [0, 1, 0], [1, 1, 1]]))
+    >>> model.recommend(users=[1], k=2).ids
+    array([[0, 2]], dtype=int32)
+    """
+
+    config: PopularityConfig
+    __init__ = hyperparameters(PopularityConfig)
+
+    def fit(self, X: Any, *, callback: Any = None, show_progress: bool | None = None) -> Self:
+        """Count the interactions of every item.
+
+        Parameters
+        ----------
+        X : Interactions or sparse matrix
+            Users x items; a stored positive value counts 1.
+        callback, show_progress
+            As for all models; there are no epochs to tell of.
+        """
+        del callback, show_progress
+        data = as_interactions(X)
+        rows = training_rows(data)
+        counts = np.bincount(rows.indices, minlength=rows.n_columns)
+        self._learned = learned(data, rows, {"item_counts": counts})
+        return self
+
+    def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every array that a fit of this size leaves behind."""
+        del n_users
+        return {"item_counts": (n_items,)}
+
+    def _item_vectors(self) -> Float32:
+        return self.learned.arrays["item_counts"].astype(np.float32)[:, None]
+
+    def _user_vectors(self, histories: Csr | None) -> Callable[[Int64], Float32]:
+        del histories
+        return lambda rows: np.ones((len(rows), 1), dtype=np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomConfig(Config):
+    """The settings of :class:`Random`."""
+
+    random_state: int = 0
+    """Seed of the orders; a user's order depends on it and on the user's row alone."""
+
+    def check_own_settings(self) -> None:
+        """Check the seed."""
+        check_integer("random_state", self.random_state, least=0)
+
+
+class Random(Model):
+    """Shows everybody items in an order of chance.
+
+    Parameters are the fields of :class:`~limelight.models.popularity.RandomConfig`, by name.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> ids, scores = ll.Random(random_state=7).fit(data).recommend(users=[0, 1], k=5)
+    >>> bool((ids[0] == ids[1]).all())
+    False
+    """
+
+    config: RandomConfig
+    __init__ = hyperparameters(RandomConfig)
+
+    def fit(self, X: Any, *, callback: Any = None, show_progress: bool | None = None) -> Self:
+        """Remember the catalogue and the histories.
+
+        Parameters
+        ----------
+        X : Interactions or sparse matrix
+            Users x items; a stored positive value counts 1.
+        callback, show_progress
+            As for all models; there are no epochs to tell of.
+        """
+        del callback, show_progress
+        data = as_interactions(X)
+        self._learned = learned(data, training_rows(data), {})
+        return self
+
+    def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every array that a fit leaves behind: there is none."""
+        del n_users, n_items
+        return {}
+
+    def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
+        del histories
+        return RandomRanking(
+            chosen, n_items=len(self.item_ids), hidden=hidden, seed=self.config.random_state
+        )
