@@ -20,7 +20,8 @@ namespace baseline { extern const Kernels kernels; }
 namespace avx2 { extern const Kernels kernels; }
 namespace avx512 { extern const Kernels kernels; }
 
-void bind_pairs(nb::module_& m);  // in bind_pairs.cpp
+void bind_pairs(nb::module_& m);        // in bind_pairs.cpp
+void bind_round_robin(nb::module_& m);  // in bind_round_robin.cpp
 
 namespace {
 
@@ -456,6 +457,7 @@ NB_MODULE(_kernels, m) {
            "The k items with the largest scores, history left out, ties to the lower item.");
 
   bind_pairs(m);
+  bind_round_robin(m);
 }
 
 }  // namespace limelight

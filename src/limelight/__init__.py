@@ -35,6 +35,7 @@ from limelight.evaluate.exposure import (
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, Popularity, Random
 from limelight.models.files import load
+from limelight.rerank import FairRec
 from limelight.store.model_folder import package_version
 
 __version__ = package_version()
@@ -46,6 +47,7 @@ __all__ = [
     "DataError",
     "Evaluation",
     "ExADMM",
+    "FairRec",
     "HeldOut",
     "Interactions",
     "LimelightError",

@@ -42,7 +42,7 @@ class Model(ABC):
     record: ClassVar[type] = TraceRecord
     """What the trace is made of."""
     config: Config
-    _learned: Learned | None
+    _learned: Learned | None = None
 
     @abstractmethod
     def fit(self, X: Any, *, callback: Any = None, show_progress: bool | None = None) -> Self:

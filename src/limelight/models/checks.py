@@ -47,6 +47,18 @@ def check_number(name: str, value: object, *, above: float | None = None) -> Non
         raise ConfigError(message, hint=f"use a number {bound}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse anything but True or False.
+
+    Examples
+    --------
+    >>> check_flag("envy_free", True)
+    """
+    if not isinstance(value, bool):
+        message = f"{name} must be True or False: {value!r}"
+        raise ConfigError(message, hint="use True or False")
+
+
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse anything but one of the choices.
 

@@ -1,4 +1,4 @@
-"""Hyper-parameters: one frozen dataclass a model, the only place where a default stands."""
+"""Hyper-parameters: one frozen dataclass a method, the only place where a default stands."""
 
 from __future__ import annotations
 
@@ -17,19 +17,15 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """What a model can be told; the fields are its own."""
-
-    num_threads: int = 0
-    """How many threads to use; 0 means all that the process may use."""
+class Settings:
+    """What a model or a re-ranker can be told; the fields are its own."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that no fit could use."""
-        check_integer("num_threads", self.num_threads, least=0, most=2**12)
+        """Refuse settings that nobody could use."""
         self.check_own_settings()
 
     def check_own_settings(self) -> None:
-        """Check what a model adds to these settings; nothing, unless it says so."""
+        """Check the fields; nothing, unless a subclass says so."""
 
     def changed(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults.
@@ -41,6 +37,19 @@ class Config:
         """
         defaults = {field.name: field.default for field in fields(self)}
         return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """What all models can be told."""
+
+    num_threads: int = 0
+    """How many threads to use; 0 means all that the process may use."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no fit could use."""
+        check_integer("num_threads", self.num_threads, least=0, most=2**12)
+        self.check_own_settings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +88,7 @@ class FactorConfig(Config):
         check_choice("row_solver", self.row_solver, ["cholesky", "cg"])
 
 
-def hyperparameters(config: Callable[P, Config]) -> Callable[Concatenate[Any, P], None]:
+def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, P], None]:
     """Make a constructor that takes a config's settings as keywords and keeps them as ``config``.
 
     Editors and ``help`` see the config's own signature, so no setting is written down twice.
@@ -98,7 +107,6 @@ def hyperparameters(config: Callable[P, Config]) -> Callable[Concatenate[Any, P]
                 hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
                 raise ConfigError(message, hint=hint)
         self.config = config(*args, **settings)
-        self._learned = None
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     construct.__signature__ = signature.replace(  # type: ignore[attr-defined]

@@ -160,3 +160,35 @@ def top_k(scores: Float64, seen: Float64, k: int) -> np.ndarray:
     masked = np.where(seen > 0, -np.inf, scores)
     order = np.argsort(-masked, axis=1, kind="stable")[:, :k]
     return np.where(np.take_along_axis(masked, order, axis=1) > -np.inf, order, -1)
+
+
+def round_robin(scores: Float64, order: np.ndarray, copies: int, k: int) -> np.ndarray:
+    """Let users take turns; each takes the best item in stock that she does not hold.
+
+    Scores of -inf are hidden items; users who are shown none take no turns. It ends when the copies
+    are gone, all have k items, or somebody can take nothing. Equal scores go to the lower number.
+    Returns users x k, one column a round, filled with -1.
+    """
+    picks = np.full((len(scores), k), -1)
+    stock = np.full(scores.shape[1], copies)
+    turns = [user for user in order if np.isfinite(scores[user]).any()]
+    for column in range(k):
+        for user in turns:
+            wanted = np.where(stock > 0, scores[user], -np.inf)
+            wanted[picks[user, :column]] = -np.inf
+            if not np.isfinite(wanted).any():
+                return picks
+            picks[user, column] = wanted.argmax()
+            stock[picks[user, column]] -= 1
+    return picks
+
+
+def fairrec(scores: Float64, order: np.ndarray, copies: int, k: int) -> list[list[int]]:
+    """Everybody's picks, filled up with her best other items, by score, then number."""
+    lists = []
+    for row, picks in zip(scores, round_robin(scores, order, copies, k), strict=True):
+        ranked = [int(item) for item in np.argsort(-row, kind="stable") if np.isfinite(row[item])]
+        held = {int(item) for item in picks if item >= 0}
+        held |= set([item for item in ranked if item not in held][: k - len(held)])
+        lists.append([item for item in ranked if item in held])
+    return lists

@@ -1,0 +1,6 @@
+"""Re-rankers: from what every user would like best to lists that share the exposure."""
+
+from limelight.rerank.base import Reranker
+from limelight.rerank.fairrec import FairRec
+
+__all__ = ["FairRec", "Reranker"]

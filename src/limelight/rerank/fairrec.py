@@ -1,0 +1,161 @@
+"""FairRec: every item in a guaranteed number of lists (Patro et al. 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from limelight._errors import ConfigError
+from limelight.models.checks import check_choice, check_flag, check_integer, check_number
+from limelight.models.config import Settings, hyperparameters
+from limelight.recommend.topk import Lists, empty_lists
+from limelight.rerank.base import Reranker
+from limelight.rerank.envy import play_envy_free
+from limelight.rerank.picks import Picks, fill_up, own_lists
+from limelight.rerank.round_robin import RoundRobin
+
+if TYPE_CHECKING:
+    from limelight.recommend.ranking import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairRecConfig(Settings):
+    """The settings of :class:`FairRec`."""
+
+    alpha: float = 1.0
+    """Share, from 0 to 1, of an even distribution of all places that every item is guaranteed."""
+    guarantee: int | None = None
+    """In how many lists every item should stand, instead of a share."""
+    order: Literal["relevance", "forced"] = "relevance"
+    """What comes first in a list: the highest score, or what the guarantee put there."""
+    envy_free: bool = False
+    """Whether users who like each other's items better swap them after every round (FairRec+)."""
+    candidates: int | None = None
+    """How many items are kept ready for each user; memory and speed depend on it, lists do not."""
+    random_state: int = 0
+    """Seed of the order in which users take turns."""
+
+    def check_own_settings(self) -> None:
+        """Check the guarantee and the choices."""
+        check_number("alpha", self.alpha)
+        if self.alpha > 1:
+            message = f"alpha must be at most 1: {self.alpha!r}"
+            raise ConfigError(message, hint="1 shares all places evenly; nobody can have more")
+        if self.guarantee is not None:
+            check_integer("guarantee", self.guarantee, least=0)
+            if self.alpha != 1:
+                message = f"alpha and guarantee were both given: {self.alpha!r}, {self.guarantee!r}"
+                raise ConfigError(message, hint="alpha is a share of the places, guarantee a count")
+        check_choice("order", self.order, ["relevance", "forced"])
+        check_flag("envy_free", self.envy_free)
+        if self.candidates is not None:
+            check_integer("candidates", self.candidates, least=2)
+        check_integer("random_state", self.random_state, least=0)
+
+
+@dataclass(frozen=True)
+class FairRecOutcome:
+    """What the last call of :meth:`FairRec.rerank` did."""
+
+    guarantee: int
+    """In how many lists every item should stand."""
+    copies: int
+    """How many places that takes: the guarantee times the number of items."""
+    handed_out: int
+    """How many of them were handed out."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether every item stands in as many lists as guaranteed, because all was handed out."""
+        return self.handed_out == self.copies
+
+
+class FairRec(Reranker):
+    """Guarantees every item a number of lists, and shares the rest by relevance.
+
+    There are l = floor(alpha m k / n) copies of each of the n items for the lists of m users.
+    Users take turns, in random order, and take the item that they like best of those in stock that
+    they do not hold. That ends when the copies are gone or somebody can take none of those left.
+    Then everybody's list is filled up with her own best items.
+
+    Where nothing is hidden from anybody, all items but at most k - 1 get their l lists, and all
+    items do if the copies ran out; see ``outcome_``.
+
+    Parameters are the fields of :class:`~limelight.rerank.fairrec.FairRecConfig`, by name.
+
+    Attributes
+    ----------
+    outcome_ : FairRecOutcome
+        The guarantee of the last call of :meth:`rerank`, and how much of it was handed out.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> model = ll.IALS(factors=8, epochs=5).fit(data)
+    >>> fair = ll.FairRec(alpha=0.5)
+    >>> ids, scores = fair.rerank(model.ranking(), k=10)
+    >>> fair.outcome_
+    FairRecOutcome(guarantee=15, copies=1500, handed_out=1500)
+    >>> int(np.bincount(ids.ravel()).min())
+    15
+    """
+
+    config: FairRecConfig
+    outcome_: FairRecOutcome
+    __init__ = hyperparameters(FairRecConfig)
+
+    def rerank(self, ranking: Ranking, k: int) -> Lists:
+        """Return lists of k places, one row for each user of the ranking.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what, such as ``model.ranking(histories)``.
+        k
+            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        """
+        check_integer("k", k, least=1)
+        places = min(k, ranking.n_items)
+        guarantee = self._guarantee(ranking, places)
+        picks = self._hand_out(ranking, guarantee, places)
+        self.outcome_ = FairRecOutcome(guarantee, guarantee * ranking.n_items, picks.handed_out)
+        filled = fill_up(picks, by_score=self.config.order == "relevance")
+        lists = empty_lists(ranking.n_users, k)
+        lists.ids[:, :places], lists.scores[:, :places] = filled
+        return lists
+
+    def _guarantee(self, ranking: Ranking, places: int) -> int:
+        n_users, n_items = ranking.n_users, ranking.n_items
+        # In fractions: 0.3 is three tenths here, and not the nearest binary number below.
+        share = Fraction(str(float(self.config.alpha)))
+        if self.config.guarantee is None:
+            return int(share * n_users * places / n_items) if n_items else 0
+        most = n_users * places // n_items if n_items else 0
+        if self.config.guarantee > most:
+            message = (
+                f"guarantee is too large for {n_users:,} lists of {places:,} places "
+                f"and {n_items:,} items: {self.config.guarantee:,}"
+            )
+            raise ConfigError(message, hint=f"use at most {most:,}, more users, or longer lists")
+        return self.config.guarantee
+
+    def _hand_out(self, ranking: Ranking, guarantee: int, places: int) -> Picks:
+        if guarantee == 0:
+            own = own_lists(ranking, places)
+            return Picks(empty_lists(*own.ids.shape), own, 0)
+        generator = np.random.default_rng(self.config.random_state)
+        order = generator.permutation(ranking.n_users).astype(np.int32)
+        if self.config.envy_free:
+            return play_envy_free(ranking, order, guarantee, k=places)
+        width = min(self._width(places), ranking.n_items)
+        return RoundRobin(ranking, order, guarantee, k=places, width=width).play()
+
+    def _width(self, places: int) -> int:
+        if self.config.candidates is None:
+            return max(4 * places, 128)
+        # A window must have room for what its user holds already, and something new.
+        return max(self.config.candidates, places + 1)
