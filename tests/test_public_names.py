@@ -17,7 +17,9 @@ def test_architecture_names_are_there():
 
 
 def test_extras_are_not_imported_with_the_core():
-    code = "import limelight, sys; print({'matplotlib', 'pandas', 'polars'} & set(sys.modules))"
+    code = (
+        "import limelight, sys; print({'jax', 'matplotlib', 'pandas', 'polars'} & set(sys.modules))"
+    )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "set()"
 

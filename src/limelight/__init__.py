@@ -33,7 +33,7 @@ from limelight.evaluate.exposure import (
     top_share,
 )
 from limelight.evaluate.protocol import Evaluation, evaluate
-from limelight.models import IALS, ExADMM, Popularity, Random
+from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.files import load
 from limelight.rerank import FairRec
 from limelight.store.model_folder import package_version
@@ -53,6 +53,9 @@ __all__ = [
     "LimelightError",
     "ListAccumulator",
     "Marketplace",
+    "MultDAE",
+    "MultVAE",
+    "MultiFR",
     "Popularity",
     "Random",
     "SolveError",

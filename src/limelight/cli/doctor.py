@@ -9,7 +9,7 @@ from limelight.cli.options import Json
 from limelight.cli.output import aligned, report, size
 
 _PACKAGES = ("numpy", "scipy", "pyarrow", "narwhals", "safetensors", "threadpoolctl")
-_EXTRAS = {"plot": "matplotlib", "bench": "irspack"}
+_EXTRAS = {"plot": "matplotlib", "neural": "jax", "bench": "irspack"}
 
 
 def register(app: typer.Typer) -> None:

@@ -13,7 +13,7 @@ from limelight.cli.options import DataFile, Json, Reading, showing, takes_flags
 from limelight.cli.output import aligned, note, size, summarise
 
 if TYPE_CHECKING:
-    from limelight.data import Interactions
+    from limelight.data import HeldOut, Interactions
     from limelight.models.base import Model
     from limelight.models.config import Config
 
@@ -25,6 +25,9 @@ class ModelName(StrEnum):
     exadmm = "exadmm"
     popularity = "popularity"
     random = "random"
+    multvae = "multvae"
+    multdae = "multdae"
+    multifr = "multifr"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Settings:
     ] = None
     regularization: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="Weight of the squared norms of the vectors."),
+        typer.Option(metavar="NUMBER", help="Weight of the squared norms of what is learnt."),
     ] = None
     regularization_exponent: Annotated[
         float | None,
@@ -62,7 +65,10 @@ class Settings:
         typer.Option(metavar="NUMBER|auto", help="How hard ADMM ties the mean user down."),
     ] = None
     learning_rate: Annotated[
-        str | None, typer.Option(metavar="NUMBER|auto", help="Step size of the users.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER|auto", help="Step size of the users; of all weights in a network."
+        ),
     ] = None
     solver: Annotated[
         str | None,
@@ -81,6 +87,58 @@ class Settings:
             metavar="price|joint", help="How unseen users are folded in: alone, or all together."
         ),
     ] = None
+    hidden: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Width of the layers around the latent one."),
+    ] = None
+    latent: Annotated[
+        int | None, typer.Option(metavar="N", help="Width of a network's narrowest layer.")
+    ] = None
+    dropout: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Share of a history that an update leaves out."),
+    ] = None
+    beta: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Largest weight of the KL term.")
+    ] = None
+    anneal_steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Updates in which that weight would grow from 0 to 1."),
+    ] = None
+    batch_size: Annotated[
+        int | None, typer.Option(metavar="N", help="How many users an update looks at.")
+    ] = None
+    early_stopping: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Stop after so many epochs without a better validation nDCG@100; 0: never.",
+        ),
+    ] = None
+    patience: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Probability that a user reads on to the next place."),
+    ] = None
+    temperature: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="How soft the ranks are in training.")
+    ] = None
+    ranked: Annotated[
+        int | None, typer.Option(metavar="N", help="How many items of each list get exposure.")
+    ] = None
+    compared: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many items stand for the rest when ranks are counted."),
+    ] = None
+    normalization: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|l2|loss|loss+", help="What the gradients of the tasks are divided by."
+        ),
+    ] = None
+    preference: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="How much equal exposure counts beside accuracy."),
+    ] = None
     tolerance: Annotated[
         float | None,
         typer.Option(
@@ -96,7 +154,7 @@ class Settings:
     ] = None
     random_state: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", help="Seed of the random vectors at the start."),
+        typer.Option("--seed", metavar="N", help="The same seed gives the same model."),
     ] = None
     num_threads: Annotated[
         int | None,
@@ -140,8 +198,9 @@ def fit(
         ModelName,
         typer.Option(
             metavar="NAME",
-            help="exadmm; ials: the same without control over exposure; popularity and random: "
-            "to compare with.",
+            help="exadmm; ials: the same without control over exposure; multvae and multdae: "
+            "neural networks; multifr: one with control over exposure; popularity and random: to "
+            "compare with.",
         ),
     ] = ModelName.exadmm,
     settings: Settings,
@@ -158,8 +217,9 @@ def fit(
 ) -> None:
     """Learn a model from interactions.
 
-    In: a table of interactions, or a split folder, of which the training part is taken. Out: a
-    model folder for `recommend` and `evaluate`, and a summary on standard error.
+    In: a table of interactions, or a split folder, of which the training part is taken; a neural
+    network also takes the validation part, to know when to stop. Out: a model folder for
+    `recommend` and `evaluate`, and a summary on standard error.
 
     \b
     Examples:
@@ -169,10 +229,10 @@ def fit(
     """
     fitted = _make(model, settings.given())
     refuse_no_model(output)
-    data = reading.interactions(source)
+    data, validation = reading.interactions_and_validation(source)
     _warn_of_memory(data, fitted.config)
     started = time.perf_counter()
-    fitted.fit(data)
+    _learn(fitted, data, validation)
     seconds = time.perf_counter() - started
     fitted.save(output, history=not no_history)
     record = _record(model, fitted, data, seconds) | {"output": str(output)}
@@ -200,6 +260,18 @@ def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
             hint = f"leave it out, or choose one of --model {', '.join(having)}"
             raise ConfigError(message, hint=hint)
     return kind(**settings)
+
+
+def _learn(fitted: "Model", data: "Interactions", validation: "HeldOut | None") -> None:
+    """Fit, with the held-out users of a split for the models that want some."""
+    from limelight.models.neural.model import NeuralModel
+
+    if isinstance(fitted, NeuralModel):
+        # A split without targets is as good as none: the model then holds users out by itself.
+        given = validation if validation is not None and validation.targets.nnz else None
+        fitted.fit(data, validation=given)
+    else:
+        fitted.fit(data)
 
 
 def _flag(setting: str) -> str:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from limelight._errors import ConfigError
 
 if TYPE_CHECKING:
+    from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
 
 DataFile = Annotated[
@@ -103,15 +104,20 @@ class Reading:
 
     def interactions(self, path: Path) -> "Interactions":
         """Read a table, or the training part of a split folder."""
+        return self.interactions_and_validation(path)[0]
+
+    def interactions_and_validation(self, path: Path) -> "tuple[Interactions, HeldOut | None]":
+        """Read a table, or the training and the validation part of a split folder."""
         if (path / SPLIT_FILE).is_file():
             from limelight.data import Split
 
             hint = "give this flag to `limelight data split`"
             self.refuse("a split folder is already filtered, it does not take", hint)
-            return Split.load(path).train
+            split = Split.load(path)
+            return split.train, split.validation
         from limelight.data import read
 
-        return read(path, **self.given())
+        return read(path, **self.given()), None
 
 
 def takes_flags(command: Callable[..., None]) -> Callable[..., None]:

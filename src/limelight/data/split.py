@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_TARGET_SHARE, _MIN_ITEMS = 0.2, 5  # of the published scripts
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -90,8 +92,8 @@ def split_users(
     validation: float,
     test: float,
     seed: int = 98765,
-    target_share: float = 0.2,
-    min_items: int = 5,
+    target_share: float = _TARGET_SHARE,
+    min_items: int = _MIN_ITEMS,
 ) -> Split:
     """Hold out users for validation and for testing.
 
@@ -140,6 +142,46 @@ def split_users(
         held_out.append(part)
         lost += dropped
     return Split(train, held_out[0], held_out[1], lost, data.n_items - train.n_items)
+
+
+def hold_out_users(
+    data: Interactions, share: float, seed: int
+) -> tuple[NDArray[np.int64], HeldOut]:
+    """Hold out a share of the users, at least one, and leave the numbers of the items as they are.
+
+    Parameters
+    ----------
+    data
+        What to divide.
+    share
+        Of the users to hold out.
+    seed
+        Of the shuffle and of the draw of targets, as in :func:`split_users`.
+
+    Returns
+    -------
+    tuple
+        The rows of the other users, and the held-out part.
+
+    Examples
+    --------
+    >>> from limelight.data import marketplace
+    >>> data = marketplace(n_users=100, n_items=50, n_interactions=1000).interactions
+    >>> others, held_out = hold_out_users(data, 0.1, seed=0)
+    >>> len(others), held_out.n_users, held_out.history.shape
+    (90, 10, (10, 50))
+    """
+    n_held_out = max(1, round(share * data.n_users))
+    n_others = data.n_users - n_held_out
+    if n_others < 1:
+        message = f"too few users to hold some of them out: {data.n_users:,}"
+        raise DataError(message, hint="pass held-out users of your own")
+    by_id = np.argsort(data.user_ids, kind="stable")
+    shuffled = by_id[np.random.RandomState(seed).permutation(data.n_users)]
+    numbers = np.arange(data.n_items, dtype=np.int32)
+    draw = np.random.RandomState(seed)
+    part, _ = _hold_out(data, shuffled[n_others:], numbers, draw, _TARGET_SHARE, _MIN_ITEMS)
+    return np.sort(shuffled[:n_others]), part
 
 
 def _train(data: Interactions, users: NDArray[np.int64]) -> tuple[Interactions, NDArray[np.int32]]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from limelight.models.exadmm import ExADMM, ExADMMConfig
 from limelight.models.ials import IALS, IALSConfig
+from limelight.models.neural.multifr import MultiFR, MultiFRConfig
+from limelight.models.neural.multvae import MultDAE, MultDAEConfig, MultVAE, MultVAEConfig
 from limelight.models.popularity import Popularity, PopularityConfig, Random, RandomConfig
 
 if TYPE_CHECKING:
@@ -19,5 +21,8 @@ MODELS: dict[str, tuple[type[Model], type[Config]]] = {
         (ExADMM, ExADMMConfig),
         (Popularity, PopularityConfig),
         (Random, RandomConfig),
+        (MultVAE, MultVAEConfig),
+        (MultDAE, MultDAEConfig),
+        (MultiFR, MultiFRConfig),
     )
 }

@@ -29,6 +29,7 @@ class Status(Enum):
     FINISHED = "All epochs ran. Residuals that still fall say that more epochs would change it."
     CONVERGED = "The last traced epoch moved every part of the state by less than the tolerance."
     STOPPED = "The callback asked for the end."
+    STALLED = "Validation got no better for many epochs, so the rest were not run."
     UNSETTLED = (
         "All epochs ran, but the objective ended above a value it had before. Use "
         "learning_rate='auto' and penalty='auto'; if they are, run more epochs."

@@ -192,3 +192,28 @@ def fairrec(scores: Float64, order: np.ndarray, copies: int, k: int) -> list[lis
         held |= set([item for item in ranked if item not in held][: k - len(held)])
         lists.append([item for item in ranked if item in held])
     return lists
+
+
+def vae_loss(
+    parameters: dict[str, Float64], R: Float64, inputs: Float64, noise: Float64, beta: float
+) -> float:
+    """Average a variational autoencoder's loss over the rows of R."""
+    encoded = np.tanh(inputs @ parameters["item_input"] + parameters["input_bias"])
+    latent = encoded @ parameters["latent_weights"] + parameters["latent_bias"]
+    mean, log_variance = np.split(latent, 2, axis=1)
+    drawn = mean + np.exp(log_variance / 2) * noise
+    layer = np.tanh(drawn @ parameters["decoder_weights"] + parameters["decoder_bias"])
+    divergence = 0.5 * (np.exp(log_variance) + mean**2 - 1 - log_variance).sum(axis=1)
+    return float(np.mean(_unlikely(parameters, R, layer) + beta * divergence))
+
+
+def dae_loss(parameters: dict[str, Float64], R: Float64, inputs: Float64) -> float:
+    """Average a denoising autoencoder's loss over the rows of R."""
+    layer = np.tanh(inputs @ parameters["item_input"] + parameters["input_bias"])
+    return float(np.mean(_unlikely(parameters, R, layer)))
+
+
+def _unlikely(parameters: dict[str, Float64], R: Float64, layer: Float64) -> Float64:
+    scores = layer @ parameters["item_output"].T + parameters["item_bias"]
+    shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    return np.asarray(-(R * np.log(shares)).sum(axis=1), np.float64)

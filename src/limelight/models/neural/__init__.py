@@ -1,0 +1,1 @@
+"""Models that are neural networks. They compute with JAX, which is an extra."""

@@ -1,0 +1,156 @@
+"""The part that all neural models share: fitting, and answering from the last hidden layer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from limelight._errors import DataError
+from limelight._native import resolve_threads
+from limelight.data.interactions import as_interactions
+from limelight.models.base import VectorModel
+from limelight.models.neural.batches import batch_of, shuffled_batches
+from limelight.models.neural.extra import require_jax
+from limelight.models.neural.network import encoder, initial_parameters, item_vectors
+from limelight.models.neural.steps import first_state
+from limelight.models.neural.training import EpochRecord, Schedule, run
+from limelight.models.neural.validation import divide, validation_ndcg
+from limelight.models.training import learned, training_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._arrays import Float32, Int64
+    from limelight._native._kernels import Csr
+    from limelight.models.neural.config import NeuralConfig
+    from limelight.models.neural.network import Network, Parameters
+    from limelight.models.neural.training import EpochCallback, Step
+
+_ENCODED = 128
+"""Users at a time, always: with one shape, a vector does not depend on who else asks."""
+
+
+class NeuralModel(VectorModel):
+    """A network whose last layer scores items: users are its last hidden layer."""
+
+    record: ClassVar[type[EpochRecord]] = EpochRecord
+    keep_best: ClassVar[bool] = True
+    """Whether the best epoch is kept, rather than the last one."""
+    config: NeuralConfig
+
+    @abstractmethod
+    def _network(self, n_items: int) -> Network:
+        """Return the network for this many items."""
+
+    @abstractmethod
+    def _step(self, network: Network, config: Any) -> Step:
+        """Return what makes an update, compiled for settings of this model."""
+
+    def fit(
+        self,
+        X: Any,
+        *,
+        validation: Any = None,
+        callback: EpochCallback | None = None,
+        show_progress: bool | None = None,
+    ) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : Interactions or sparse matrix
+            Users x items; a stored positive value counts 1.
+        validation
+            Held-out users with ``history`` and ``targets``, such as ``split.validation``. Without
+            them 10 % of the users are held out and not learnt from.
+        callback
+            Called after every epoch with its number and its record; a true answer ends the fit.
+        show_progress
+            Whether to show a bar on standard error; None does so on a terminal.
+
+        Returns
+        -------
+        Self
+            The model itself, fitted.
+        """
+        data = as_interactions(X)
+        parts = divide(data, validation, self.config.random_state)
+        require_jax()
+        network = self._network(data.n_items)
+        parameters = initial_parameters(network, self.config.random_state)
+        threads = resolve_threads(self.config.num_threads)
+        outcome = run(
+            first_state(parameters, self.config.learning_rate, self.config.random_state),
+            self._step(network, _compiled_for(self.config)),
+            lambda epoch: shuffled_batches(
+                parts.training, self.config.batch_size, (self.config.random_state, epoch)
+            ),
+            lambda parameters: validation_ndcg(
+                parts,
+                item_vectors(parameters),
+                _encoded(network, parameters, parts.history),
+                threads,
+            ),
+            Schedule(
+                epochs=self.config.epochs,
+                early_stopping=self.config.early_stopping,
+                record=self.record,
+                keep_best=self.keep_best,
+                callback=callback,
+                show_progress=show_progress,
+                description=f"{type(self).__name__} with a latent layer of {self.config.latent}",
+            ),
+        )
+        self._learned = learned(
+            data,
+            training_rows(data),
+            dict(outcome.parameters),
+            trace=outcome.trace,
+            status=outcome.status,
+        )
+        return self
+
+    def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every array that a fit of this size leaves behind."""
+        del n_users
+        return self._network(n_items).shapes()
+
+    def _seen(self) -> Csr:
+        if self.learned.seen is None:
+            message = "the model was saved without histories, which it answers its users from"
+            raise DataError(message, hint="pass histories= of these users")
+        return self.learned.seen
+
+    def _item_vectors(self) -> Float32:
+        return item_vectors(self.learned.arrays)
+
+    def _user_vectors(self, histories: Csr | None) -> Callable[[Int64], Float32]:
+        rows = self._seen() if histories is None else histories
+        require_jax()
+        import jax.numpy as jnp
+
+        parameters = {name: jnp.asarray(values) for name, values in self.learned.arrays.items()}
+        return _encoded(self._network(len(self.item_ids)), parameters, rows)
+
+
+def _compiled_for(config: NeuralConfig) -> NeuralConfig:
+    """Reset the settings that no update depends on, so that fits share what is compiled."""
+    return replace(config, num_threads=0, batch_size=1, epochs=1, early_stopping=0, random_state=0)
+
+
+def _encoded(network: Network, parameters: Parameters, rows: Csr) -> Callable[[Int64], Float32]:
+    """Return what gives the vectors of users by row: the last hidden layer, and a 1."""
+    encode = encoder(network)
+
+    def vectors(chosen: Int64) -> Float32:
+        found = [
+            np.asarray(encode(parameters, batch_of(rows, part, _ENCODED)))[: len(part)]
+            for part in np.split(chosen, range(_ENCODED, len(chosen), _ENCODED))
+        ]
+        layer = np.concatenate(found)
+        return np.column_stack([layer, np.ones(len(layer), dtype=np.float32)])
+
+    return vectors

@@ -1,0 +1,158 @@
+"""Mult-VAE and Mult-DAE: autoencoders with a multinomial likelihood (Liang et al. 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from limelight.models.checks import check_integer, check_number
+from limelight.models.config import hyperparameters
+from limelight.models.neural.config import NeuralConfig
+from limelight.models.neural.model import NeuralModel
+from limelight.models.neural.network import (
+    DAENetwork,
+    VAENetwork,
+    autoencoder_loss,
+    squared_weights,
+)
+from limelight.models.neural.steps import make_step
+from limelight.models.neural.training import EpochRecord
+
+if TYPE_CHECKING:
+    from jax import Array
+
+    from limelight.models.neural.batches import Batch
+    from limelight.models.neural.network import Network, Parameters
+    from limelight.models.neural.steps import Loss
+    from limelight.models.neural.training import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultVAEConfig(NeuralConfig):
+    """The settings of :class:`MultVAE`."""
+
+    hidden: int = 600
+    """Width of the layers before and after the latent one."""
+    beta: float = 0.2
+    """Largest weight of the KL term, which holds the latent layer near a standard normal one."""
+    anneal_steps: int = 200_000
+    """That weight is the number of updates divided by this, until it has grown to ``beta``."""
+    regularization: float = 0.0
+    """Weight of the squared weights."""
+
+    def check_own_settings(self) -> None:
+        """Check widths and weights."""
+        super().check_own_settings()
+        check_integer("hidden", self.hidden, least=1, most=2**20)
+        check_integer("anneal_steps", self.anneal_steps, least=1)
+        for name in ("beta", "regularization"):
+            check_number(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class MultVAERecord(EpochRecord):
+    """What is known of a fit of :class:`MultVAE` after an epoch."""
+
+    beta: float
+    """Weight of the KL term, averaged over the updates of the epoch."""
+
+
+class MultVAE(NeuralModel):
+    """A variational autoencoder whose output is a distribution over the catalogue.
+
+    A history goes in, of length 1 and with part of it left out, and the network guesses which
+    items it was drawn from. An unseen user needs one forward pass. The epoch with the best
+    validation nDCG@100 is kept.
+
+    Parameters are the fields of :class:`~limelight.models.neural.multvae.MultVAEConfig`, by name.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> model = ll.MultVAE(hidden=16, latent=8, epochs=3).fit(data)
+    >>> model.recommend(users=[0, 7], k=3).ids.shape
+    (2, 3)
+    """
+
+    record: ClassVar[type[EpochRecord]] = MultVAERecord
+    config: MultVAEConfig
+    __init__ = hyperparameters(MultVAEConfig)
+
+    def _network(self, n_items: int) -> Network:
+        return VAENetwork(n_items, self.config.hidden, self.config.latent)
+
+    def _step(self, network: Network, config: MultVAEConfig) -> Step:
+        return _vae_step(network, config)
+
+
+@lru_cache(maxsize=8)
+def _vae_step(network: Network, config: MultVAEConfig) -> Step:
+    """Compile an update once for all fits with the same settings."""
+
+    def loss(parameters: Parameters, batch: Batch, key: Array, updates: Array) -> Loss:
+        beta = annealed(config.beta, config.anneal_steps, updates)
+        fit = autoencoder_loss(network, parameters, batch, key, config.dropout, beta)
+        return fit + config.regularization * squared_weights(parameters), {"beta": beta}
+
+    return make_step(loss, config.learning_rate)
+
+
+def annealed(cap: float, steps: int, updates: Array) -> Array:
+    """Return the weight of the KL term after so many updates."""
+    import jax.numpy as jnp
+
+    return jnp.minimum(cap, updates / steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultDAEConfig(NeuralConfig):
+    """The settings of :class:`MultDAE`."""
+
+    regularization: float = 2e-5
+    """Weight of the squared weights."""
+
+    def check_own_settings(self) -> None:
+        """Check the weight of the weights."""
+        super().check_own_settings()
+        check_number("regularization", self.regularization)
+
+
+class MultDAE(NeuralModel):
+    """An autoencoder with one latent layer whose output is a distribution over the catalogue.
+
+    It is :class:`MultVAE` without noise and without the layers around the latent one. The epoch
+    with the best validation nDCG@100 is kept.
+
+    Parameters are the fields of :class:`~limelight.models.neural.multvae.MultDAEConfig`, by name.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> model = ll.MultDAE(latent=8, epochs=3).fit(data)
+    >>> [record.epoch for record in model.trace_]
+    [1, 2, 3]
+    """
+
+    config: MultDAEConfig
+    __init__ = hyperparameters(MultDAEConfig)
+
+    def _network(self, n_items: int) -> Network:
+        return DAENetwork(n_items, self.config.latent)
+
+    def _step(self, network: Network, config: MultDAEConfig) -> Step:
+        return _dae_step(network, config)
+
+
+@lru_cache(maxsize=8)
+def _dae_step(network: Network, config: MultDAEConfig) -> Step:
+    """Compile an update once for all fits with the same settings."""
+
+    def loss(parameters: Parameters, batch: Batch, key: Array, updates: Array) -> Loss:
+        del updates
+        fit = autoencoder_loss(network, parameters, batch, key, config.dropout)
+        return fit + config.regularization * squared_weights(parameters), {}
+
+    return make_step(loss, config.learning_rate)

@@ -1,0 +1,150 @@
+"""The loop of all neural models: epochs, timing, validation, early stopping, what is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from limelight._errors import SolveError
+from limelight._progress import progress_bar
+from limelight.solve.loop import Status
+
+if TYPE_CHECKING:
+    from jax import Array
+
+    from limelight._arrays import Float32
+    from limelight.models.neural.batches import Batch
+    from limelight.models.neural.network import Parameters
+
+EpochCallback: TypeAlias = Callable[[int, Any], bool | None]
+"""Called after every epoch with its number and its record; a true answer ends the fit."""
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What is known of a fit after an epoch."""
+
+    epoch: int
+    seconds: float
+    """Training time since the start, validation left out."""
+    objective: float
+    """The training loss, averaged over the updates of the epoch."""
+    ndcg: float
+    """nDCG@100 of the validation users."""
+
+
+class State(NamedTuple):
+    """What an update changes."""
+
+    parameters: Parameters
+    optimizer: Any
+    updates: Array
+    """How many there were."""
+    key: Array
+    """The source of chance of all updates."""
+
+
+Step: TypeAlias = "Callable[[State, Batch], tuple[State, dict[str, Array]]]"
+"""One update; it also tells the loss as ``objective``, and what else the record holds."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a fit ends, what it keeps, and what it shows on the way."""
+
+    epochs: int
+    early_stopping: int
+    record: type[EpochRecord]
+    keep_best: bool = True
+    """Whether the epoch with the best validation is kept, rather than the last one."""
+    callback: EpochCallback | None = None
+    show_progress: bool | None = None
+    description: str = "fit"
+
+
+class Outcome(NamedTuple):
+    """The parameters that were kept, the trace, and how the fit ended."""
+
+    parameters: dict[str, Float32]
+    trace: list[EpochRecord]
+    status: Status
+
+
+def run(
+    state: State,
+    step: Step,
+    batches: Callable[[int], Iterable[Batch]],
+    validate: Callable[[Parameters], float],
+    schedule: Schedule,
+) -> Outcome:
+    """Run epochs until they are done, validation stands still, or the callback has enough.
+
+    Parameters
+    ----------
+    state
+        The first parameters.
+    step
+        Makes one update.
+    batches
+        Gives the batches of an epoch.
+    validate
+        Gives the nDCG of some parameters.
+    schedule
+        When to end and what to keep.
+
+    Raises
+    ------
+    SolveError
+        If the loss is not finite.
+    """
+    trace: list[EpochRecord] = []
+    kept: dict[str, Float32] = {}
+    best, best_epoch = -np.inf, 0
+    status, seconds = Status.FINISHED, 0.0
+    with progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as moved:
+        for epoch in range(1, schedule.epochs + 1):
+            started = time.perf_counter()
+            state, measures = _epoch(state, step, batches(epoch))
+            seconds += time.perf_counter() - started
+            _check_finite(measures, epoch)
+            ndcg = validate(state.parameters)
+            trace.append(schedule.record(epoch=epoch, seconds=seconds, ndcg=ndcg, **measures))
+            moved()
+            if ndcg > best:
+                best, best_epoch = ndcg, epoch
+                if schedule.keep_best:
+                    kept = _copied(state.parameters)
+            if schedule.callback and schedule.callback(epoch, trace[-1]):
+                status = Status.STOPPED
+            elif 0 < schedule.early_stopping <= epoch - best_epoch:
+                status = Status.STALLED
+            if status is not Status.FINISHED:
+                break
+    return Outcome(kept or _copied(state.parameters), trace, status)
+
+
+def _epoch(state: State, step: Step, batches: Iterable[Batch]) -> tuple[State, dict[str, float]]:
+    """Look at all batches once; return the averages of what the updates tell."""
+    told = []
+    for batch in batches:
+        state, measures = step(state, batch)
+        told.append(measures)
+    return state, {
+        name: float(np.mean([measures[name] for measures in told], dtype=np.float64))
+        for name in told[0]
+    }
+
+
+def _check_finite(measures: dict[str, float], epoch: int) -> None:
+    if not np.isfinite(list(measures.values())).all():
+        message = f"the fit diverged: the loss is {measures['objective']} in epoch {epoch}"
+        raise SolveError(message, hint="lower learning_rate")
+
+
+def _copied(parameters: Parameters) -> dict[str, Float32]:
+    """Copy to NumPy: the next update takes the memory of what it is given."""
+    return {name: np.array(values, dtype=np.float32) for name, values in parameters.items()}
