@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
 
-from limelight.models.exadmm import ExADMMConfig
+from limelight.models.registry import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ def test_examples_use_flags_that_exist(limelight: Run, command: str) -> None:
 def test_the_list_of_commands(limelight: Run) -> None:
     text = limelight("--help").out
     listed = re.findall(r"^  ([a-z]+)  +[A-Z].*\.$", text.partition("Commands:")[2], re.MULTILINE)
-    assert listed == ["demo", "data", "fit", "recommend", "evaluate", "audit", "bench", "doctor"]
+    assert listed == ["demo", "data", "fit", "recommend", "evaluate", "audit", "reproduce", "bench", "doctor"]
     assert "..." not in text.partition("Commands:")[2], "a summary was cut short"
 
 
@@ -66,10 +67,11 @@ def test_without_arguments(limelight: Run) -> None:
 def test_every_setting_has_a_flag_and_shows_its_default(limelight: Run) -> None:
     words = " ".join(limelight("fit", "--help").out.split())
     renamed = {"random_state": "--seed", "num_threads": "--threads"}
-    for field in fields(ExADMMConfig):
+    for field in chain.from_iterable(fields(config) for _, config in MODELS.values()):
         flag = renamed.get(field.name, "--" + field.name.replace("_", "-"))
-        assert re.search(rf"{flag} [A-Za-z|]+ [^\[]*\[default: [^\]]*{field.default}", words), flag
-    assert "[default: 16 for ials, 50 for exadmm]" in words
+        shown = rf"{flag} [A-Za-z0-9|+]+ [^\[]*\[default: [^\]]*{field.default}"
+        assert re.search(shown, words), flag
+    assert "[default: 16 for ials, 50 for exadmm, 200 for multvae," in words
     assert "[default: 0.0; only for exadmm]" in words
 
 

@@ -10,11 +10,11 @@ import typer
 from typer.core import TyperGroup
 
 from limelight._errors import ConfigError, LimelightError
-from limelight.cli import audit, bench, data, demo, doctor, evaluate, fit, recommend
+from limelight.cli import audit, bench, data, demo, doctor, evaluate, fit, recommend, reproduce
 from limelight.cli.output import complain, complain_of_system
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
-_ORDER = ("demo", "data", "fit", "recommend", "evaluate", "audit", "bench", "doctor")
+_ORDER = ("demo", "data", "fit", "recommend", "evaluate", "audit", "reproduce", "bench", "doctor")
 
 
 class InOrder(TyperGroup):
@@ -41,6 +41,7 @@ fit.register(app)
 recommend.register(app)
 evaluate.register(app)
 audit.register(app)
+reproduce.register(app)
 bench.register(app)
 doctor.register(app)
 

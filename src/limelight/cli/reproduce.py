@@ -1,0 +1,173 @@
+"""``limelight reproduce``: the paper's experiments in one command."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._errors import ConfigError
+from limelight.cli.options import Json
+from limelight.cli.output import note, summarise
+
+if TYPE_CHECKING:
+    from limelight.data import Split
+    from limelight.reproduce.experiments import Experiment
+    from limelight.reproduce.run import Findings
+
+_NAMES = "epinions|ml-20m|msd"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(reproduce)
+
+
+def reproduce(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar=_NAMES, help="Which data set of the paper.", show_default=False),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The data as they are published, as a table."),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar=_NAMES, help="Made-up data of that size instead of published ones."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The folder to write to, and to go on from.  [default: the data set's name]",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="A method to run; may be repeated. Without it, all: Random, Popularity, iALS, "
+            "Mult-VAE, iALS+FairRec, Multi-FR, exADMM.",
+        ),
+    ] = None,
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="MINUTES",
+            help="How long it may take, about; 0 tries only the published settings.",
+        ),
+    ] = 60.0,
+    factors: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Length of the vectors, instead of the paper's."),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Train for at most so many epochs; times are then extrapolated."
+        ),
+    ] = None,
+    threads: Annotated[
+        int,
+        typer.Option(metavar="N", help="How many threads to use; 0: all that the process may use."),
+    ] = 0,
+    user: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of users, if it has another name.")
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of items, if it has another name.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the experiments of the exADMM paper.
+
+    In: a data set of the paper as it is published, or nothing with --like. Out: a folder with
+    report.md, the paper's tables as CSV and its figures as PNG and SVG. Settings are searched on
+    validation users; the test users are looked at once, at the end. What was found out is kept in
+    FOLDER/state, so that the same command goes on where it was interrupted.
+
+    The data are published by others:
+      epinions  Extended Epinions, Massa and Avesani, trustlet.org
+      ml-20m    MovieLens 20M, grouplens.org
+      msd       Taste Profile of the Million Song Dataset
+
+    \b
+    Examples:
+      limelight reproduce epinions --data epinions.parquet --budget 60
+      limelight reproduce --like msd --method iALS --method exADMM --factors 128 --budget 0
+    """
+    from limelight.models.checks import check_integer, check_number
+    from limelight.reproduce.report import write_report
+    from limelight.reproduce.run import METHODS, Plan, Run
+
+    experiment, key = _experiment(name, data, like)
+    check_number("--budget", budget)
+    for flag, value in (("--factors", factors), ("--epochs", epochs)):
+        if value is not None:
+            check_integer(flag, value, least=1)
+    plan = Plan(
+        experiment=experiment,
+        made_up=like is not None,
+        methods=tuple(methods) if methods else METHODS,
+        budget=budget,
+        factors=factors,
+        epochs=epochs,
+        threads=threads,
+    )
+    folder = output or Path(f"{key}-like" if like else key)
+    columns = {side: column for side, column in (("user", user), ("item", item)) if column}
+    split = _split(experiment, data, columns)
+    found = Run(plan, split, folder / "state", note).findings()
+    report = write_report(plan, found, folder)
+    summarise(_summary(found, report), _record(found) | {"output": str(folder)}, as_json=as_json)
+
+
+def _experiment(name: str | None, data: Path | None, like: str | None) -> "tuple[Experiment, str]":
+    from limelight.reproduce.experiments import EXPERIMENTS, find
+
+    if like is not None:
+        if name is not None or data is not None:
+            message = "--like makes the data up, so it takes neither a name nor --data"
+            raise ConfigError(message, hint=f"limelight reproduce --like {like}")
+        return find(like), like
+    if name is None:
+        message = "no data set was named"
+        raise ConfigError(message, hint=f"name one of: {', '.join(EXPERIMENTS)}")
+    experiment = find(name)
+    if data is None:
+        message = f"--data is missing: {experiment.title} is published by others"
+        hint = f"get {experiment.origin}, or make up data of its size with --like {name}"
+        raise ConfigError(message, hint=hint)
+    return experiment, name
+
+
+def _split(experiment: "Experiment", data: Path | None, columns: dict[str, str]) -> "Split":
+    from limelight.reproduce.experiments import make_up, prepare
+
+    if data is not None:
+        return prepare(experiment, data, columns)
+    note(f"Making up data of the size of {experiment.title} ...")
+    return make_up(experiment.size, experiment.held_out)
+
+
+def _record(found: "Findings") -> dict[str, Any]:
+    points = {str(k): methods for k, methods in found.points.items()}
+    return {"size": found.size._asdict(), "points": points, "times": found.times}
+
+
+def _summary(found: "Findings", report: Path) -> str:
+    k = max(found.points)
+    lines = []
+    for name, points in found.points[k].items():
+        best = max(points, key=lambda point: point[f"ndcg@{k}"])
+        evenest = min(points, key=lambda point: point[f"gini@{k}"])
+        text = f"{name:13} nDCG@{k} {best[f'ndcg@{k}']:.4f} at Gini@{k} {best[f'gini@{k}']:.4f}"
+        if evenest is not best:
+            text += f", {evenest[f'ndcg@{k}']:.4f} at {evenest[f'gini@{k}']:.4f}"
+        lines.append(text)
+    return "\n".join([*lines, f"written to {report}"])

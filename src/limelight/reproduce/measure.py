@@ -1,0 +1,57 @@
+"""What the chosen models do for the test users, who took no part in the choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight.evaluate.exposure import exposure
+from limelight.evaluate.protocol import evaluate
+from limelight.models import ExADMM
+from limelight.reproduce.fronts import front, thin
+from limelight.rerank.fairrec import FairRec
+
+if TYPE_CHECKING:
+    from limelight.data import HeldOut, Split
+    from limelight.models.base import Model
+    from limelight.reproduce.tuning import Search
+
+MOST_POINTS = 12
+"""Points of a front that are measured on the test users."""
+
+
+def measured_points(search: Search, test: HeldOut, k: int) -> list[dict[str, Any]]:
+    """Measure a method's front, or its best model, at one cutoff."""
+    chosen = thin(search.chosen(k), MOST_POINTS, lambda one: one.metrics[f"gini@{k}"])
+    return [{"settings": one.settings, **evaluate(search.model(one), test, k=k)} for one in chosen]
+
+
+def fairrec_points(model: Model, split: Split, k: int) -> list[dict[str, Any]]:
+    """Measure FairRec at every guarantee or, where there are many, at some of them.
+
+    Guarantees that lose on both sides for the validation users are left out.
+    """
+    n_items = split.train.n_items
+    most = min(split.validation.n_users, split.test.n_users) * k // n_items
+    guarantees = sorted({int(l) for l in np.linspace(0, most, min(most + 1, MOST_POINTS))})
+    tried = [
+        (l, evaluate(FairRec(guarantee=l).over(model), split.validation, k=k)) for l in guarantees
+    ]
+    chosen = front(tried, lambda one: one[1][f"ndcg@{k}"], lambda one: one[1][f"gini@{k}"])
+    return [
+        {
+            "settings": {"guarantee": l},
+            **evaluate(FairRec(guarantee=l).over(model), split.test, k=k),
+        }
+        for l, _ in chosen
+    ]
+
+
+def exposures(settings: dict[str, Any], weight: float, split: Split, k: int) -> list[float]:
+    """Return the exposure of every item in the lists of the test users at an exposure weight."""
+    model = ExADMM(**settings, exposure_weight=weight).fit(split.train)
+    scored = np.flatnonzero(np.diff(split.test.targets.indptr))
+    ids = model.recommend(split.test.history, k=k).ids[scored]
+    shown: list[float] = exposure(ids, split.train.n_items).tolist()
+    return shown

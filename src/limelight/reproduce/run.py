@@ -1,0 +1,158 @@
+"""One command from interactions to the paper's tables and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from limelight._errors import ConfigError
+from limelight.reproduce.experiments import size_of
+from limelight.reproduce.growth import growth
+from limelight.reproduce.measure import exposures, fairrec_points, measured_points
+from limelight.reproduce.methods import FAIRREC, methods_of
+from limelight.reproduce.notebook import Notebook
+from limelight.reproduce.times import fair_lists_of, inference_times, lists_of, training_time
+from limelight.reproduce.tuning import Search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from limelight.data import Split
+    from limelight.reproduce.experiments import Experiment
+    from limelight.reproduce.methods import Method
+
+METHODS = ("Random", "Popularity", "iALS", "Mult-VAE", FAIRREC, "Multi-FR", "exADMM")
+"""In the order of tables and figures."""
+
+_TUNING = 0.7  # of the budget; the rest is for the test users, the times and the growth
+_PATIENCE = 0.06  # of the budget, for one training that is timed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to run."""
+
+    experiment: Experiment
+    made_up: bool = False
+    """Whether the data are a marketplace of the experiment's size."""
+    methods: Sequence[str] = METHODS
+    budget: float = 60.0
+    """Minutes. 0 tries only the published settings."""
+    factors: int | None = None
+    epochs: int | None = None
+    """At most so many, instead of the paper's."""
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        for name in self.methods:
+            if name not in METHODS:
+                message = f"unknown method: {name!r}"
+                raise ConfigError(message, hint=f"choose from: {', '.join(METHODS)}")
+        if FAIRREC in self.methods and "iALS" not in self.methods:
+            message = f"{FAIRREC} starts from iALS, which is not among the methods"
+            raise ConfigError(message, hint="add iALS")
+
+    @property
+    def order(self) -> list[str]:
+        """The methods in the order of tables and figures."""
+        return [name for name in METHODS if name in self.methods]
+
+
+@dataclass
+class Findings:
+    """Everything that tables and figures show."""
+
+    size: Any
+    points: dict[int, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
+    """By cutoff and method, measured on the test users."""
+    exposures: dict[float, list[float]] = field(default_factory=dict)
+    times: dict[str, dict[str, Any]] = field(default_factory=dict)
+    growth: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+class Run:
+    """Carries a plan out, and remembers in a folder how far it has come."""
+
+    def __init__(self, plan: Plan, split: Split, folder: Path, tell: Callable[[str], None]) -> None:
+        about = {
+            "experiment": plan.experiment.title,
+            "data": split.train.fingerprint(),
+            "factors": plan.factors,
+            "epochs": plan.epochs,
+        }
+        self.plan, self.split, self._tell = plan, split, tell
+        self._notebook = Notebook(folder, about)
+        factors = plan.factors or plan.experiment.factors
+        known = methods_of(
+            plan.experiment, factors=factors, epochs=plan.epochs, threads=plan.threads
+        )
+        self._methods: dict[str, Method] = {
+            name: known[name] for name in plan.order if name in known
+        }
+        self._searches = {
+            name: Search(name, method, folder / name.lower(), plan.experiment.cutoffs)
+            for name, method in self._methods.items()
+        }
+
+    def findings(self) -> Findings:
+        """Tune, then measure on the test users, then time."""
+        experiment = self.plan.experiment
+        self._tune()
+        found = Findings(size_of(self.split))
+        for k in experiment.cutoffs:
+            found.points[k] = {
+                name: self._once(f"{name} for the test users, K = {k}", self._points(name, k))
+                for name in self.plan.order
+            }
+        if "exADMM" in self._methods:
+            for weight in (0.0, *sorted({*experiment.weights, *experiment.between})):
+                measure = partial(self._exposure, weight)
+                found.exposures[weight] = self._once(f"exposure at weight {weight:g}", measure)
+        for name in self.plan.order:
+            if name in experiment.times:
+                found.times[name] = self._once(f"time of {name}", self._time(name))
+        found.growth = self._once("growth", lambda: growth(self.plan.methods, self.plan.threads))
+        return found
+
+    def _once(self, what: str, find_out: Callable[[], Any]) -> Any:
+        self._tell(what)
+        return self._notebook.once(what, find_out)
+
+    def _tune(self) -> None:
+        total = sum(method.share for method in self._methods.values()) or 1.0
+        for name, search in self._searches.items():
+            share = self._methods[name].share / total
+            search.run(self.split, 60 * self.plan.budget * _TUNING * share, self._tell)
+
+    def _points(self, name: str, k: int) -> Callable[[], list[dict[str, Any]]]:
+        if name == FAIRREC:
+            return lambda: fairrec_points(self._best("iALS", k), self.split, k)
+        return lambda: measured_points(self._searches[name], self.split.test, k)
+
+    def _best(self, name: str, k: int) -> Any:
+        """Load a method's most accurate model at a cutoff."""
+        search = self._searches[name]
+        return search.model(search.chosen(k)[-1])
+
+    def _exposure(self, weight: float) -> list[float]:
+        settings = {**self._methods["exADMM"].fixed, **self.plan.experiment.exadmm}
+        k = self.plan.experiment.cutoffs[-1]
+        return exposures(settings, weight, self.split, k)
+
+    def _time(self, name: str) -> Callable[[], dict[str, Any]]:
+        experiment, test = self.plan.experiment, self.split.test
+        k = experiment.cutoffs[-1]
+        trained = "iALS" if name == FAIRREC else name
+        make_lists = fair_lists_of if name == FAIRREC else lists_of
+
+        def measure() -> dict[str, Any]:
+            settings = self._searches[trained].chosen(k)[-1].settings
+            patience = max(1.0, 60 * self.plan.budget * _PATIENCE)
+            training = training_time(self._methods[trained], settings, self.split, patience)
+            lists = make_lists(self._best(trained, k), test)
+            return {**training, "inference": inference_times(lists, experiment.timed)}
+
+        return measure
