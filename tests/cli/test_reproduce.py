@@ -31,6 +31,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"tiny": small})
     monkeypatch.setattr(growth.growth, "__defaults__", (Size(200, 60, 3000),))
+    monkeypatch.setattr(growth, "_ROUNDS", 1)
 
 
 @pytest.mark.usefixtures("tiny")

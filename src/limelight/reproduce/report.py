@@ -44,7 +44,8 @@ def write_report(plan: Plan, found: Findings, folder: Path) -> Path:
 
 _FIGURE_1 = (
     "Settings were chosen on the validation users: the most accurate one for each K or, for "
-    "methods that control exposure, all that no other beats in both accuracy and evenness. The "
+    "methods that control exposure, all that no other beats in both accuracy and evenness; FairRec "
+    "starts from the best iALS and is shown at every guarantee, or at some if there are many. The "
     "test users were looked at afterwards, once for each point below. The Gini counts the whole "
     "catalogue, with the weight 1 / log2(rank + 1); the broken line is the least Gini that so many "
     "lists can have. Intervals are bootstrapped over the test users."
