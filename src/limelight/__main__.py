@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limelight.cli import main
+from limelight.cli import console
 
 if __name__ == "__main__":
-    main()
+    console()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight._errors import ConfigError, DataError
+from limelight._errors import ConfigError, DataError, SolveError
 from limelight.data.synthetic import marketplace
 from limelight.models import IALS, ExADMM
 from limelight.reproduce.experiments import EXPERIMENTS, Size, find, make_up, prepare, size_of
@@ -118,6 +118,35 @@ class TestSearch:
         drawn = [one.settings["regularization"] for one in again.tried]
         assert len(drawn) > len(before)
         assert len(set(drawn)) == len(drawn)
+
+    def test_an_interrupted_trial_is_tried_again(self, split, tmp_path, monkeypatch) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        search = self.search(tmp_path, first=[{"regularization": 0.01}])
+        monkeypatch.setattr(ExADMM, "fit", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            search.run(split, 0.0, lambda _: None)
+        monkeypatch.undo()
+        again = self.search(tmp_path, first=[{"regularization": 0.01}])
+        again.run(split, 0.0, lambda _: None)
+        assert [one.settings["regularization"] for one in again.tried] == [0.01]
+
+    def test_nothing_that_gave_lists(self, tmp_path) -> None:
+        with pytest.raises(SolveError, match="no settings of exADMM gave lists"):
+            self.search(tmp_path).chosen(5)
+
+    def test_a_torn_line_is_dropped(self, split, tmp_path) -> None:
+        self.search(tmp_path).run(split, 0.0, lambda _: None)
+        journal = tmp_path / "trials.journal"
+        with journal.open("a") as file:
+            file.write('{"op_code": 4, "wor')
+        assert len(self.search(tmp_path).tried) == 1
+
+    def test_a_damaged_journal_is_refused(self, tmp_path) -> None:
+        (tmp_path / "trials.journal").write_text("what is this\n")
+        with pytest.raises(DataError, match="cannot read"):
+            self.search(tmp_path)
 
     def test_models_of_the_front_can_be_loaded(self, split, tmp_path) -> None:
         search = self.search(tmp_path)

@@ -3,6 +3,8 @@
 Heavy modules are imported where a command needs them, so that ``limelight --help`` answers at once.
 """
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -102,3 +104,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         complain_of_system(error)
         raise SystemExit(FAILED) from None
     raise SystemExit(0)
+
+
+def console() -> NoReturn:
+    """Run a command as a process of its own."""
+    try:
+        main()
+    except SystemExit as end:
+        if end.code == INTERRUPTED and "jax" in sys.modules:
+            # JAX may crash when Python ends in the middle of a compilation. All files are whole.
+            sys.stdout.flush()
+            os._exit(INTERRUPTED)
+        raise

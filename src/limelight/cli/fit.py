@@ -210,7 +210,8 @@ def fit(
         typer.Option(
             "--no-history",
             help="Leave the training histories out of the model: it becomes smaller, "
-            "but can no longer leave out what its users have seen.",
+            "but can no longer leave out what its users have seen, and a network no longer "
+            "serves them at all.",
         ),
     ] = False,
     as_json: Json = False,
@@ -330,6 +331,8 @@ def _warn_of_memory(data: "Interactions", config: "Config") -> None:
 def _record(
     name: ModelName, fitted: "Model", data: "Interactions", seconds: float
 ) -> dict[str, Any]:
+    from limelight.models.neural.model import NeuralModel
+
     record = {
         "model": name.value,
         "users": data.n_users,
@@ -340,6 +343,8 @@ def _record(
     if fitted.trace_:
         last = fitted.trace_[-1]
         record |= {"epochs": last.epoch, "objective": last.objective}
+    if isinstance(fitted, NeuralModel):
+        record |= {"kept_epoch": fitted.kept_.epoch, "validation_ndcg@100": fitted.kept_.ndcg}
     if fitted.status_:
         record |= {"status": fitted.status_.name.lower(), "meaning": fitted.status_.value}
     return record
@@ -353,11 +358,17 @@ _SHOWN = {
     "epochs": ",",
     "seconds": ".1f",
     "objective": ".6g",
+    "kept_epoch": ",",
+    "validation_ndcg@100": ".4f",
     "status": "",
 }
 
 
 def _summary(record: dict[str, Any]) -> str:
-    rows = [(name, f"{record[name]:{form}}") for name, form in _SHOWN.items() if name in record]
+    rows = [
+        (name.replace("_", " "), f"{record[name]:{form}}")
+        for name, form in _SHOWN.items()
+        if name in record
+    ]
     meaning = [record["meaning"]] if "meaning" in record else []
     return "\n".join([aligned(rows), *meaning, f"written to {record['output']}"])

@@ -88,9 +88,8 @@ def recommend(
     _check(reading, k, output, history, user_id, as_json)
     model = load_model(folder, threads)
     question = _question(model, reading, history, user_id)
-    if question.histories is None and not keep_seen and model.learned.seen is None:
-        message = "the model was saved without histories, so it cannot leave out what was seen"
-        raise DataError(message, hint="use --keep-seen, or give the histories with --history")
+    if question.histories is None and model.learned.seen is None:
+        _refuse_without_history(model, keep_seen=keep_seen)
     started = time.perf_counter()
     k = min(k, len(model.item_ids))  # a file holds no padding
     if output is None:
@@ -145,6 +144,18 @@ def load_model(folder: Path, threads: int | None) -> "Model":
     if threads is not None:
         model.config = replace(model.config, num_threads=threads)
     return model
+
+
+def _refuse_without_history(model: "Model", *, keep_seen: bool) -> None:
+    """Refuse what a model cannot do that was saved without the histories of its users."""
+    from limelight.models.neural.model import NeuralModel
+
+    if isinstance(model, NeuralModel):
+        message = "the network was saved without histories, which it answers its users from"
+        raise DataError(message, hint="give the histories with --history")
+    if not keep_seen:
+        message = "the model was saved without histories, so it cannot leave out what was seen"
+        raise DataError(message, hint="use --keep-seen, or give the histories with --history")
 
 
 def _question(

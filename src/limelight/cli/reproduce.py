@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, DataError
 from limelight.cli.options import Json
 from limelight.cli.output import note, summarise
 
@@ -91,6 +91,7 @@ def reproduce(
     validation users; the test users are looked at once, at the end. What was found out is kept in
     FOLDER/state, so that the same command goes on where it was interrupted.
 
+    \b
     The data are published by others:
       epinions  Extended Epinions, Massa and Avesani, trustlet.org
       ml-20m    MovieLens 20M, grouplens.org
@@ -107,9 +108,10 @@ def reproduce(
 
     experiment, key = _experiment(name, data, like)
     check_number("--budget", budget)
+    check_integer("--threads", threads, least=0, most=2**12)
     for flag, value in (("--factors", factors), ("--epochs", epochs)):
         if value is not None:
-            check_integer(flag, value, least=1)
+            check_integer(flag, value, least=1, most=2**15)
     plan = Plan(
         experiment=experiment,
         made_up=like is not None,
@@ -120,7 +122,13 @@ def reproduce(
         threads=threads,
     )
     folder = output or Path(f"{key}-like" if like else key)
+    if folder.exists() and not folder.is_dir():
+        message = f"the output is not a folder: {str(folder)!r}"
+        raise DataError(message, hint="choose another with -o")
     columns = {side: column for side, column in (("user", user), ("item", item)) if column}
+    if columns and like:
+        message = f"made-up data have no columns to name: --{next(iter(columns))}"
+        raise ConfigError(message, hint="leave it out, or give --data")
     split = _split(experiment, data, columns)
     found = Run(plan, split, folder / "state", note).findings()
     report = write_report(plan, found, folder)

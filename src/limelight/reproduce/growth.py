@@ -13,7 +13,7 @@ from limelight.reproduce.times import per_epoch
 from limelight.rerank.fairrec import FairRec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from limelight.data import Interactions
 
@@ -21,36 +21,26 @@ BASE = Size(4_000, 2_000, 100_000)
 _FACTORS, _EPOCHS, _ROUNDS = 64, 4, 3
 
 
-def growth(
-    methods: Collection[str], threads: int, base: Size = BASE
-) -> dict[str, dict[str, float]]:
-    """Return for every method the factor by which its time grows with each thing doubled.
+def growth(name: str, threads: int, base: Size = BASE) -> dict[str, float]:
+    """Return the factors by which a method's time grows with each thing doubled.
 
     Parameters
     ----------
-    methods
-        Which ones; those that do not train are left out.
+    name
+        Of the method.
     threads
         As ``num_threads`` of the models.
     base
         The size of the made-up data that are doubled in one direction.
     """
-    doubled = {
-        "interactions": base._replace(interactions=2 * base.interactions),
-        "users": base._replace(users=2 * base.users),
-        "items": base._replace(items=2 * base.items),
-    }
-    data = {what: marketplace(*size).interactions for what, size in doubled.items()}
+    seconds = _jobs(threads)[name]
     start = marketplace(*base).interactions
-    found: dict[str, dict[str, float]] = {}
-    for name, seconds in _jobs(threads).items():
-        if name not in methods:
-            continue
-        before = seconds(start, _FACTORS)
-        after = {what: seconds(larger, _FACTORS) for what, larger in data.items()}
-        after["factors"] = seconds(start, 2 * _FACTORS)
-        found[name] = {what: value / before for what, value in after.items()}
-    return found
+    before = seconds(start, _FACTORS)
+    grown = {}
+    for what in ("interactions", "users", "items"):
+        size = base._replace(**{what: 2 * getattr(base, what)})
+        grown[what] = seconds(marketplace(*size).interactions, _FACTORS) / before
+    return {**grown, "factors": seconds(start, 2 * _FACTORS) / before}
 
 
 def _jobs(threads: int) -> dict[str, Callable[[Interactions, int], float]]:

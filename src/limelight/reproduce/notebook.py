@@ -47,7 +47,7 @@ class Notebook:
     def _read(self, about: dict[str, Any]) -> None:
         try:
             stored = json.loads((self.folder / _FILE).read_text(encoding="utf-8"))
-            found, self._results = stored["about"], dict(stored["results"])
+            found, self._results = dict(stored["about"]), dict(stored["results"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             message = f"cannot read {str(self.folder / _FILE)!r}: {error}"
             raise DataError(message, hint="move it away to start anew") from error

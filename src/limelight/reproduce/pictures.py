@@ -51,9 +51,9 @@ def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], t
 def distribution(exposures: Mapping[float, Sequence[float]], title: str) -> Axes:
     """Draw Figure 2: what three exposure weights do to the exposure of the items.
 
-    On the left as the paper does, against iALS: items stand in the order of their exposure under
-    iALS, and a curve is the share of the exposure that the first items hold together, less what
-    they hold under iALS. On the right the Lorenz curves, each with its own order.
+    On the left as the paper does, against no control: items stand in the order of their exposure
+    without it, and a curve is the share of the exposure that the first items hold together, less
+    what they hold without it. On the right the Lorenz curves, each with its own order.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def distribution(exposures: Mapping[float, Sequence[float]], title: str) -> Axes
         Of the whole figure.
     """
     mpl = load_matplotlib()
-    names = {weight: f"{weight:.0e}" if weight else "0 (iALS)" for weight in exposures}
+    names = {weight: f"{weight:.0e}" if weight else "0" for weight in exposures}
     with mpl.rc_context(STYLE):
         _, (left, right) = _panels(2, title)
         base = np.asarray(next(iter(exposures.values())))
@@ -74,8 +74,8 @@ def distribution(exposures: Mapping[float, Sequence[float]], title: str) -> Axes
             own = np.asarray(exposure)
             gained = np.cumsum(own[order]) / own.sum() - held
             left.plot(items, gained, color=PALETTE[number], label=names[weight])
-        left.set(xlim=(0, 1), xlabel="Items, from the least to the most exposed under iALS")
-        left.set_ylabel("Share of the exposure, less iALS's")
+        left.set(xlim=(0, 1), xlabel="Items, from the least to the most exposed without control")
+        left.set_ylabel("Share of the exposure, less without control")
         for axis in (left.xaxis, left.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:.0%}")
         left.legend(title="exposure weight")

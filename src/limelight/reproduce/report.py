@@ -36,9 +36,10 @@ def write_report(plan: Plan, found: Findings, folder: Path) -> Path:
         drawn = pictures.distribution(found.exposures, f"Figure 2. {title}, K = {k}")
         _figure(folder, "figure2", drawn)
         parts += ["## What the exposure weight does", _FIGURE_2, "![Figure 2](figure2.svg)"]
-    parts += ["## Time", _TABLE_3]
-    parts.append(_table(folder, "table3", tables.seconds(experiment, found.times)))
-    parts += ["## Growth", _TABLE_2, _table(folder, "table2", tables.complexity(found.growth))]
+    if found.times:
+        parts += ["## Time", _TABLE_3]
+        parts.append(_table(folder, "table3", tables.seconds(experiment, found.times)))
+        parts += ["## Growth", _TABLE_2, _table(folder, "table2", tables.complexity(found.growth))]
     return _write(folder / REPORT, "\n\n".join(parts) + "\n")
 
 
@@ -53,7 +54,7 @@ _FIGURE_1 = (
 _FIGURE_2 = (
     "The published settings with the paper's exposure weights, and with some in between where "
     "those do nothing or all they can. Left: the share of the exposure that the "
-    "items hold together, less what they hold under iALS, items in iALS's order. Right: each "
+    "items hold together, less what they hold without control, items in that order. Right: each "
     "model's own Lorenz curve."
 )
 _TABLE_3 = (

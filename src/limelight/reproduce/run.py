@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from limelight._errors import ConfigError
@@ -103,23 +102,22 @@ class Run:
         self._tune()
         found = Findings(size_of(self.split))
         for k in experiment.cutoffs:
-            found.points[k] = {
-                name: self._once(f"{name} for the test users, K = {k}", self._points(name, k))
-                for name in self.plan.order
-            }
+            found.points[k] = {name: self._points(name, k) for name in self.plan.order}
         if "exADMM" in self._methods:
             for weight in (0.0, *sorted({*experiment.weights, *experiment.between})):
-                measure = partial(self._exposure, weight)
-                found.exposures[weight] = self._once(f"exposure at weight {weight:g}", measure)
+                what = f"exposure at weight {weight:g}"
+                found.exposures[weight] = self._once(what, self._exposure, weight)
+        threads = f"{self.plan.threads or 'all'} threads"
         for name in self.plan.order:
             if name in experiment.times:
-                found.times[name] = self._once(f"time of {name}", self._time(name))
-        found.growth = self._once("growth", lambda: growth(self.plan.methods, self.plan.threads))
+                found.times[name] = self._once(f"time of {name}, {threads}", self._time, name)
+                what = f"growth of {name}, {threads}"
+                found.growth[name] = self._once(what, growth, name, self.plan.threads)
         return found
 
-    def _once(self, what: str, find_out: Callable[[], Any]) -> Any:
+    def _once(self, what: str, find_out: Callable[..., Any], *arguments: Any) -> Any:
         self._tell(what)
-        return self._notebook.once(what, find_out)
+        return self._notebook.once(what, lambda: find_out(*arguments))
 
     def _tune(self) -> None:
         total = sum(method.share for method in self._methods.values()) or 1.0
@@ -127,14 +125,22 @@ class Run:
             share = self._methods[name].share / total
             search.run(self.split, 60 * self.plan.budget * _TUNING * share, self._tell)
 
-    def _points(self, name: str, k: int) -> Callable[[], list[dict[str, Any]]]:
+    def _points(self, name: str, k: int) -> Any:
+        """Measure a method on the test users; another choice of trials is another measurement."""
+        search = self._search(name)
+        numbers = " ".join(str(one.number + 1) for one in search.chosen(k))
+        what = f"{name} for the test users, K = {k}, chosen: {numbers}"
         if name == FAIRREC:
-            return lambda: fairrec_points(self._best("iALS", k), self.split, k)
-        return lambda: measured_points(self._searches[name], self.split.test, k)
+            return self._once(what, fairrec_points, self._best(name, k), self.split, k)
+        return self._once(what, measured_points, search, self.split.test, k)
+
+    def _search(self, name: str) -> Search:
+        """Return the search for the model that a method trains or starts from."""
+        return self._searches["iALS" if name == FAIRREC else name]
 
     def _best(self, name: str, k: int) -> Any:
         """Load a method's most accurate model at a cutoff."""
-        search = self._searches[name]
+        search = self._search(name)
         return search.model(search.chosen(k)[-1])
 
     def _exposure(self, weight: float) -> list[float]:
@@ -142,17 +148,13 @@ class Run:
         k = self.plan.experiment.cutoffs[-1]
         return exposures(settings, weight, self.split, k)
 
-    def _time(self, name: str) -> Callable[[], dict[str, Any]]:
-        experiment, test = self.plan.experiment, self.split.test
+    def _time(self, name: str) -> dict[str, Any]:
+        experiment = self.plan.experiment
         k = experiment.cutoffs[-1]
-        trained = "iALS" if name == FAIRREC else name
+        search = self._search(name)
+        patience = max(1.0, 60 * self.plan.budget * _PATIENCE)
+        settings = search.chosen(k)[-1].settings
+        training = training_time(search.method, settings, self.split, patience)
         make_lists = fair_lists_of if name == FAIRREC else lists_of
-
-        def measure() -> dict[str, Any]:
-            settings = self._searches[trained].chosen(k)[-1].settings
-            patience = max(1.0, 60 * self.plan.budget * _PATIENCE)
-            training = training_time(self._methods[trained], settings, self.split, patience)
-            lists = make_lists(self._best(trained, k), test)
-            return {**training, "inference": inference_times(lists, experiment.timed)}
-
-        return measure
+        lists = make_lists(self._best(name, k), self.split.test)
+        return {**training, "inference": inference_times(lists, experiment.timed)}

@@ -6,7 +6,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limelight._errors import ConfigError, SolveError
+from limelight._errors import ConfigError, DataError, SolveError
 from limelight.evaluate.protocol import evaluate
 from limelight.models.files import load
 from limelight.reproduce.fronts import front
@@ -68,6 +68,7 @@ class Search:
         if not self._study.trials:
             for settings in self.method.first or [{}]:
                 self._study.enqueue_trial(self._within_space(settings))
+        self._repeat_interrupted()
         while self._waiting() or (self.method.space and self._spent() < seconds):
             trial = self._study.ask(self._distributions())
             started = time.perf_counter()
@@ -91,6 +92,9 @@ class Search:
     def chosen(self, k: int) -> list[Tried]:
         """Return the front at a cutoff or, without control over exposure, the most accurate."""
         tried = self.tried
+        if not tried:
+            message = f"no settings of {self.name} gave lists"
+            raise SolveError(message, hint="raise --budget, so that others are tried")
         if not self.method.controls:
             return [max(tried, key=lambda one: one.metrics[f"ndcg@{k}"])]
         return front(
@@ -100,6 +104,14 @@ class Search:
     def model(self, trial: Tried) -> Model:
         """Load the model of a trial that is still among the best."""
         return load(self._model_folder(trial.number))
+
+    def _repeat_interrupted(self) -> None:
+        import optuna
+
+        running = (optuna.trial.TrialState.RUNNING,)
+        for trial in self._study.get_trials(deepcopy=False, states=running):
+            self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            self._study.enqueue_trial(trial.params)
 
     def _waiting(self) -> bool:
         import optuna
@@ -138,6 +150,15 @@ class Search:
                 shutil.rmtree(self._model_folder(one.number))
 
 
+def _drop_torn_line(journal: Path) -> None:
+    """Cut off a last line that was not written to its end, before something is added to it."""
+    if journal.exists():
+        written = journal.read_bytes()
+        whole = written[: written.rfind(b"\n") + 1]
+        if whole != written:
+            journal.write_bytes(whole)
+
+
 def _open_study(journal: Path, name: str, *, controls: bool) -> Any:
     try:
         import optuna
@@ -148,13 +169,17 @@ def _open_study(journal: Path, name: str, *, controls: bool) -> Any:
         raise ConfigError(message, hint="pip install 'limelight[tune]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     journal.parent.mkdir(parents=True, exist_ok=True)
-    storage = JournalStorage(JournalFileBackend(str(journal)))
-    study = optuna.create_study(
-        storage=storage,
-        study_name=name,
-        directions=["maximize", "minimize"] if controls else ["maximize"],
-        load_if_exists=True,
-    )
+    _drop_torn_line(journal)
+    try:
+        study = optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(journal))),
+            study_name=name,
+            directions=["maximize", "minimize"] if controls else ["maximize"],
+            load_if_exists=True,
+        )
+    except (ValueError, KeyError) as error:
+        message = f"cannot read {str(journal)!r}: {error}"
+        raise DataError(message, hint="move it away to search anew") from error
     # A search that goes on must not draw again what it drew before.
     study.sampler = optuna.samplers.TPESampler(seed=len(study.trials), multivariate=True)
     return study

@@ -65,6 +65,10 @@ class Reranked:
         self.reranker = reranker
         self.model = model
 
+    def __repr__(self) -> str:
+        """Show both."""
+        return f"{self.reranker!r} over {self.model!r}"
+
     def recommend(
         self, histories: Any = None, k: int = 10, *, users: Any = None, filter_seen: bool = True
     ) -> Lists:

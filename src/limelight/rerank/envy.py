@@ -41,8 +41,9 @@ def play_envy_free(ranking: Ranking, order: Int32, copies: int, *, k: int) -> Pi
     rows, places = np.nonzero(own.ids >= 0)
     scores[rows, own.ids[rows, places]] = own.scores[rows, places]
     order = order[own.ids[order, 0] >= 0]
-    bundles, handed_out = _play(scores, order, copies, k)
-    return Picks(_as_lists(bundles, scores), Lists(own.ids[:, :k], own.scores[:, :k]), handed_out)
+    lists = _as_lists(_play(scores, order, copies, k), scores)
+    handed_out = int((lists.ids >= 0).sum())
+    return Picks(lists, Lists(own.ids[:, :k], own.scores[:, :k]), handed_out)
 
 
 def _check_size(ranking: Ranking) -> None:
@@ -56,8 +57,8 @@ def _check_size(ranking: Ranking) -> None:
         raise ConfigError(message, hint=f"{hint}; use envy_free=False")
 
 
-def _play(scores: Float64, order: Int32, copies: int, k: int) -> tuple[Int32, int]:
-    """Return everybody's items, a column a round, and how many copies were handed out."""
+def _play(scores: Float64, order: Int32, copies: int, k: int) -> Int32:
+    """Return everybody's items, a column a round."""
     n_users, n_items = scores.shape
     values = _values(scores)
     worth = np.zeros((n_users, n_users))  # of the bundle in the column, to the user in the row
@@ -76,7 +77,7 @@ def _play(scores: Float64, order: Int32, copies: int, k: int) -> tuple[Int32, in
         order = served[::-1]
         if taken < len(turns) or handed_out == last:
             break
-    return bundles, handed_out
+    return bundles
 
 
 def _values(scores: Float64) -> Float64:

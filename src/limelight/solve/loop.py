@@ -26,7 +26,7 @@ Callback: TypeAlias = Callable[[int, TraceRecord | None], bool | None]
 class Status(Enum):
     """How a fit ended, and what that means."""
 
-    FINISHED = "All epochs ran. Residuals that still fall say that more epochs would change it."
+    FINISHED = "All epochs ran. A trace that still falls says that more epochs would change it."
     CONVERGED = "The last traced epoch moved every part of the state by less than the tolerance."
     STOPPED = "The callback asked for the end."
     STALLED = "Validation got no better for many epochs, so the rest were not run."

@@ -1,5 +1,7 @@
 """Multi-FR as a model: it learns, and it shares the exposure when told to."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -81,3 +83,15 @@ def test_unit_gradients_weigh_the_same(split):
 def test_bad_settings(setting, value, message):
     with pytest.raises(ConfigError, match=message):
         MultiFR(**{setting: value})
+
+
+def test_users_who_have_seen_everything_share_no_exposure():
+    seen = sparse.csr_matrix(np.ones((12, 6)))
+    model = MultiFR(latent=4, epochs=2).fit(seen, validation=_nothing_left(6))
+    assert all(np.isfinite(one.inequality) for one in model.trace_)
+
+
+def _nothing_left(n_items):
+    history = sparse.csr_matrix((3, n_items))
+    targets = sparse.eye(3, n_items, format="csr")
+    return SimpleNamespace(history=history, targets=targets)

@@ -66,7 +66,7 @@ def test_a_loss_that_is_not_finite():
     def step(state, batch):
         return state, {"objective": jnp.asarray(batch) * np.nan}
 
-    with pytest.raises(SolveError, match="the loss is nan in epoch 1") as caught:
+    with pytest.raises(SolveError, match="objective is nan in epoch 1") as caught:
         run(
             State({}, None, jnp.zeros((), int), None),
             step,

@@ -96,5 +96,7 @@ def inequality(ranked: Ranked, shares: Array, batch: Batch, n_items: int) -> Arr
 
     real = jnp.asarray(batch.lengths) > 0
     shares = jnp.where(real[:, None] & ranked.listed, shares, 0)
-    exposure = jnp.zeros(n_items).at[ranked.items].add(shares) / jnp.sum(shares)
+    # Where everybody has seen everything there is no exposure to share.
+    total = jnp.maximum(jnp.sum(shares), 1e-30)
+    exposure = jnp.zeros(n_items).at[ranked.items].add(shares) / total
     return n_items * jnp.sum((exposure - 1 / n_items) ** 2)

@@ -113,6 +113,12 @@ class NeuralModel(VectorModel):
         )
         return self
 
+    @property
+    def kept_(self) -> EpochRecord:
+        """The record of the epoch whose weights were kept: the best one, or the last."""
+        trace: list[EpochRecord] = self.trace_
+        return max(trace, key=lambda one: one.ndcg) if self.keep_best else trace[-1]
+
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""
         del n_users

@@ -129,10 +129,14 @@ def run(
 
 def _epoch(state: State, step: Step, batches: Iterable[Batch]) -> tuple[State, dict[str, float]]:
     """Look at all batches once; return the averages of what the updates tell."""
+    import jax
+
     told = []
     for batch in batches:
         state, measures = step(state, batch)
         told.append(measures)
+    # In one piece: NumPy would swallow an interrupt while it waits for the numbers one by one.
+    told = jax.device_get(jax.block_until_ready(told))  # type: ignore[no-untyped-call]
     return state, {
         name: float(np.mean([measures[name] for measures in told], dtype=np.float64))
         for name in told[0]
@@ -140,9 +144,10 @@ def _epoch(state: State, step: Step, batches: Iterable[Batch]) -> tuple[State, d
 
 
 def _check_finite(measures: dict[str, float], epoch: int) -> None:
-    if not np.isfinite(list(measures.values())).all():
-        message = f"the fit diverged: the loss is {measures['objective']} in epoch {epoch}"
-        raise SolveError(message, hint="lower learning_rate")
+    for name, value in measures.items():
+        if not np.isfinite(value):
+            message = f"the fit diverged: {name} is {value} in epoch {epoch}"
+            raise SolveError(message, hint="lower learning_rate")
 
 
 def _copied(parameters: Parameters) -> dict[str, Float32]:

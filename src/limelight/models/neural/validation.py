@@ -62,7 +62,7 @@ def divide(data: Interactions, validation: Any, seed: int) -> Parts:
         raise DataError(message, hint="one row for each history, one column for each item")
     if not validation.targets.nnz:
         message = f"none of the {history.n_rows:,} validation users has a target to find"
-        hint = "pass validation=, such as split.validation; users need at least 5 items"
+        hint = "a split with validation users helps; who has fewer than 5 items gets no targets"
         raise DataError(message, hint=hint)
     return Parts(training, history, validation.targets)
 
