@@ -115,9 +115,10 @@ class Run:
                 found.growth[name] = self._once(what, growth, name, self.plan.threads)
         return found
 
-    def _once(self, what: str, find_out: Callable[..., Any], *arguments: Any) -> Any:
+    def _once(self, what: str, find_out: Callable[..., Any], *arguments: Any, of: str = "") -> Any:
+        """Find out what the notebook does not hold; a result of something else is another one."""
         self._tell(what)
-        return self._notebook.once(what, lambda: find_out(*arguments))
+        return self._notebook.once(what + of, lambda: find_out(*arguments))
 
     def _tune(self) -> None:
         total = sum(method.share for method in self._methods.values()) or 1.0
@@ -128,11 +129,12 @@ class Run:
     def _points(self, name: str, k: int) -> Any:
         """Measure a method on the test users; another choice of trials is another measurement."""
         search = self._search(name)
-        numbers = " ".join(str(one.number + 1) for one in search.chosen(k))
-        what = f"{name} for the test users, K = {k}, chosen: {numbers}"
+        chosen = ", chosen: " + " ".join(str(one.number + 1) for one in search.chosen(k))
+        what = f"{name} for the test users, K = {k}"
         if name == FAIRREC:
-            return self._once(what, fairrec_points, self._best(name, k), self.split, k)
-        return self._once(what, measured_points, search, self.split.test, k)
+            best = self._best(name, k)
+            return self._once(what, fairrec_points, best, self.split, k, of=chosen)
+        return self._once(what, measured_points, search, self.split.test, k, of=chosen)
 
     def _search(self, name: str) -> Search:
         """Return the search for the model that a method trains or starts from."""
