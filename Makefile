@@ -28,7 +28,7 @@ bench: $(VENV)/.bench ## Measure speed and memory against other libraries; resul
 sanitize: $(VENV)/.dev ## Run the native tests under the address and undefined-behaviour sanitizers
 	$(BIN)/pip install --quiet --no-deps --upgrade --target build/sanitized . -C cmake.define.LIMELIGHT_SANITIZE=ON
 	LD_PRELOAD="$$($(or $(CXX),c++) -print-file-name=libasan.so) $$($(or $(CXX),c++) -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized $(BIN)/python -m pytest tests/native tests/solve tests/recommend
+	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized $(BIN)/python -m pytest tests/native tests/solve tests/recommend tests/rerank
 
 build: ## Build a wheel from a clean tree and try it in an empty environment
 	rm -rf dist build/empty
