@@ -31,6 +31,7 @@ _HINTS = {
     errno.EEXIST: "a part of the path is a file, not a folder",
     errno.EISDIR: "name a file, not a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "allow more open files (ulimit -n), or more memory where there is such a setting",
 }
 
 
@@ -63,7 +64,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> [file.name for file in folder.iterdir()]
     ['note.txt']
     """
-    with _write_errors(path):
+    with write_errors(path):
         target = _resolve(path)
         if target.exists() and not target.is_file():
             raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "")
@@ -113,7 +114,7 @@ def atomic_folder(
     >>> [file.name for file in target.iterdir()]
     ['config.json']
     """
-    with _write_errors(path):
+    with write_errors(path):
         target = _resolve(path)
         _refuse_stranger(target, replace_if)
         temporary = _temporary(target)
@@ -131,8 +132,17 @@ def atomic_folder(
 
 
 @contextlib.contextmanager
-def _write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Tell a failure of the operating system as our own error."""
+def write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Tell a failure of the operating system as our own error.
+
+    Examples
+    --------
+    >>> with write_errors("lists.parquet"):
+    ...     raise OSError(errno.ENOSPC, "")
+    Traceback (most recent call last):
+    limelight._errors.DataError: cannot write 'lists.parquet': No space left on device
+    ...
+    """
     try:
         yield
     except OSError as error:

@@ -1,10 +1,11 @@
-"""Data in: read interactions, split them by users, or make a marketplace of any size.
+"""Data in: read interactions or candidates, split users, or make a marketplace of any size.
 
 It knows files, frames and matrices, but no model.
 """
 
 from __future__ import annotations
 
+from limelight.data.candidates import Candidates, read_candidates
 from limelight.data.held_out import HeldOut
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.read import read
@@ -12,6 +13,7 @@ from limelight.data.split import Split, split_users
 from limelight.data.synthetic import Marketplace, marketplace
 
 __all__ = [
+    "Candidates",
     "HeldOut",
     "Interactions",
     "Marketplace",
@@ -19,5 +21,6 @@ __all__ = [
     "as_interactions",
     "marketplace",
     "read",
+    "read_candidates",
     "split_users",
 ]

@@ -113,11 +113,11 @@ def read(  # noqa: PLR0913
     >>> data.user_ids
     array(['a', 'b'], dtype=object)
     """
-    _check_names(user=user, item=item, rating=rating, timestamp=timestamp)
+    check_names(user=user, item=item, rating=rating, timestamp=timestamp)
     _check_settings(rating, min_rating, filter_order)
     _check_counts(min_user=min_user, min_item=min_item, core=core)
     parts = open_parts(source)
-    names = Names(*_choose_columns(parts[0], user, item), rating, timestamp)
+    names = Names(*choose_columns(parts[0], user, item), rating, timestamp)
     data = _read_pairs(parts, names, min_rating)
     found = data.nnz
     if core is not None:
@@ -130,7 +130,13 @@ def read(  # noqa: PLR0913
     return data
 
 
-def _check_names(**columns: object) -> None:
+def check_names(**columns: object) -> None:
+    """Refuse names of columns that are not text.
+
+    Examples
+    --------
+    >>> check_names(user="userId", item=None)
+    """
     for name, column in columns.items():
         if column is not None and not isinstance(column, str):
             message = f"{name} must be the name of a column, in text: {column!r}"
@@ -165,8 +171,16 @@ def _check_counts(**counts: int | None) -> None:
         raise ConfigError(message, hint="choose the k-core or the single pass, not both")
 
 
-def _choose_columns(part: Part, user: str | None, item: str | None) -> tuple[str, str]:
-    """Find the user and item columns: as named, else by the known pairs."""
+def choose_columns(part: Part, user: str | None, item: str | None) -> tuple[str, str]:
+    """Find the user and item columns: as named, else by the known pairs.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> [part] = open_parts(pa.table({"userId": [1], "movieId": [2], "item": [3]}))
+    >>> choose_columns(part, user=None, item=None)
+    ('userId', 'movieId')
+    """
     columns = part.columns
     for name in (user, item):
         if name is not None:
