@@ -1,8 +1,9 @@
-"""Recommendation lists to one file, batch by batch, for any number of users."""
+"""Recommendation lists to a file or a folder of parts, batch by batch, for any number of users."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from limelight._atomic import atomic_file
+from limelight._atomic import atomic_file, atomic_folder
 from limelight._errors import DataError
 from limelight.data.ids import ids_to_arrow
 from limelight.data.sources import DELIMITERS
@@ -24,16 +25,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+COLUMNS = ("user_id", "item_id", "rank", "score")
+
+_PART_ROWS = 1 << 22
+"""A part is closed once it has so many rows."""
+_PART_NAME = re.compile(r"part-\d{5,}\.parquet")
+
+
 class ListWriter:
     """Writes lists as a table `user_id, item_id, rank, score`, rank from 1.
 
-    The file appears when the block ends well; until then, and after an error, whatever was
-    there before stays.
+    The file or folder appears when the block ends well; until then, and after an error, whatever
+    was there before stays. A folder is replaced only if it holds nothing but lists.
 
     Parameters
     ----------
     path
-        A name that ends in .parquet, .csv or .tsv.
+        A name that ends in .parquet, .csv or .tsv. A name without an ending is a folder, for
+        Parquet files part-00000.parquet, part-00001.parquet, ...
 
     Examples
     --------
@@ -50,16 +59,24 @@ class ListWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._ending = self.path.suffix.lower()
-        if self._ending not in {".parquet", *DELIMITERS}:
+        if self._ending not in {"", ".parquet", *DELIMITERS}:
             message = f"unknown kind of file: {self.path}"
-            raise DataError(message, hint="the name must end in .parquet, .csv or .tsv")
-        self._stack = contextlib.ExitStack()
+            hint = "the name must end in .parquet, .csv or .tsv; without an ending it is a folder"
+            raise DataError(message, hint=hint)
+        self._stack, self._open_part = contextlib.ExitStack(), contextlib.ExitStack()
         self._writer: Any = None
+        self._schema: pa.Schema = None
+        self._n_parts = self._n_rows = 0
         self._item_ids: NDArray[Any] | None = None
         self._items: pa.Array = None
 
     def __enter__(self) -> Self:
-        self._temporary = self._stack.enter_context(atomic_file(self.path))
+        if self._ending:
+            place = atomic_file(self.path)
+        else:
+            place = atomic_folder(self.path, replace_if=_holds_lists)
+        self._temporary = self._stack.enter_context(place)
+        self._stack.enter_context(self._open_part)
         return self
 
     def __exit__(
@@ -68,12 +85,13 @@ class ListWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # The stack closes the writer first; only then is the file complete and renamed.
+        # The stack closes the part first; only then is the output complete and renamed.
         with self._stack:
             if error is not None:
                 raise error
-            if self._writer is None:
-                self._open(pa.large_string(), pa.large_string())
+            if self._schema is None:
+                self._schema = _schema(pa.large_string(), pa.large_string())
+                self._open()
 
     def write(
         self,
@@ -100,20 +118,28 @@ class ListWriter:
             raise DataError(message, hint="pass one row of ids and of scores per user")
         users, items = ids_to_arrow(user_ids), self._catalogue(item_ids)
         rows, columns = np.nonzero(ids >= 0)
-        if self._writer is None:
-            self._open(users.type, items.type)
-        table = pa.table(
-            {
-                "user_id": users.take(pa.array(rows)),
-                "item_id": items.take(pa.array(ids[rows, columns])),
-                "rank": pa.array((columns + 1).astype(np.int32)),
-                "score": pa.array(scores[rows, columns].astype(np.float32)),
-            }
+        values = (
+            users.take(pa.array(rows)),
+            items.take(pa.array(ids[rows, columns])),
+            pa.array((columns + 1).astype(np.int32)),
+            pa.array(scores[rows, columns].astype(np.float32)),
         )
+        table = pa.table(dict(zip(COLUMNS, values, strict=True)))
+        if self._schema is None:
+            self._schema = table.schema
         if table.schema != self._schema:
             message = f"ids changed their type: {table.schema.types} after {self._schema.types}"
             raise DataError(message, hint="pass integers in every batch, or text in every batch")
+        self._append(table)
+
+    def _append(self, table: pa.Table) -> None:
+        if self._writer is None:
+            self._open()
         self._writer.write_table(table)
+        self._n_rows += table.num_rows
+        if not self._ending and self._n_rows >= _PART_ROWS:
+            self._open_part.close()
+            self._writer, self._n_rows = None, 0
 
     def _catalogue(self, item_ids: NDArray[Any]) -> pa.Array:
         """Convert the catalogue once, not with every batch."""
@@ -122,13 +148,34 @@ class ListWriter:
             self._item_ids = item_ids
         return self._items
 
-    def _open(self, user_type: pa.DataType, item_type: pa.DataType) -> None:
-        self._schema = pa.schema(
-            {"user_id": user_type, "item_id": item_type, "rank": pa.int32(), "score": pa.float32()}
-        )
+    def _open(self) -> None:
+        """Open the file, or the next part."""
+        file = self._temporary
+        if not self._ending:
+            file /= f"part-{self._n_parts:05}.parquet"
+            self._n_parts += 1
         if self._ending in DELIMITERS:
             options = pa.csv.WriteOptions(delimiter=DELIMITERS[self._ending])
-            writer = pa.csv.CSVWriter(self._temporary, self._schema, write_options=options)
+            writer = pa.csv.CSVWriter(file, self._schema, write_options=options)
         else:
-            writer = pq.ParquetWriter(self._temporary, self._schema)
-        self._writer = self._stack.enter_context(writer)
+            writer = pq.ParquetWriter(file, self._schema)
+        self._writer = self._open_part.enter_context(writer)
+
+
+def _schema(user_type: pa.DataType, item_type: pa.DataType) -> pa.Schema:
+    types = (user_type, item_type, pa.int32(), pa.float32())
+    return pa.schema(list(zip(COLUMNS, types, strict=True)))
+
+
+def _holds_lists(folder: Path) -> bool:
+    """Tell whether all of a folder are parts of lists."""
+    return all(_is_part(file) for file in folder.iterdir())
+
+
+def _is_part(file: Path) -> bool:
+    if not (_PART_NAME.fullmatch(file.name) and file.is_file()):
+        return False
+    try:
+        return tuple(pq.read_schema(file).names) == COLUMNS
+    except pa.ArrowException:
+        return False
