@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight._errors import ConfigError, DataError
+from limelight.benchmarks.peak import bytes_taken
 from limelight.data import pair_sorter, sources
 from limelight.data.candidates import read_candidates
 
@@ -158,9 +159,9 @@ def test_a_catalogue_numbers_the_items(tmp_path, ending, kind, as_file):
 
 
 def test_items_that_a_catalogue_does_not_have(tmp_path):
-    with refused(r"2 items of .*c\.csv not in the catalogue, such as '30'"):
+    with refused(r"not in the catalogue: 2 items of .*c\.csv, such as '30'"):
         read_candidates(write(TABLE, tmp_path / "c.csv"), catalogue=["20"])
-    with refused("1 item of the frame not in the catalogue, such as 30"):
+    with refused("not in the catalogue: 1 item of the frame, such as 30"):
         read_candidates(TABLE, catalogue=[10, 20])
     with refused("the catalogue is empty"):
         read_candidates(TABLE, catalogue=[])
@@ -312,3 +313,27 @@ def test_progress_counts_the_parts(tmp_path, capsys):
 def test_categories_are_ids():
     frame = pd.DataFrame(TABLE.to_pandas()).astype({"user_id": "category"})
     assert as_dict(read_candidates(frame)) == EXPECTED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_grouped", [True, False])
+def test_memory_is_bounded(tmp_path, is_grouped):
+    generator = np.random.default_rng(0)
+    n_users, n_each = 40_000, 400
+    users = np.repeat(np.arange(n_users), n_each)
+    items = (np.arange(n_users * n_each) * 7) % 20_011  # distinct for a user
+    scores = generator.random(len(users), dtype=np.float32)
+    if not is_grouped:
+        order = generator.permutation(len(users))
+        users, items, scores = users[order], items[order], scores[order]
+    table = pa.table({"user_id": users, "item_id": items, "score": scores})
+    file = write(table, tmp_path / "c.parquet")
+    del table, users, items, scores
+
+    def read():
+        with read_candidates(file, memory=32 << 20) as candidates:
+            assert candidates.nbytes_on_disk == 8 * n_users * n_each
+            assert (candidates.counts == n_each).all()
+
+    # Beside the 32 MiB: what Arrow decodes ahead, ids and row pointers. The pairs are 128 MB.
+    assert bytes_taken(read) < 100 << 20

@@ -287,7 +287,7 @@ def _score_column(name: str | None) -> NumberColumn:
 def _refuse_strangers(column: IdColumn | CatalogueColumn, parts: Sequence[Part]) -> None:
     if isinstance(column, CatalogueColumn) and len(strangers := column.strangers()):
         found = f"{count(len(strangers), 'item')} of {describe(parts)}"
-        message = f"{found} not in the catalogue, such as {strangers[0].as_py()!r}"
+        message = f"not in the catalogue: {found}, such as {strangers[0].as_py()!r}"
         raise DataError(message, hint="add them to the catalogue, or drop their rows")
 
 
