@@ -294,12 +294,12 @@ def _measure(
 ) -> Side:
     """Add up the exposure that one file gives at k, and name its metrics."""
     rows = rows.within(k)
-    items = numbers[rows.items]
-    exposure = tally(items, rows.ranks, n_items)
+    rows = rows._replace(items=numbers[rows.items])
+    exposure = tally(rows.items, rows.ranks, n_items)
     merit = earned.merit if earned else None
     metrics = _metrics(exposure, merit, k)
-    deviations = leave_users_out(rows, items, figures_without(exposure, merit, k))
-    return Side(rows, items, exposure, metrics, deviations)
+    deviations = leave_users_out(rows, exposure, figures_without(exposure, merit, k))
+    return Side(rows, exposure, metrics, deviations)
 
 
 def _metrics(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, float]:
@@ -311,7 +311,7 @@ def _periods(side: Side, n_items: int, every: Every | None) -> tuple[Period, ...
     if side.rows.times is None:
         return ()
     every = every or choose_every(side.rows.times)
-    return tuple(by_period(side.rows, side.items, n_items, every))
+    return tuple(by_period(side.rows, n_items, every))
 
 
 def _last(weighted: FloatArray, top: int) -> NDArray[np.int64]:

@@ -155,7 +155,7 @@ def period_starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int32]:
     return days
 
 
-def by_period(rows: Lists, items: NDArray[np.int32], n_items: int, every: Every) -> list[Period]:
+def by_period(rows: Lists, n_items: int, every: Every) -> list[Period]:
     """Measure the lists of every period that has any, in order of time."""
     if rows.times is None:
         return []
@@ -164,7 +164,7 @@ def by_period(rows: Lists, items: NDArray[np.int32], n_items: int, every: Every)
     days, firsts = np.unique(starts[order], return_index=True)
     periods, so_far = [], None
     for day, own in zip(days, np.split(order, firsts[1:]), strict=True):
-        now = tally(items[own], rows.ranks[own], n_items)
+        now = tally(rows.items[own], rows.ranks[own], n_items)
         so_far = now if so_far is None else so_far.plus(now)
         n_lists = len(np.unique(rows.lists[own]))
         periods.append(_period(str(np.datetime64(int(day), "D")), n_lists, now, so_far))

@@ -11,6 +11,7 @@ from limelight.data.ids import positions
 from limelight.evaluate.audit_groups import exposure_of, owned_by
 from limelight.evaluate.jackknife import margin_of
 from limelight.evaluate.pairs import sorted_keys
+from limelight.evaluate.tally import blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +83,8 @@ class Side(NamedTuple):
     """One of the two files: its rows, what they add up to, and how sure that is."""
 
     rows: Lists
-    items: NDArray[np.int32]
+    """Cut at k, with items by their number in the catalogue."""
+
     exposure: Tally
     metrics: dict[str, float]
     deviations: Deviations | None
@@ -175,17 +177,15 @@ def _overlap(before: Side, after: Side, same: NDArray[np.int64], k: int) -> dict
     her more.
     """
     span, n_users = len(after.exposure.shown), after.rows.n_users
-    new = _distinct(sorted_keys(after.rows.users, after.items, span), after.rows)
-    users = same[before.rows.users]
+    users = same.astype(np.int32)[before.rows.users]
     known = users >= 0
-    if not known.any():
-        return {}
-    old = sorted_keys(users[known].astype(np.int32), before.items[known], span)
-    old = _distinct(old, before.rows)
-    n_old, n_new = (np.bincount(keys // span, minlength=n_users) for keys in (old, new))
-    places = np.searchsorted(new, old)
-    common = old[new[np.minimum(places, len(new) - 1)] == old]
-    n_common = np.bincount(common // span, minlength=n_users)
+    new = _keys(after.rows.users, after.rows, span)
+    old = _keys(users, before.rows, span, known)
+    n_old, n_new = _per_user(old, span, n_users), _per_user(new, span, n_users)
+    n_common = np.zeros(n_users, dtype=np.int64)
+    for block in blocks(len(old)):
+        places = np.minimum(np.searchsorted(new, old[block]), len(new) - 1)
+        n_common += _per_user(old[block][new[places] == old[block]], span, n_users)
     in_both = (n_old > 0) & (n_new > 0)
     if not in_both.any():
         return {}
@@ -198,10 +198,22 @@ def _overlap(before: Side, after: Side, same: NDArray[np.int64], k: int) -> dict
     return {key: mean, **bounds}
 
 
-def _distinct(keys: NDArray[np.int64], rows: Lists) -> NDArray[np.int64]:
-    """Count an item once that several lists of a user show; one list shows it once anyway."""
+def _keys(
+    users: NDArray[np.int32], rows: Lists, span: int, keep: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """Give each pair of a user and an item that she is shown one key, sorted."""
+    items = rows.items
+    if keep is not None and not keep.all():
+        users, items = users[keep], items[keep]
+    keys = sorted_keys(users, items, span)
     if rows.times is None:
         return keys
+    # Several lists of a user may show an item.
     fresh = np.ones(len(keys), dtype=bool)
     fresh[1:] = keys[1:] != keys[:-1]
     return keys[fresh]
+
+
+def _per_user(keys: NDArray[np.int64], span: int, n_users: int) -> NDArray[np.int64]:
+    """Count the keys of each user; the keys are sorted, so a user's stand side by side."""
+    return np.diff(np.searchsorted(keys, np.arange(n_users + 1) * span))
