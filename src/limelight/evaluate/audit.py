@@ -123,7 +123,7 @@ class Audit:
             "least_exposed": [asdict(item) for item in self.least_exposed],
             "groups": [asdict(group) for group in self.groups],
             "ungrouped": asdict(self.ungrouped) if self.ungrouped else None,
-            **(asdict(self.merit) if self.merit else {}),
+            **(self.merit.to_dict() if self.merit else {}),
             "periods": [asdict(period) for period in self.periods],
             "conventions": self.conventions,
             **(self.comparison.to_dict() if self.comparison else {}),
@@ -198,6 +198,7 @@ def audit(  # noqa: PLR0913
     earned = None if merit is None else read_merit(merit, item_ids)
     members = None if groups is None else read_groups(groups, item_ids)
     notes += _notes(files, members, earned)
+    # A file is let go when its rows have been numbered anew.
     sides = [_measure(files.pop(0), number, len(item_ids), k, earned) for number in numbers]
     after = sides[0]
     weighted, shown = after.exposure.weighted, after.exposure.shown
@@ -259,8 +260,8 @@ def _number_items(
         missing = np.flatnonzero(number < 0)
         if missing.size:
             example = rows.item_ids[int(missing[0])].as_py()
-            what = f"items of the lists are not in the catalogue: {len(missing):,}"
-            message = f"{what}, e.g. {example!r}"
+            count = f"{len(missing):,}, e.g. {example!r}"
+            message = f"items of the lists are not in the catalogue: {count} in {rows.label}"
             raise DataError(message, hint="the catalogue must hold every item that a list shows")
     return item_ids, numbers, notes
 

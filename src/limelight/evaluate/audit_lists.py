@@ -51,6 +51,8 @@ class Lists(NamedTuple):
     n_lists: int
     user_ids: pa.Array
     item_ids: pa.Array
+    label: str
+    """What messages call the lists."""
 
     @property
     def n_users(self) -> int:
@@ -69,10 +71,10 @@ class Lists(NamedTuple):
         """
         best, longest = int(self.ranks.min()), int(self.ranks.max())
         if best > k:
-            message = f"no item at rank {k} or better: the best rank is {best}"
+            message = f"no item at rank {k} or better: the best rank is {best} in {self.label}"
             raise DataError(message, hint="ranks start at 1; or choose a larger k")
         if longest < k:
-            message = f"k is larger than the lists are long: {k} > {longest}"
+            message = f"k is larger than the lists are long: {k} > {longest} in {self.label}"
             raise ConfigError(message, hint=f"choose k <= {longest}, or leave k out")
         if longest == k:
             return self
@@ -113,9 +115,17 @@ def read_lists(source: Source, timestamp: str | None = None) -> Lists:
     if order is SCORE:
         ranks = _ranks_from_scores(lists, ranks)
     found = Lists(
-        users, items, ranks, lists, times[0] if times else None, n_lists, user.ids(), item.ids()
+        users=users,
+        items=items,
+        ranks=ranks,
+        lists=lists,
+        times=times[0] if times else None,
+        n_lists=n_lists,
+        user_ids=user.ids(),
+        item_ids=item.ids(),
+        label=describe(parts),
     )
-    _refuse_repeats(found, describe(parts))
+    _refuse_repeats(found)
     return found
 
 
@@ -155,24 +165,23 @@ def _ranks_from_scores(lists: NDArray[np.int32], scores: FloatArray) -> NDArray[
     return ranks
 
 
-def _refuse_repeats(rows: Lists, label: str) -> None:
+def _refuse_repeats(rows: Lists) -> None:
     """Refuse a list that has a rank or an item twice."""
     if repeat := repeated_pair(rows.lists, rows.ranks):
         hint = "give every row of a list its own rank"
-        raise _repeat_error(rows, repeat, f"rank {repeat.right}", label, hint)
+        raise _repeat_error(rows, repeat, f"rank {repeat.right}", hint)
     if repeat := repeated_pair(rows.lists, rows.items):
         hint = "a list may show an item once; keep its best rank"
-        what = f"item {rows.item_ids[repeat.right].as_py()!r}"
-        raise _repeat_error(rows, repeat, what, label, hint)
+        raise _repeat_error(rows, repeat, f"item {rows.item_ids[repeat.right].as_py()!r}", hint)
 
 
-def _repeat_error(rows: Lists, repeat: Repeat, what: str, label: str, hint: str) -> DataError:
+def _repeat_error(rows: Lists, repeat: Repeat, what: str, hint: str) -> DataError:
     row = int(np.argmax(rows.lists == repeat.left))
     user = rows.user_ids[int(rows.users[row])].as_py()
-    when = ""
-    if rows.times is not None:
+    if rows.times is None:
+        when = ""
+        hint = f"{hint}; if users have several lists, name their times with timestamp='...'"
+    else:
         when = f" at {written(rows.times[row])}"
-    elif rows.n_lists == len(rows.user_ids):
-        hint = f"{hint}; if users have several lists, name the column of times with timestamp='...'"
-    message = f"user {user!r} has {what} twice{when} ({repeat.rows:,} such rows) in {label}"
+    message = f"user {user!r} has {what} twice{when} ({repeat.rows:,} such rows) in {rows.label}"
     return DataError(message, hint=hint)

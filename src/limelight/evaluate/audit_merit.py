@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -50,6 +50,20 @@ class MeritAudit:
     under_exposed: tuple[ItemMerit, ...]
     without_merit: int
     """Number of items without merit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything under flat keys, ready for JSON.
+
+        Examples
+        --------
+        >>> MeritAudit((), (), 3).to_dict()
+        {'over_exposed': [], 'under_exposed': [], 'without_merit': 3}
+        """
+        return {
+            "over_exposed": [asdict(item) for item in self.over_exposed],
+            "under_exposed": [asdict(item) for item in self.under_exposed],
+            "without_merit": self.without_merit,
+        }
 
 
 def read_merit(source: Source, item_ids: pa.Array) -> Merit:

@@ -79,11 +79,10 @@ class MomentColumn:
             chunk.require_all(numbers >= _EARLIEST, f"{rule} that lies after March 1973")
             limits, factors = np.array(_UNITS).T
             return np.asarray(numbers * factors[np.searchsorted(limits, numbers, "right")], "int64")
+        zone = values.type.tz if pa.types.is_timestamp(values.type) else None
         # Finer than a microsecond is cut off: no two requests of a user are so near.
-        moments: NDArray[np.int64] = (
-            values.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
-        )
-        return moments
+        fine = values.cast(pa.timestamp("us", zone), safe=False)
+        return np.asarray(fine.cast(pa.int64()).to_numpy())
 
 
 def _from_text(values: Any) -> Any:
