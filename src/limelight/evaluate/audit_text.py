@@ -158,5 +158,14 @@ def _periods(audit: Audit) -> list[str]:
         )
         for period in shown
     ]
-    head = ("from", "lists", "gini", "floor", "coverage", "top share", "gini so far", "coverage")
+    head = (
+        "from",
+        "lists",
+        "gini",
+        "floor",
+        "coverage",
+        "top share",
+        "gini so far",
+        "coverage so far",
+    )
     return ["Over time (each period, then all lists so far)", *table(head, rows), *gap]

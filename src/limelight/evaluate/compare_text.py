@@ -45,12 +45,17 @@ def _metrics(audit: Audit, changed: Comparison) -> list[str]:
         interval = ""
         if f"{key}_change_low" in changed.metrics:
             low, high = (changed.metrics[f"{key}_change_{bound}"] for bound in ("low", "high"))
-            interval = f"[{low:+.4f}, {high:+.4f}]"
+            interval = f"[{_signed(low)}, {_signed(high)}]"
         before, change = (changed.metrics[f"{key}_{what}"] for what in ("before", "change"))
-        rows.append((key, f"{before:.4f}", f"{after:.4f}", f"{change:+.4f}", interval))
+        rows.append((key, f"{before:.4f}", f"{after:.4f}", _signed(change), interval))
     users = f"{changed.users:,} {'user' if changed.users == 1 else 'users'}"
     title = f"Against {users} with {changed.lists:,} lists before"
     return [title, *table(("", "before", "after", "change", "95 % interval"), rows)]
+
+
+def _signed(change: float) -> str:
+    """Write a change with its sign; one that rounds to nothing is not below 0."""
+    return f"{round(change, 4) + 0.0:+.4f}"
 
 
 def _users(changed: Comparison, k: int) -> str:
