@@ -19,9 +19,10 @@ from limelight.evaluate.audit_text import report
 from limelight.evaluate.audit_time import Every, Period, by_period, check_every, choose_every
 from limelight.evaluate.compare import Comparison, Side, compare
 from limelight.evaluate.conventions import conventions
-from limelight.evaluate.jackknife import figures_without, leave_users_out
+from limelight.evaluate.jackknife import leave_users_out
 from limelight.evaluate.lists import FloatArray, check_positive
 from limelight.evaluate.tally import Tally, floor_of, tally
+from limelight.evaluate.without import figures_without
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
