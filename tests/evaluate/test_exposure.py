@@ -6,12 +6,14 @@ from math import log, log2
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from limelight._errors import ConfigError, DataError
+from limelight.evaluate.audit import audit
 from limelight.evaluate.exposure import (
     coverage,
     entropy,
@@ -200,3 +202,21 @@ def test_golden_lists():
     measured = exposure(golden["top10"], n_items=golden["R"].shape[1])
     assert measured == pytest.approx(golden["exposure10"], rel=1e-12)
     assert gini(measured) == pytest.approx(float(golden["gini10"]), rel=1e-12)
+
+
+def test_gini_of_an_audit_is_the_mean_difference_of_all_pairs():
+    generator = np.random.default_rng(0)
+    ids = np.argsort(generator.gumbel(size=(400, 500)) - 0.01 * np.arange(500), axis=1)[:, -20:]
+    table = {
+        "user_id": np.repeat(np.arange(400), 20),
+        "item_id": ids.ravel(),
+        "rank": np.tile(np.arange(1, 21), 400),
+    }
+    found = audit(pa.table(table), catalogue=range(500))
+    for key, shares in (
+        ("gini@20", exposure(ids, 500)),
+        ("gini_uniform@20", exposure(ids, 500, weight="uniform")),
+    ):
+        differences = np.abs(shares[:, np.newaxis] - shares).sum()
+        naive = differences / (2 * len(shares) * shares.sum())
+        assert found.metrics[key] == pytest.approx(naive, abs=1e-12)

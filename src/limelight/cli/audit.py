@@ -1,7 +1,7 @@
 """``limelight audit``: how any recommender's lists share exposure."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +38,31 @@ def audit(
             metavar="FILE", help="Groups of items, such as providers: item_id,group[,weight]."
         ),
     ] = None,
+    merit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Interactions that items earned, past or held out: user_id,item_id.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="LISTS", help="Other lists to compare with, such as last week's."),
+    ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of times: a user has one list for each, and exposure is shown over time.",
+        ),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="day|week|month",
+            help="One row for each; if not given, chosen by the span of the times.",
+        ),
+    ] = None,
     top: Annotated[
         int | None,
         typer.Option(
@@ -49,17 +74,29 @@ def audit(
     """Measure how any recommender's lists share exposure.
 
     In: a table of lists; better with the catalogue, because without it items that no list shows
-    go unnoticed. Out: Gini, coverage, entropy, the most and least exposed items and groups.
+    go unnoticed. Out: Gini, coverage, entropy with 95 % intervals, the most and least exposed
+    items and groups; what changed against other lists, exposure against merit, and over time.
 
     \b
     Examples:
       limelight audit lists.parquet --catalogue model/items.parquet
       limelight audit lists.csv -k 10 --catalogue items.csv --groups studios.csv --json
+      limelight audit after.parquet --against before.parquet --catalogue items.parquet
+      limelight audit lists.parquet --merit held_out.parquet --timestamp shown_at --every week
     """
     from limelight.evaluate.audit import audit as measure
 
-    given = {} if top is None else {"top": top}
-    found = measure(lists, k=k, catalogue=catalogue, groups=groups, **given)
+    flags: dict[str, Any] = {
+        "k": k,
+        "catalogue": catalogue,
+        "groups": groups,
+        "merit": merit,
+        "against": against,
+        "timestamp": timestamp,
+        "every": every,
+        "top": top,
+    }
+    found = measure(lists, **{name: flag for name, flag in flags.items() if flag is not None})
     report(str(found), found.to_dict(), as_json=as_json)
 
 

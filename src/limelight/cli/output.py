@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 _SAME_NAME = """
-    core epochs exposure_weight factors filter_order fold_in init_scale item learning_rate min_item
-    min_rating min_user penalty rating regularization_exponent test timestamp trace_every
+    core epochs every exposure_weight factors filter_order fold_in init_scale item learning_rate
+    min_item min_rating min_user penalty rating regularization_exponent test timestamp trace_every
     unobserved_weight user validation
 """
 _FLAGS = {name: f"--{name.replace('_', '-')}" for name in _SAME_NAME.split()} | {

@@ -6,19 +6,27 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from limelight._errors import ConfigError, DataError
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.evaluate.accumulate import exposure_metrics
-from limelight.evaluate.audit_input import Groups, Lists, read_catalogue, read_groups, read_lists
+from limelight.evaluate.audit_groups import GroupExposure, group_shares, ungrouped_share
+from limelight.evaluate.audit_input import Groups, read_catalogue, read_groups
+from limelight.evaluate.audit_lists import Lists, read_lists
+from limelight.evaluate.audit_merit import Merit, MeritAudit, audit_merit, merit_metrics, read_merit
 from limelight.evaluate.audit_text import report
-from limelight.evaluate.floor import handout_gini
-from limelight.evaluate.lists import FloatArray, check_positive, rank_weights
+from limelight.evaluate.audit_time import Every, Period, by_period, check_every, choose_every
+from limelight.evaluate.compare import Comparison, Side, compare
+from limelight.evaluate.conventions import conventions
+from limelight.evaluate.jackknife import leave_users_out
+from limelight.evaluate.lists import FloatArray, check_positive
+from limelight.evaluate.tally import Tally, floor_of, tally
+from limelight.evaluate.without import figures_without
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from limelight.data.sources import Source
@@ -27,7 +35,8 @@ NO_CATALOGUE = (
     "No catalogue was given: items that no list shows are not counted, "
     "so the Gini index is too low and the coverage is 1."
 )
-_BLOCK_ROWS = 1 << 20
+_ALIKE = 1.1
+"""Two files have about as many lists as each other below this ratio."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +50,23 @@ class ItemExposure:
 
 
 @dataclass(frozen=True)
-class GroupExposure:
-    """One group of items: its share of the exposure, of the catalogue, and their ratio."""
-
-    group: int | str
-    exposure_share: float
-    catalogue_share: float
-    ratio: float
-    """Above 1: more exposure than the group's share of the catalogue."""
-
-
-@dataclass(frozen=True)
 class Audit:
     """What an audit found. `str(audit)` is a report to read, `to_dict` is ready for JSON."""
 
     users: int
+    lists: int
+    """As many as users, or more where the lists have times."""
+
     items: int
     k: int
     catalogue_given: bool
     metrics: dict[str, float]
     """`gini@k` (log weight), `gini_uniform@k`, `gini_floor@k`, `coverage@k`, `entropy@k` and
-    `top_share@k`, what the top 1 % of the items hold."""
+    `top_share@k`, what the top 1 % of the items hold. With merit, `merit_gini@k`,
+    `merit_distance@k`, `merit_spearman@k` and `merit_none_share@k`."""
+
+    bounds: dict[str, float]
+    """95 % intervals over users, such as `gini@k_low` and `gini@k_high`; none for one user."""
 
     most_exposed: tuple[ItemExposure, ...]
     least_exposed: tuple[ItemExposure, ...]
@@ -73,6 +78,18 @@ class Audit:
 
     ungrouped: GroupExposure | None = None
     """The items without a group, where groups were given."""
+
+    merit: MeritAudit | None = None
+    """Which items get more or less than they earn, where merit was given."""
+
+    periods: tuple[Period, ...] = ()
+    """Exposure over time, where a column of times was named."""
+
+    comparison: Comparison | None = None
+    """What changed, where other lists were given to compare against."""
+
+    conventions: dict[str, float] = field(default_factory=dict)
+    """What other libraries would report as the Gini of the same lists."""
 
     notes: tuple[str, ...] = ()
     """What the reader should know about these numbers."""
@@ -96,25 +113,35 @@ class Audit:
         """
         return {
             "users": self.users,
+            "lists": self.lists,
             "items": self.items,
             "k": self.k,
             "catalogue_given": self.catalogue_given,
             **self.metrics,
+            **self.bounds,
             "unexposed": self.unexposed,
             "most_exposed": [asdict(item) for item in self.most_exposed],
             "least_exposed": [asdict(item) for item in self.least_exposed],
             "groups": [asdict(group) for group in self.groups],
             "ungrouped": asdict(self.ungrouped) if self.ungrouped else None,
+            **(self.merit.to_dict() if self.merit else {}),
+            "periods": [asdict(period) for period in self.periods],
+            "conventions": self.conventions,
+            **(self.comparison.to_dict() if self.comparison else {}),
             "notes": list(self.notes),
         }
 
 
-def audit(
+def audit(  # noqa: PLR0913
     lists: Source,
     *,
     k: int | None = None,
     catalogue: Source | Sequence[Any] | None = None,
     groups: Source | None = None,
+    merit: Source | None = None,
+    against: Source | None = None,
+    timestamp: str | None = None,
+    every: Every | None = None,
     top: int = 10,
 ) -> Audit:
     """Measure how any recommender's lists share exposure among items and groups.
@@ -133,6 +160,20 @@ def audit(
     groups
         `item_id, group[, weight]`, one row for each group of an item. The weights of an item
         are scaled to add up to 1; without weights its groups share it equally.
+    merit
+        `user_id, item_id`: an item's merit is the number of users who have it. Past
+        interactions make merit popularity; held-out ones make it relevance that the
+        recommender has not seen.
+    against
+        Other lists, such as last week's, to compare with: the change of every metric with its
+        interval, who gained and who lost, how much of the lists stayed. Everything is measured
+        over the same catalogue and ranks.
+    timestamp
+        A column of times. A user then has one list for each time, and the result has one row
+        for each period. Numbers are seconds since 1970.
+    every
+        The periods: "day", "week" (from Monday) or "month", in UTC. By default days for up to
+        a month, weeks for up to half a year, months beyond.
     top
         How many of the most and of the least exposed items to report.
 
@@ -150,71 +191,129 @@ def audit(
     >>> round(result.metrics["gini_uniform@2"], 4)
     0.4444
     """
-    if k is not None:
-        check_positive(k, "k")
-    if top < 0:
-        message = f"top must be 0 or more, got {top}"
-        raise ConfigError(message, hint="it is the number of items to report, such as 10")
-    rows = read_lists(lists)
-    item_ids, items, notes = _number_items(rows, catalogue)
-    k = int(rows.ranks.max()) if k is None else k
-    weighted, shown, metrics = _measure(items, rows.ranks, n_items=len(item_ids), k=k)
+    _check_settings(k, top)
+    check_every(every, timestamp)
+    files = [read_lists(source, timestamp) for source in (lists, against) if source is not None]
+    item_ids, numbers, notes = _number_items(files, catalogue)
+    k = min(int(rows.ranks.max()) for rows in files) if k is None else k
+    earned = None if merit is None else read_merit(merit, item_ids)
     members = None if groups is None else read_groups(groups, item_ids)
-    if members and members.n_ignored:
-        notes.append(f"Group rows of items outside the catalogue, ignored: {members.n_ignored:,}.")
+    notes += _notes(files, members, earned)
+    # A file is let go when its rows have been numbered anew.
+    sides = [_measure(files.pop(0), number, len(item_ids), k, earned) for number in numbers]
+    after = sides[0]
+    weighted, shown = after.exposure.weighted, after.exposure.shown
     order = np.argsort(-weighted, kind="stable")
     exposed = order[: np.count_nonzero(weighted)]
     return Audit(
-        users=rows.n_users,
+        users=after.rows.n_users,
+        lists=after.rows.n_lists,
         items=len(item_ids),
         k=k,
         catalogue_given=catalogue is not None,
-        metrics=metrics,
+        metrics=after.metrics,
+        bounds=after.deviations.bounds(after.metrics) if after.deviations else {},
         most_exposed=_name_items(exposed[:top], item_ids, weighted, shown),
         least_exposed=_name_items(_last(weighted, top), item_ids, weighted, shown),
         unexposed=len(item_ids) - len(exposed),
-        groups=_group_shares(members, weighted) if members else (),
-        ungrouped=_ungrouped(members, weighted) if members else None,
+        groups=group_shares(members, weighted) if members else (),
+        ungrouped=ungrouped_share(members, weighted) if members else None,
+        merit=audit_merit(weighted, earned.merit, item_ids, top) if earned else None,
+        periods=_periods(after, len(item_ids), every),
+        comparison=(
+            None if against is None else compare(sides[1], after, item_ids, members, k=k, top=top)
+        ),
+        conventions=conventions(after.exposure),
         notes=tuple(notes),
         item_ids=ids_from_arrow(item_ids),
         exposure=weighted,
     )
 
 
+def _check_settings(k: int | None, top: int) -> None:
+    if k is not None:
+        check_positive(k, "k")
+    if top < 0:
+        message = f"top must be 0 or more, got {top}"
+        raise ConfigError(message, hint="it is the number of items to report, such as 10")
+
+
 def _number_items(
-    rows: Lists, catalogue: Source | Sequence[Any] | None
-) -> tuple[pa.Array, NDArray[np.int32], list[str]]:
-    """Give items their number in the catalogue, or in the lists where there is none."""
+    files: Sequence[Lists], catalogue: Source | Sequence[Any] | None
+) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
+    """Give items their number in the catalogue, or in the lists where there is none.
+
+    Returns
+    -------
+    tuple
+        The ids by number, the number of each file's item codes, and notes.
+    """
+    notes = []
     if catalogue is None:
-        return rows.item_ids, rows.items, [NO_CATALOGUE]
-    item_ids, repeats = read_catalogue(catalogue)
-    places = positions(rows.item_ids, item_ids)
-    missing = np.flatnonzero(places < 0)
-    if missing.size:
-        example = rows.item_ids[int(missing[0])].as_py()
-        message = f"items of the lists are not in the catalogue: {len(missing):,}, e.g. {example!r}"
-        raise DataError(message, hint="the catalogue must hold every item that a list shows")
-    notes = [f"Repeated rows of the catalogue, counted once: {repeats:,}."] if repeats else []
-    return item_ids, places.astype(np.int32)[rows.items], notes
+        item_ids = _union([rows.item_ids for rows in files])
+        notes.append(NO_CATALOGUE)
+    else:
+        item_ids, repeats = read_catalogue(catalogue)
+        if repeats:
+            notes.append(f"Repeated rows of the catalogue, counted once: {repeats:,}.")
+    numbers = [positions(rows.item_ids, item_ids).astype(np.int32) for rows in files]
+    for rows, number in zip(files, numbers, strict=True):
+        missing = np.flatnonzero(number < 0)
+        if missing.size:
+            example = rows.item_ids[int(missing[0])].as_py()
+            count = f"{len(missing):,}, e.g. {example!r}"
+            message = f"items of the lists are not in the catalogue: {count} in {rows.label}"
+            raise DataError(message, hint="the catalogue must hold every item that a list shows")
+    return item_ids, numbers, notes
+
+
+def _union(ids: Sequence[pa.Array]) -> pa.Array:
+    """Join the ids of all files, as strings if some are integers and some are not."""
+    if len({array.type for array in ids}) > 1:
+        ids = [array.cast(pa.large_string()) for array in ids]
+    return pa.concat_arrays(ids).unique()
+
+
+def _notes(files: Sequence[Lists], members: Groups | None, earned: Merit | None) -> list[str]:
+    """Say what was ignored, and what makes figures hard to compare."""
+    notes = []
+    if members and members.n_ignored:
+        notes.append(f"Group rows of items outside the catalogue, ignored: {members.n_ignored:,}.")
+    if earned and earned.n_ignored:
+        notes.append(f"Merit of items outside the catalogue, ignored: {earned.n_ignored:,} rows.")
+    counts = [rows.n_lists for rows in files]
+    if max(counts) > _ALIKE * min(counts):
+        after, before = counts
+        notes.append(
+            f"The files have {before:,} and {after:,} lists. Gini falls and coverage grows with "
+            "the number of lists: compare files of the same size."
+        )
+    return notes
 
 
 def _measure(
-    items: NDArray[np.int32], ranks: NDArray[np.int32], *, n_items: int, k: int
-) -> tuple[FloatArray, NDArray[np.int64], dict[str, float]]:
-    """Add up exposure at k and name its metrics."""
-    if ranks.min() > k:
-        message = f"no item at rank {k} or better: the best rank is {ranks.min()}"
-        raise DataError(message, hint="ranks start at 1; or choose a larger k")
-    weighted, shown = np.zeros(n_items), np.zeros(n_items, dtype=np.int64)
-    for start in range(0, len(ranks), _BLOCK_ROWS):
-        block = slice(start, start + _BLOCK_ROWS)
-        within = ranks[block] <= k
-        places, rank = items[block][within], ranks[block][within]
-        weighted += np.bincount(places, weights=rank_weights(rank), minlength=n_items)
-        shown += np.bincount(places, minlength=n_items)
-    distinct, counts = np.unique(ranks[ranks <= k], return_counts=True)
-    floor = handout_gini(rank_weights(distinct), counts, n_items)
-    return weighted, shown, exposure_metrics(weighted, shown, floor, k)
+    rows: Lists, numbers: NDArray[np.int32], n_items: int, k: int, earned: Merit | None
+) -> Side:
+    """Add up the exposure that one file gives at k, and name its metrics."""
+    rows = rows.within(k)
+    rows = rows._replace(items=numbers[rows.items])
+    exposure = tally(rows.items, rows.ranks, n_items)
+    merit = earned.merit if earned else None
+    metrics = _metrics(exposure, merit, k)
+    deviations = leave_users_out(rows, exposure, figures_without(exposure, merit, k))
+    return Side(rows, exposure, metrics, deviations)
+
+
+def _metrics(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, float]:
+    metrics = exposure_metrics(exposure.weighted, exposure.shown, floor_of(exposure), k)
+    return metrics if merit is None else metrics | merit_metrics(exposure.weighted, merit, k)
+
+
+def _periods(side: Side, n_items: int, every: Every | None) -> tuple[Period, ...]:
+    if side.rows.times is None:
+        return ()
+    every = every or choose_every(side.rows.times)
+    return tuple(by_period(side.rows, n_items, every))
 
 
 def _last(weighted: FloatArray, top: int) -> NDArray[np.int64]:
@@ -235,26 +334,3 @@ def _name_items(
         )
         for item in chosen
     )
-
-
-def _group_shares(members: Groups, weighted: FloatArray) -> tuple[GroupExposure, ...]:
-    """Compare each group's share of the exposure with its share of the catalogue."""
-    n_groups = len(members.group_ids)
-    held = np.bincount(members.groups, members.weights * weighted[members.items], n_groups)
-    owned = np.bincount(members.groups, members.weights, n_groups)
-    shares = [
-        _share(members.group_ids[g], held[g] / weighted.sum(), owned[g] / len(weighted))
-        for g in np.flatnonzero(owned)
-    ]
-    return tuple(sorted(shares, key=lambda share: -share.ratio))
-
-
-def _ungrouped(members: Groups, weighted: FloatArray) -> GroupExposure:
-    alone = np.ones(len(weighted), dtype=bool)
-    alone[members.items] = False
-    return _share("(no group)", weighted[alone].sum() / weighted.sum(), alone.mean())
-
-
-def _share(group: int | str, exposure_share: float, catalogue_share: float) -> GroupExposure:
-    ratio = float(exposure_share / catalogue_share) if catalogue_share else 0.0
-    return GroupExposure(group, float(exposure_share), float(catalogue_share), ratio)

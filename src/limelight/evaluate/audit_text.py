@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limelight.evaluate.compare_text import comparison_lines
+from limelight.evaluate.text_table import cut_middle, table
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limelight.evaluate.audit import Audit, GroupExposure, ItemExposure
+    from limelight.evaluate.audit import Audit, ItemExposure
+    from limelight.evaluate.audit_groups import GroupExposure
+    from limelight.evaluate.audit_merit import ItemMerit
 
 _MEANING = {
     "gini": "0: every item has the same exposure; 1: one item has all (log weight)",
@@ -16,8 +21,11 @@ _MEANING = {
     "coverage": "share of the items that at least one list shows",
     "entropy": "1: every item has the same exposure; 0: one item has all",
     "top_share": "share of the exposure held by the top 1 % of the items",
+    "merit_gini": "0: exposure is proportional to merit",
+    "merit_distance": "share of the exposure that would have to move to match merit",
+    "merit_spearman": "rank correlation of exposure and merit",
+    "merit_none_share": "share of the exposure held by items without merit",
 }
-_MOST_GROUPS = 20
 
 
 def report(audit: Audit) -> str:
@@ -46,47 +54,61 @@ def report(audit: Audit) -> str:
       item  share  lists
       c     0.00%      0
     """
-    sections = [[_headline(audit)], _metrics(audit), _items("Most", audit.most_exposed)]
     hidden = f" ({audit.unexposed:,} of {audit.items:,} in no list)"
-    sections += [_items("Least", audit.least_exposed, hidden), _groups(audit)]
-    sections += [[f"Note: {note}"] for note in audit.notes]
+    sections = [
+        [_headline(audit)],
+        _metrics(audit),
+        *comparison_lines(audit),
+        _items("Most", audit.most_exposed),
+        _items("Least", audit.least_exposed, hidden),
+        _groups(audit),
+        *_merit(audit),
+        _periods(audit),
+        *([f"Note: {note}"] for note in audit.notes),
+    ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
 def _headline(audit: Audit) -> str:
     users = "user" if audit.users == 1 else "users"
     items = "item" if audit.items == 1 else "items"
-    counts = f"{audit.users:,} {users}, {audit.items:,} {items}"
+    lists = f", {audit.lists:,} lists" if audit.lists != audit.users else ""
+    counts = f"{audit.users:,} {users}{lists}, {audit.items:,} {items}"
     return f"Exposure audit: {counts}, ranks 1 to {audit.k}"
 
 
 def _metrics(audit: Audit) -> list[str]:
     width = max(map(len, audit.metrics))
+    intervals = {key: _interval(audit, key) for key in audit.metrics}
+    room = max(map(len, intervals.values()))
     return [
-        f"{key:<{width}}  {value:.4f}  {_MEANING[key.split('@')[0]]}"
+        f"{key:<{width}}  {value:.4f}{intervals[key]:<{room}}  {_MEANING[key.split('@')[0]]}"
         for key, value in audit.metrics.items()
     ]
+
+
+def _interval(audit: Audit, key: str) -> str:
+    if f"{key}_low" not in audit.bounds:
+        return ""
+    return f" [{audit.bounds[f'{key}_low']:.4f}, {audit.bounds[f'{key}_high']:.4f}]"
 
 
 def _items(which: str, items: Sequence[ItemExposure], remark: str = "") -> list[str]:
     if not items:
         return []
     rows = [(str(item.item_id), f"{item.share:.2%}", f"{item.lists:,}") for item in items]
-    return [f"{which} exposed items{remark}", *_table(("item", "share", "lists"), rows)]
+    return [f"{which} exposed items{remark}", *table(("item", "share", "lists"), rows)]
 
 
 def _groups(audit: Audit) -> list[str]:
     if not audit.groups:
         return []
-    shown, gap = list(audit.groups), []
-    if len(shown) > _MOST_GROUPS:
-        half = _MOST_GROUPS // 2
-        shown = [*shown[:half], *shown[-half:]]
-        gap = [f"  ({len(audit.groups) - _MOST_GROUPS:,} groups in between are left out)"]
+    shown, gap = cut_middle(audit.groups, "groups")
     if audit.ungrouped and audit.ungrouped.catalogue_share:
         shown.append(audit.ungrouped)
-    table = _table(("group", "exposure", "catalogue", "ratio"), [_group_row(g) for g in shown])
-    return ["Groups, from over- to under-exposed", *table, *gap]
+    rows = [_group_row(group) for group in shown]
+    head = ("group", "exposure", "catalogue", "ratio")
+    return ["Groups, from over- to under-exposed", *table(head, rows), *gap]
 
 
 def _group_row(group: GroupExposure) -> tuple[str, ...]:
@@ -94,12 +116,56 @@ def _group_row(group: GroupExposure) -> tuple[str, ...]:
     return (str(group.group), *shares, f"{group.ratio:.2f}")
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Align a table, the first column to the left and numbers to the right."""
-    columns = list(zip(head, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    lines = []
-    for first, *others in (head, *rows):
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]))
-    return lines
+def _merit(audit: Audit) -> list[list[str]]:
+    if audit.merit is None:
+        return []
+    hidden = f" ({audit.merit.without_merit:,} of {audit.items:,} items have no merit)"
+    return [
+        _merit_items("Items with the most exposure above their merit", audit.merit.over_exposed),
+        _merit_items(f"Items furthest below it{hidden}", audit.merit.under_exposed),
+    ]
+
+
+def _merit_items(title: str, items: Sequence[ItemMerit]) -> list[str]:
+    if not items:
+        return []
+    rows = [
+        (
+            str(item.item_id),
+            f"{item.exposure_share:.2%}",
+            f"{item.merit_share:.2%}",
+            "-" if item.ratio is None else f"{item.ratio:.2f}",
+        )
+        for item in items
+    ]
+    return [title, *table(("item", "exposure", "merit", "ratio"), rows)]
+
+
+def _periods(audit: Audit) -> list[str]:
+    if not audit.periods:
+        return []
+    shown, gap = cut_middle(audit.periods, "periods")
+    rows = [
+        (
+            period.start,
+            f"{period.lists:,}",
+            f"{period.gini:.4f}",
+            f"{period.gini_floor:.4f}",
+            f"{period.coverage:.4f}",
+            f"{period.top_share:.4f}",
+            f"{period.cumulative_gini:.4f}",
+            f"{period.cumulative_coverage:.4f}",
+        )
+        for period in shown
+    ]
+    head = (
+        "from",
+        "lists",
+        "gini",
+        "floor",
+        "coverage",
+        "top share",
+        "gini so far",
+        "coverage so far",
+    )
+    return ["Over time (each period, then all lists so far)", *table(head, rows), *gap]
