@@ -20,6 +20,7 @@ namespace baseline { extern const Kernels kernels; }
 namespace avx2 { extern const Kernels kernels; }
 namespace avx512 { extern const Kernels kernels; }
 
+void bind_market(nb::module_& m);       // in bind_market.cpp
 void bind_pairs(nb::module_& m);        // in bind_pairs.cpp
 void bind_round_robin(nb::module_& m);  // in bind_round_robin.cpp
 
@@ -456,6 +457,7 @@ NB_MODULE(_kernels, m) {
            "scores"_a.noconvert(), "threads"_a,
            "The k items with the largest scores, history left out, ties to the lower item.");
 
+  bind_market(m);
   bind_pairs(m);
   bind_round_robin(m);
 }

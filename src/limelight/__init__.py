@@ -35,7 +35,7 @@ from limelight.evaluate.exposure import (
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.files import load
-from limelight.rerank import FairRec
+from limelight.rerank import BestResponse, FairRec, Online, calibrate
 from limelight.store.model_folder import package_version
 
 __version__ = package_version()
@@ -43,6 +43,7 @@ __version__ = package_version()
 __all__ = [
     "IALS",
     "Audit",
+    "BestResponse",
     "ConfigError",
     "DataError",
     "Evaluation",
@@ -56,11 +57,13 @@ __all__ = [
     "MultDAE",
     "MultVAE",
     "MultiFR",
+    "Online",
     "Popularity",
     "Random",
     "SolveError",
     "Split",
     "audit",
+    "calibrate",
     "coverage",
     "entropy",
     "evaluate",

@@ -83,6 +83,23 @@ class Catalogue:
         The k items with the largest scores, history left out, ties to the lower item.
         """
 
+class Crowd:
+    """The candidates of some users, the most relevant first."""
+
+    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], relevance: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_items: int) -> None: ...
+
+def respond(crowd: Crowd, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lists: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], accounts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], exposure: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], entitlement: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pull: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], marginal: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], by_impact: bool, batch: int, newcomers: bool, served: float, threads: int) -> int:
+    """
+    Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).
+
+    `lists` holds places among the candidates, ascending, then -1. Returns how many lists changed.
+    """
+
+def choose(crowd: Crowd, subsidies: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], draws: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lists: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.
+    """
+
 class IdTable:
     """
     Codes for distinct byte strings, 0, 1, 2, ... in the order of first meeting.

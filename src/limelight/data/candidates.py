@@ -116,6 +116,14 @@ class Candidates:
         starts = self.indptr[start : stop + 1]
         return Block(starts - starts[0], *self._rows.read(int(starts[0]), int(starts[-1])))
 
+    def items_of(self, start: int, stop: int) -> tuple[Int64, Int32]:
+        """Copy a block without its scores: where each user's candidates start, and the items."""
+        self._require_open()
+        starts = self.indptr[start : stop + 1]
+        items = np.empty(starts[-1] - starts[0], dtype=np.int32)
+        self._rows.items.read_into(int(starts[0]), items)
+        return starts - starts[0], items
+
     def take(self, users: Int64) -> Block:
         """Copy the candidates of some users, by number, in any order.
 

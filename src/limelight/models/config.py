@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
 
 from limelight._errors import ConfigError
@@ -35,8 +35,8 @@ class Settings:
         >>> FactorConfig(factors=32).changed()
         {'factors': 32}
         """
-        defaults = {field.name: field.default for field in fields(self)}
-        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
 
 
 @dataclass(frozen=True, kw_only=True)

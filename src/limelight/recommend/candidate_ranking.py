@@ -49,6 +49,11 @@ class CandidateRanking:
             self._is_listed = np.zeros(self.n_items, dtype=np.bool_)
             self._is_listed[items] = True
 
+    @property
+    def candidates(self) -> Candidates | None:
+        """The candidates, unless some of their items are not to be listed."""
+        return self._candidates if self._is_listed is None else None
+
     def top(self, users: Int64, k: int) -> Lists:
         """Return the first k items of some users; only their candidates are read."""
         lists = empty_lists(len(users), k)

@@ -1,6 +1,31 @@
 """Re-rankers: from what every user would like best to lists that share the exposure."""
 
 from limelight.rerank.base import Reranker
+from limelight.rerank.best_response import BestResponse, Online
+from limelight.rerank.calibrate import calibrate
 from limelight.rerank.fairrec import FairRec
+from limelight.rerank.relevance import Relevance, ScoreRelevance
+from limelight.rerank.welfare import (
+    GiniWelfare,
+    Impact,
+    MinimumExposure,
+    Power,
+    TargetShares,
+    Welfare,
+)
 
-__all__ = ["FairRec", "Reranker"]
+__all__ = [
+    "BestResponse",
+    "FairRec",
+    "GiniWelfare",
+    "Impact",
+    "MinimumExposure",
+    "Online",
+    "Power",
+    "Relevance",
+    "Reranker",
+    "ScoreRelevance",
+    "TargetShares",
+    "Welfare",
+    "calibrate",
+]

@@ -1,0 +1,157 @@
+// The door for re-rankers in which users choose among candidates at subsidies.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cmath>
+
+#include "market.hpp"
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace limelight {
+
+namespace {
+
+template <typename T> using Array1 = nb::ndarray<T, nb::numpy, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
+template <typename T> using Array2 = nb::ndarray<T, nb::numpy, nb::shape<-1, -1>, nb::c_contig, nb::device::cpu>;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+template <typename T>
+bool all_finite(const Array1<T>& values) {
+  return std::all_of(values.data(), values.data() + values.shape(0), [](double v) { return std::isfinite(v); });
+}
+
+// Checked candidates; it shares the arrays that it was made from.
+class Candidates {
+ public:
+  Candidates(Array1<const int64_t> indptr, Array1<const int32_t> items, Array1<const float> relevance,
+             int64_t n_items)
+      : indptr_(indptr), items_(items), relevance_(relevance), n_items_(n_items) {
+    const int64_t n_pairs = items.shape(0), n_users = static_cast<int64_t>(indptr.shape(0)) - 1;
+    require(n_users >= 0 && indptr.data()[0] == 0 && indptr.data()[n_users] == n_pairs, "indptr must end at the pairs");
+    require(static_cast<int64_t>(relevance.shape(0)) == n_pairs, "items and relevance must have one length");
+    for (int64_t user = 0; user < n_users; ++user) {
+      const int64_t first = indptr.data()[user], end = indptr.data()[user + 1];
+      require(first <= end && end <= n_pairs, "indptr must not fall");
+      require(end - first <= INT32_MAX, "a user has too many candidates");
+      for (int64_t at = first; at < end; ++at) {
+        require(items.data()[at] >= 0 && items.data()[at] < n_items, "an item is out of range");
+        require(std::isfinite(relevance.data()[at]), "relevance must be finite");
+        require(at == first || relevance.data()[at] <= relevance.data()[at - 1], "relevance must not rise in a row");
+      }
+    }
+  }
+
+  Crowd crowd() const {
+    return {indptr_.data(), items_.data(), relevance_.data(), static_cast<int64_t>(indptr_.shape(0)) - 1};
+  }
+  int64_t n_items() const { return n_items_; }
+
+  void check_lists(const Array2<int32_t>& lists) const {
+    const Crowd crowd = this->crowd();
+    require(static_cast<int64_t>(lists.shape(0)) == crowd.n_users && lists.shape(1) > 0, "lists must have a row a user");
+    const int64_t k = lists.shape(1);
+    for (int64_t user = 0; user < crowd.n_users; ++user) {
+      const int64_t count = crowd.indptr[user + 1] - crowd.indptr[user];
+      const int32_t* places = lists.data() + user * k;
+      for (int64_t rank = 0; rank < k; ++rank) {
+        const bool follows = rank == 0 || (places[rank - 1] >= 0 && places[rank] > places[rank - 1]);
+        require(places[rank] == -1 || (follows && places[rank] >= 0 && places[rank] < count),
+                "a list must hold ascending places, then -1");
+      }
+    }
+  }
+
+ private:
+  Array1<const int64_t> indptr_;
+  Array1<const int32_t> items_;
+  Array1<const float> relevance_;
+  int64_t n_items_;
+};
+
+int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array2<int32_t> lists,
+                Array1<const double> weights, Array1<const int32_t> accounts, Array1<double> exposure,
+                Array1<const double> entitlement, Array1<const double> pull, Array2<const double> marginal,
+                bool by_impact, int64_t batch, bool newcomers, double served, int threads) {
+  candidates.check_lists(lists);
+  const Crowd crowd = candidates.crowd();
+  const int64_t n_accounts = exposure.shape(0), n_knots = marginal.shape(1);
+  require(weights.shape(0) == lists.shape(1), "there must be one weight a place");
+  require(static_cast<int64_t>(accounts.shape(0)) == candidates.n_items(), "every item needs an account");
+  for (size_t i = 0; i < accounts.shape(0); ++i)
+    require(accounts.data()[i] >= 0 && accounts.data()[i] < n_accounts, "an account is out of range");
+  require(static_cast<int64_t>(entitlement.shape(0)) == n_accounts && static_cast<int64_t>(pull.shape(0)) == n_accounts,
+          "entitlement and pull must have one entry an account");
+  require(marginal.shape(0) == 2 && n_knots >= 2, "marginal must have two rows of at least two knots");
+  require(all_finite(weights) && all_finite(exposure) && all_finite(entitlement) && all_finite(pull) &&
+              std::all_of(marginal.data(), marginal.data() + 2 * n_knots, [](double v) { return std::isfinite(v); }) &&
+              std::isfinite(served),
+          "numbers must be finite");
+  require(batch >= 1, "batch must be at least 1");
+  for (size_t i = 0; i < order.shape(0); ++i)
+    require(order.data()[i] >= 0 && order.data()[i] < crowd.n_users, "order must hold users");
+  const double* table = marginal.data();
+  const double largest = *std::max_element(table, table + n_knots);
+  const double least = *std::min_element(table + n_knots, table + 2 * n_knots);
+  double most = 0;
+  for (int64_t a = 0; a < n_accounts; ++a) {
+    const double p = pull.data()[a];
+    most = std::max(most, p < 0 ? p * least : p * largest);
+  }
+  const Market market{weights.data(), static_cast<int64_t>(lists.shape(1)), accounts.data(), exposure.data(),
+                      entitlement.data(), pull.data(), table, table + n_knots, n_knots, most, by_impact};
+  nb::gil_scoped_release unlocked;
+  return market.play(crowd, order.data(), order.shape(0), batch, newcomers, served, lists.data(), threads);
+}
+
+void choose_at(const Candidates& candidates, Array2<const float> subsidies, Array1<const int32_t> draws,
+               Array2<int32_t> lists, int threads) {
+  const Crowd crowd = candidates.crowd();
+  const int64_t k = lists.shape(1), n_items = candidates.n_items(), n_tapes = subsidies.shape(0);
+  require(static_cast<int64_t>(lists.shape(0)) == crowd.n_users && k > 0, "lists must have a row a user");
+  require(static_cast<int64_t>(subsidies.shape(1)) == n_items, "there must be a subsidy an item");
+  require(static_cast<int64_t>(draws.shape(0)) == crowd.n_users, "every user needs a draw");
+  std::vector<double> most(static_cast<size_t>(n_tapes), 0.0);
+  for (int64_t t = 0; t < n_tapes; ++t)
+    for (int64_t j = 0; j < n_items; ++j) {
+      require(std::isfinite(subsidies.data()[t * n_items + j]), "subsidies must be finite");
+      most[t] = std::max(most[t], static_cast<double>(subsidies.data()[t * n_items + j]));
+    }
+  for (int64_t user = 0; user < crowd.n_users; ++user)
+    require(draws.data()[user] >= 0 && draws.data()[user] < n_tapes, "a draw is out of range");
+  nb::gil_scoped_release unlocked;
+  constexpr int64_t kUsers = 256;
+  for_each_block((crowd.n_users + kUsers - 1) / kUsers, threads, 0, [&](int64_t block, const Scratch&) {
+    std::vector<Choice> best;
+    best.reserve(static_cast<size_t>(k));
+    for (int64_t user = block * kUsers; user < std::min(crowd.n_users, (block + 1) * kUsers); ++user) {
+      const float* subsidy = subsidies.data() + draws.data()[user] * n_items;
+      const double limit = most[draws.data()[user]];
+      choose(
+          crowd, user, k,
+          [&](int64_t, int32_t item, float relevance) { return static_cast<double>(relevance) + subsidy[item]; },
+          [&](float relevance) { return relevance + limit; }, best, lists.data() + user * k);
+    }
+  });
+}
+
+}  // namespace
+
+void bind_market(nb::module_& m) {
+  nb::class_<Candidates>(m, "Crowd", "The candidates of some users, the most relevant first.")
+      .def(nb::init<Array1<const int64_t>, Array1<const int32_t>, Array1<const float>, int64_t>(),
+           "indptr"_a.noconvert(), "items"_a.noconvert(), "relevance"_a.noconvert(), "n_items"_a);
+  m.def("respond", &respond, "crowd"_a, "order"_a.noconvert(), "lists"_a.noconvert(), "weights"_a.noconvert(),
+        "accounts"_a.noconvert(), "exposure"_a.noconvert(), "entitlement"_a.noconvert(), "pull"_a.noconvert(),
+        "marginal"_a.noconvert(), "by_impact"_a, "batch"_a, "newcomers"_a, "served"_a, "threads"_a,
+        "Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).\n\n"
+        "`lists` holds places among the candidates, ascending, then -1. Returns how many lists changed.");
+  m.def("choose", &choose_at, "crowd"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(), "lists"_a.noconvert(),
+        "threads"_a, "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.");
+}
+
+}  // namespace limelight

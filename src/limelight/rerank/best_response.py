@@ -1,0 +1,211 @@
+"""Best response: users choose their lists again and again, at prices that move with every choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from limelight._native import resolve_threads
+from limelight.models.checks import check_integer, check_number
+from limelight.models.config import Settings, hyperparameters
+from limelight.rerank.base import Reranker
+from limelight.rerank.market import Market
+from limelight.rerank.pool import Pool, stage
+from limelight.rerank.relevance import Relevance
+from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float64
+    from limelight.recommend.ranking import Ranking
+    from limelight.recommend.topk import Lists
+    from limelight.rerank.pool import Law
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarketConfig(Settings):
+    """The settings of re-rankers in which items are subsidised."""
+
+    strength: float = 0.1
+    """How much exposure counts against relevance; 0 gives the plain lists."""
+    welfare: Welfare | WelfareName = Power()
+    """What shared exposure is worth."""
+    relevance: Law = Relevance()
+    """What candidates are worth to their users; ``calibrate`` fits it to held-out pairs."""
+    candidates: int | None = None
+    """How many items of a model's ranking each user chooses from; by default as many as are practical."""
+    random_state: int = 0
+    """Seed of all that is drawn."""
+    num_threads: int = 0
+    """How many threads to use; 0 means all that the process may use."""
+
+    def check_own_settings(self) -> None:
+        """Check numbers and names."""
+        check_number("strength", self.strength)
+        as_welfare(self.welfare)
+        if self.candidates is not None:
+            check_integer("candidates", self.candidates, least=1)
+        check_integer("random_state", self.random_state, least=0)
+        check_integer("num_threads", self.num_threads, least=0, most=2**12)
+
+    def market(self, pool: Pool, k: int) -> Market:
+        """Make a market with these settings."""
+        check_integer("k", k, least=1)
+        threads = resolve_threads(self.num_threads)
+        welfare = as_welfare(self.welfare)
+        return Market(pool, k, welfare, threads=threads, seed=self.random_state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestResponseConfig(MarketConfig):
+    """The settings of :class:`BestResponse`."""
+
+    sweeps: int = 3
+    """How often everybody chooses."""
+
+    def check_own_settings(self) -> None:
+        """Check numbers and names."""
+        super().check_own_settings()
+        check_integer("sweeps", self.sweeps, least=1)
+
+
+@dataclass(frozen=True)
+class MarketOutcome:
+    """What the last call of ``rerank`` did."""
+
+    relevance_loss: float
+    """Share of the relevance of everybody's own list that was given up."""
+    changed: int
+    """How many lists changed in the last sweep."""
+
+
+class BestResponse(Reranker):
+    """Makes the lists of many users together, at the best trade-off known.
+
+    Everybody starts with her own list. In random order users choose again: an item's price is what
+    exposure is worth to it, which falls with every list that shows it. Each takes the k candidates of the largest
+    relevance plus subsidy, in the order of their relevance. Every choice raises the sum of relevance and
+    welfare, so it settles; three sweeps are close.
+
+    Parameters are the fields of :class:`~limelight.rerank.best_response.BestResponseConfig`, by name.
+
+    Attributes
+    ----------
+    outcome_ : MarketOutcome
+        What the last call of :meth:`rerank` gave up, and how settled it is.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> market = ll.marketplace(600, 100, 9000)
+    >>> split = ll.split_users(market.interactions, validation=50, test=100)
+    >>> model = ll.IALS(factors=8).fit(split.train)
+    >>> fair = ll.BestResponse(strength=0.3).over(model)
+    >>> plain, shared = (ll.evaluate(m, split.test, k=10) for m in (model, fair))
+    >>> shared["gini@10"] < plain["gini@10"]
+    True
+    """
+
+    config: BestResponseConfig
+    outcome_: MarketOutcome
+    __init__ = hyperparameters(BestResponseConfig)
+
+    def rerank(self, ranking: Ranking, k: int) -> Lists:
+        """Return lists of k places, one row for each user of the ranking.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what, such as ``model.ranking(histories)``.
+        k
+            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        """
+        check_integer("k", k, least=1)
+        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
+            market = self.config.market(pool, k)
+            market.open()
+            own, changed = market.relevance(), 0
+            for _ in range(self.config.sweeps):
+                changed = market.sweep(self.config.strength)
+            loss = 1 - market.relevance() / own if own else 0.0
+            self.outcome_ = MarketOutcome(loss, changed)
+            return pool.lists(market.places)
+
+
+class Online(Reranker):
+    """Serves users one after the other, each once, knowing only who came before.
+
+    It is one pass of :class:`BestResponse` without a second thought. Its state is one number an item,
+    the exposure it got, and how many users were served; calls of :meth:`rerank` go on from there.
+
+    Parameters are the fields of :class:`~limelight.rerank.best_response.MarketConfig`, by name.
+
+    Attributes
+    ----------
+    exposure_ : float64 array
+        Of every item so far.
+    served_ : float
+        How many users it is of.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> market = ll.marketplace(600, 100, 9000)
+    >>> split = ll.split_users(market.interactions, validation=50, test=100)
+    >>> model = ll.IALS(factors=8).fit(split.train)
+    >>> online = ll.Online(strength=0.3).warm_up(model.ranking(split.validation.history), k=10)
+    >>> first, second = split.test.history[:60], split.test.history[60:]
+    >>> for histories in (first, second):
+    ...     ids, scores = online.rerank(model.ranking(histories), k=10)
+    >>> online.served_
+    110.0
+    """
+
+    config: MarketConfig
+    exposure_: Float64
+    served_: float
+    __init__ = hyperparameters(MarketConfig)
+
+    def warm_up(self, ranking: Ranking, k: int, *, users: float | None = None) -> Online:
+        """Start with the exposure that other users, such as yesterday's, would have given.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what.
+        k
+            Length of the lists.
+        users
+            How many users that exposure shall count for: the more, the longer it is remembered. Unless given, so
+            many that every item could be shown once.
+        """
+        if users is None:
+            users = min(float(ranking.n_users), max(1.0, ranking.n_items / k))
+        check_number("users", users)
+        self.reset()
+        self.rerank(ranking, k)
+        self.exposure_ *= users / max(self.served_, 1.0)
+        self.served_ = float(users)
+        return self
+
+    def reset(self) -> None:
+        """Forget who was served."""
+        self.__dict__.pop("exposure_", None)
+        self.served_ = 0.0
+
+    def rerank(self, ranking: Ranking, k: int) -> Lists:
+        """Serve the users of a ranking in the order of its rows.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what, such as ``model.ranking(histories)``.
+        k
+            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        """
+        check_integer("k", k, least=1)
+        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
+            market = self.config.market(pool, k)
+            market.resume(getattr(self, "exposure_", None), getattr(self, "served_", 0.0))
+            market.serve(self.config.strength)
+            self.exposure_, self.served_ = market.exposure, market.served
+            return pool.lists(market.places)

@@ -1,0 +1,107 @@
+"""What a candidate is worth to its user, from its score and its rank among her candidates.
+
+Scores of different users, and of different models, mean different things. Prices need one scale. The law
+here is a product of powers,
+
+    relevance = c * score^a * head^b * (rank + 1)^r,
+
+where head is the mean score of the user's first candidates. Of scores that may be negative the
+exponential takes the place of the score: they are taken for logits. a >= 0 and r <= 0, so that relevance
+falls along a user's candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from limelight._errors import ConfigError
+from limelight.data.grouping import row_numbers
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float32, Float64, Int64
+    from limelight.data.candidates import Block
+
+HEAD = 20
+"""How many candidates, the first, tell the level of a user's scores."""
+_LARGEST = 80.0  # exp of it fits 32 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relevance:
+    """A law of relevance; ``limelight.rerank.calibrate`` finds the one that fits held-out pairs.
+
+    Examples
+    --------
+    >>> from limelight.data.candidates import Block
+    >>> block = Block(np.array([0, 3]), np.arange(3, dtype=np.int32), np.ones(3, np.float32))
+    >>> Relevance(rank=-1.0)(block).round(2)
+    array([0.5 , 0.33, 0.25], dtype=float32)
+    """
+
+    score: float = 0.0
+    """a"""
+    head: float = 0.0
+    """b"""
+    rank: float = -0.7
+    """r"""
+    constant: float = 0.0
+    """log c"""
+    scale: Literal["log", "logit"] = "log"
+    """Whether scores are positive, or logits."""
+    floor: float = 1e-3
+    """Positive scores below this count as this."""
+
+    def __post_init__(self) -> None:
+        """Refuse laws by which relevance would rise along a user's candidates."""
+        if self.score < 0 or self.rank > 0:
+            message = f"relevance would rise along the candidates: {self!r}"
+            raise ConfigError(message, hint="score must be 0 or more, rank 0 or less")
+
+    def __call__(self, block: Block) -> Float32:
+        """Return the relevance of some users' candidates."""
+        levels, heads, ranks = features(block, scale=self.scale, floor=self.floor)
+        exponent = self.constant + self.score * levels + self.head * heads + self.rank * ranks
+        relevance = np.exp(np.clip(exponent, -_LARGEST, _LARGEST)).astype(np.float32)
+        return _level(relevance, block.indptr)
+
+
+@dataclass(frozen=True)
+class ScoreRelevance:
+    """Scores that are on one scale for all users, such as probabilities, stand for themselves.
+
+    Examples
+    --------
+    >>> from limelight.data.candidates import Block
+    >>> ScoreRelevance()(Block(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32)))
+    array([1.], dtype=float32)
+    """
+
+    def __call__(self, block: Block) -> Float32:
+        """Return the scores."""
+        return block.scores
+
+
+def features(
+    block: Block, *, scale: Literal["log", "logit"], floor: float
+) -> tuple[Float64, Float64, Float64]:
+    """Return log score, log head and log (rank + 1) of candidates; rank is from 1."""
+    scores = block.scores.astype(np.float64)
+    levels = scores if scale == "logit" else np.log(np.maximum(scores, floor))
+    rows = row_numbers(block.indptr)
+    place = np.arange(len(levels)) - block.indptr[rows]
+    in_head = place < HEAD
+    sizes = np.maximum(np.minimum(np.diff(block.indptr), HEAD), 1)
+    heads = np.bincount(rows[in_head], levels[in_head], minlength=len(sizes)) / sizes
+    return levels, heads[rows], np.log(place + 2.0)
+
+
+def _level(relevance: Float32, indptr: Int64) -> Float32:
+    """Level the last bit where rounding lets a row rise."""
+    is_first = np.zeros(len(relevance) + 1, dtype=np.bool_)
+    is_first[indptr] = True
+    while len(rises := np.flatnonzero((np.diff(relevance) > 0) & ~is_first[1:-1]) + 1):
+        relevance[rises] = relevance[rises - 1]
+    return relevance
