@@ -35,13 +35,14 @@ from limelight.evaluate.exposure import (
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.files import load
-from limelight.rerank import BestResponse, FairRec, Online, calibrate
+from limelight.rerank import Allocate, BestResponse, FairRec, FrankWolfe, Online, Prices, calibrate
 from limelight.store.model_folder import package_version
 
 __version__ = package_version()
 
 __all__ = [
     "IALS",
+    "Allocate",
     "Audit",
     "BestResponse",
     "ConfigError",
@@ -49,6 +50,7 @@ __all__ = [
     "Evaluation",
     "ExADMM",
     "FairRec",
+    "FrankWolfe",
     "HeldOut",
     "Interactions",
     "LimelightError",
@@ -59,6 +61,7 @@ __all__ = [
     "MultiFR",
     "Online",
     "Popularity",
+    "Prices",
     "Random",
     "SolveError",
     "Split",

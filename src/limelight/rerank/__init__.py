@@ -1,9 +1,11 @@
 """Re-rankers: from what every user would like best to lists that share the exposure."""
 
+from limelight.rerank.allocate import Allocate
 from limelight.rerank.base import Reranker
 from limelight.rerank.best_response import BestResponse, Online
 from limelight.rerank.calibrate import calibrate
 from limelight.rerank.fairrec import FairRec
+from limelight.rerank.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.relevance import Relevance, ScoreRelevance
 from limelight.rerank.welfare import (
     GiniWelfare,
@@ -15,13 +17,16 @@ from limelight.rerank.welfare import (
 )
 
 __all__ = [
+    "Allocate",
     "BestResponse",
     "FairRec",
+    "FrankWolfe",
     "GiniWelfare",
     "Impact",
     "MinimumExposure",
     "Online",
     "Power",
+    "Prices",
     "Relevance",
     "Reranker",
     "ScoreRelevance",

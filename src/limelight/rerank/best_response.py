@@ -1,4 +1,4 @@
-"""Best response: users choose their lists again and again, at prices that move with every choice."""
+"""Best response: users choose their lists again and again, at prices that follow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from limelight.models.config import Settings, hyperparameters
 from limelight.rerank.base import Reranker
 from limelight.rerank.market import Market
 from limelight.rerank.pool import Pool, stage
-from limelight.rerank.relevance import Relevance
-from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare
+from limelight.rerank.relevance import BY_RANK
+from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
     from limelight._arrays import Float64
@@ -27,12 +27,12 @@ class MarketConfig(Settings):
 
     strength: float = 0.1
     """How much exposure counts against relevance; 0 gives the plain lists."""
-    welfare: Welfare | WelfareName = Power()
+    welfare: Welfare | WelfareName = LOG
     """What shared exposure is worth."""
-    relevance: Law = Relevance()
+    relevance: Law = BY_RANK
     """What candidates are worth to their users; ``calibrate`` fits it to held-out pairs."""
     candidates: int | None = None
-    """How many items of a model's ranking each user chooses from; by default as many as are practical."""
+    """How many items of a model's ranking each user chooses from; see ``stage``."""
     random_state: int = 0
     """Seed of all that is drawn."""
     num_threads: int = 0
@@ -82,11 +82,12 @@ class BestResponse(Reranker):
     """Makes the lists of many users together, at the best trade-off known.
 
     Everybody starts with her own list. In random order users choose again: an item's price is what
-    exposure is worth to it, which falls with every list that shows it. Each takes the k candidates of the largest
-    relevance plus subsidy, in the order of their relevance. Every choice raises the sum of relevance and
-    welfare, so it settles; three sweeps are close.
+    exposure is worth to it, which falls with every list that shows it. Each takes the k candidates
+    of the largest relevance plus subsidy, in the order of their relevance. Every choice raises the
+    sum of relevance and welfare, so it settles; three sweeps are close.
 
-    Parameters are the fields of :class:`~limelight.rerank.best_response.BestResponseConfig`, by name.
+    Parameters are the fields of
+    :class:`~limelight.rerank.best_response.BestResponseConfig`, by name.
 
     Attributes
     ----------
@@ -122,20 +123,21 @@ class BestResponse(Reranker):
         check_integer("k", k, least=1)
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
             market = self.config.market(pool, k)
-            market.open()
-            own, changed = market.relevance(), 0
+            market.ledger.open()
+            own, changed = market.ledger.relevance(), 0
             for _ in range(self.config.sweeps):
                 changed = market.sweep(self.config.strength)
-            loss = 1 - market.relevance() / own if own else 0.0
+            loss = 1 - market.ledger.relevance() / own if own else 0.0
             self.outcome_ = MarketOutcome(loss, changed)
-            return pool.lists(market.places)
+            return pool.lists(market.ledger.places)
 
 
 class Online(Reranker):
     """Serves users one after the other, each once, knowing only who came before.
 
-    It is one pass of :class:`BestResponse` without a second thought. Its state is one number an item,
-    the exposure it got, and how many users were served; calls of :meth:`rerank` go on from there.
+    It is one pass of :class:`BestResponse` without a second thought. Its state is one number an
+    item, the exposure it got, and how many users were served; calls of :meth:`rerank` go on from
+    there.
 
     Parameters are the fields of :class:`~limelight.rerank.best_response.MarketConfig`, by name.
 
@@ -175,8 +177,8 @@ class Online(Reranker):
         k
             Length of the lists.
         users
-            How many users that exposure shall count for: the more, the longer it is remembered. Unless given, so
-            many that every item could be shown once.
+            How many users that exposure shall count for: the more, the longer it is remembered.
+            Unless given, so many that every item could be shown once.
         """
         if users is None:
             users = min(float(ranking.n_users), max(1.0, ranking.n_items / k))
@@ -189,8 +191,8 @@ class Online(Reranker):
 
     def reset(self) -> None:
         """Forget who was served."""
-        self.__dict__.pop("exposure_", None)
-        self.served_ = 0.0
+        for name in ("exposure_", "served_"):
+            self.__dict__.pop(name, None)
 
     def rerank(self, ranking: Ranking, k: int) -> Lists:
         """Serve the users of a ranking in the order of its rows.
@@ -205,7 +207,8 @@ class Online(Reranker):
         check_integer("k", k, least=1)
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
             market = self.config.market(pool, k)
-            market.resume(getattr(self, "exposure_", None), getattr(self, "served_", 0.0))
+            if hasattr(self, "exposure_"):
+                market.resume(self.exposure_, self.served_)
             market.serve(self.config.strength)
-            self.exposure_, self.served_ = market.exposure, market.served
-            return pool.lists(market.places)
+            self.exposure_, self.served_ = market.ledger.exposure, market.ledger.served
+            return pool.lists(market.ledger.places)

@@ -39,9 +39,9 @@ class _Pairs(NamedTuple):
 def calibrate(ranking: Ranking, targets: Csr, k: int = 20, *, seed: int = 0) -> Relevance:
     """Fit a law of relevance to held-out pairs.
 
-    The relevance of a candidate is what it would add to its user's nDCG@k from the first place: the chance
-    that it is among her held-out items, over the nDCG's norm. So the relevance of lists is in the units of
-    accuracy, and users with few held-out items count as much as others.
+    The relevance of a candidate is what it would add to its user's nDCG@k from the first place: the
+    chance that it is among her held-out items, over the nDCG's norm. So the relevance of lists is
+    in the units of accuracy, and users with few held-out items count as much as others.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _regress(X: Float64, y: Float64, weights: Float64) -> tuple[float, Float64, 
         gradient = Z.T @ (rate - weights * y) + 2 * ridge * theta
         hessian = (Z * rate[:, None]).T @ Z + np.diag(2 * ridge + 1e-9)
         step, size = np.linalg.solve(hessian, gradient), 1.0
-        while loss_at(theta - size * step) > loss and size > 1e-6:  # noqa: PLR2004
+        while loss_at(theta - size * step) > loss and size > 1e-6:
             size /= 2
         theta = theta - size * step
         before, loss = loss, loss_at(theta)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -36,6 +36,18 @@ class Law(Protocol):
 
     def __call__(self, block: Block) -> Float32:
         """Return the relevance of some users' candidates."""
+
+
+class Chosen(NamedTuple):
+    """Lists of a block of users."""
+
+    rows: slice
+    ids: Int32
+    """Item numbers, padded with -1."""
+    scores: Float32
+    """Padded with -inf."""
+    relevance: Float32
+    """Padded with 0."""
 
 
 class Pool:
@@ -96,21 +108,17 @@ class Pool:
         self._stored.read_into(first, relevance)
         return relevance
 
-    def chosen(self, places: Int32) -> Iterator[tuple[slice, Int32, Float32, Float32]]:
-        """Look up lists of places: rows, item numbers, scores and relevance, padded, by block."""
+    def chosen(self, places: Int32) -> Iterator[Chosen]:
+        """Look up lists of places, block by block."""
         for rows in self.blocks:
-            block = self.candidates.block(rows.start, rows.stop)
-            at = block.indptr[:-1, None] + np.maximum(places[rows], 0)
-            is_there = places[rows] >= 0
-            values = (block.items, block.scores, self.relevance(rows))
-            padding = (np.int32(-1), np.float32(-np.inf), np.float32(0))
-            if len(block.items) == 0:
-                at, values = np.zeros_like(at), tuple(np.full(1, pad) for pad in padding)
-            looked = (
-                np.where(is_there, value[at], pad)
-                for value, pad in zip(values, padding, strict=True)
-            )
-            yield rows, *looked
+            block, held = self.candidates.block(rows.start, rows.stop), places[rows]
+            is_there = held >= 0
+            at = (block.indptr[:-1, None] + held)[is_there]
+            ids, scores = empty_lists(*held.shape)
+            relevance = np.zeros(held.shape, dtype=np.float32)
+            ids[is_there], scores[is_there] = block.items[at], block.scores[at]
+            relevance[is_there] = self.relevance(rows)[at]
+            yield Chosen(rows, ids, scores, relevance)
 
     def lists(self, places: Int32) -> Lists:
         """Return lists of places as lists of items with their scores."""
@@ -150,15 +158,15 @@ def stage(
     ranking
         Who ranks what. The candidates of a :class:`CandidateRanking` are returned as they are.
     width
-        How many items to keep for each user. Unless given, all of a small catalogue; of a large one 500 to
-        4,000, the fewer the more users there are.
+        How many items to keep for each user. Unless given, all of a small catalogue; of a large one
+        500 to 4,000, the fewer the more users there are.
     memory, folder
         As for :func:`limelight.data.read_candidates`.
 
     Examples
     --------
     >>> import limelight as ll
-    >>> model = ll.Popularity().fit(ll.marketplace(50, 20, 200).interactions)
+    >>> model = ll.Popularity().fit(ll.marketplace(50, 20, 300).interactions)
     >>> stage(model.ranking(), width=5)
     Candidates(50 users x 20 items, 250 pairs, in memory)
     """

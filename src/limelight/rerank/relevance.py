@@ -1,13 +1,13 @@
 """What a candidate is worth to its user, from its score and its rank among her candidates.
 
-Scores of different users, and of different models, mean different things. Prices need one scale. The law
-here is a product of powers,
+Scores of different users, and of different models, mean different things. Prices need one scale.
+The law here is a product of powers,
 
     relevance = c * score^a * head^b * (rank + 1)^r,
 
 where head is the mean score of the user's first candidates. Of scores that may be negative the
-exponential takes the place of the score: they are taken for logits. a >= 0 and r <= 0, so that relevance
-falls along a user's candidates.
+exponential takes the place of the score: they are taken for logits. a >= 0 and r <= 0, so that
+relevance falls along a user's candidates.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ class Relevance:
         exponent = self.constant + self.score * levels + self.head * heads + self.rank * ranks
         relevance = np.exp(np.clip(exponent, -_LARGEST, _LARGEST)).astype(np.float32)
         return _level(relevance, block.indptr)
+
+
+BY_RANK = Relevance()
+"""What is assumed where nothing was held out: only the order of a user's candidates counts."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """What shared exposure is worth: concave functions of it, and their derivatives.
 
 Exposure enters as x: what an item has over what it is entitled to, which is the same for all items
-unless shares are given. The welfare of all is the sum of psi(x_j), each item weighted by its share, and
-an item's subsidy is proportional to psi'(x_j). Exposure is scarce and its sum is fixed, so a
+unless shares are given. The welfare of all is the sum of psi(x_j), each item weighted by its share,
+and an item's subsidy is proportional to psi'(x_j). Exposure is scarce and its sum is fixed, so a
 constant that is added to psi' changes nothing.
 """
 
@@ -40,7 +40,7 @@ class Welfare(ABC):
     def marginal(self, x: Float64) -> Float64:
         """Return psi', which falls as x rises."""
 
-    def given(self, x: Float64) -> Welfare:  # noqa: ARG002
+    def given(self, x: Float64) -> Welfare:
         """Return what prices follow where the items have x; this, unless items are compared."""
         return self
 
@@ -81,6 +81,10 @@ class Power(Welfare):
     def marginal(self, x: Float64) -> Float64:
         """Return psi'."""
         return np.asarray((x + self.offset) ** -self.exponent)
+
+
+LOG = Power()
+"""The usual welfare."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +181,8 @@ class TargetShares(Welfare):
 class GiniWelfare(Welfare):
     """The generalised Gini welfare: items count by their rank, the least exposed most.
 
-    It is smoothed by its Moreau envelope, as in Do and Usunier (2022), so that it has a gradient where
-    items have the same exposure.
+    It is smoothed by its Moreau envelope, as in Do and Usunier (2022), so that it has a gradient
+    where items have the same exposure.
 
     Examples
     --------
@@ -193,7 +197,7 @@ class GiniWelfare(Welfare):
         check_number("smoothing", self.smoothing, above=0)
 
     def value(self, x: Float64) -> float:
-        """Return the least of mean(y x + smoothing y^2 / 2) over all mixed orders y of the weights."""
+        """Return the least of mean(y x + smoothing y^2 / 2) over mixed orders y of the weights."""
         y = self.marginal(x)
         return float(np.mean(y * x) + self.smoothing * np.mean(y**2) / 2)
 
