@@ -35,7 +35,16 @@ from limelight.evaluate.exposure import (
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.files import load
-from limelight.rerank import Allocate, BestResponse, FairRec, FrankWolfe, Online, Prices, calibrate
+from limelight.rerank import (
+    Allocate,
+    BestResponse,
+    FairRec,
+    FrankWolfe,
+    Online,
+    Prices,
+    calibrate,
+    rerank,
+)
 from limelight.store.model_folder import package_version
 
 __version__ = package_version()
@@ -79,6 +88,7 @@ __all__ = [
     "ndcg",
     "read",
     "recall",
+    "rerank",
     "split_users",
     "top_share",
 ]

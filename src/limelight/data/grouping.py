@@ -133,3 +133,14 @@ def walk(
     if order is not None:
         slot = base + order[slot]
     return starts, indices[slot]
+
+
+def pair_numbers(rows: NDArray[Any], items: NDArray[Any], n_items: int) -> NDArray[np.int64]:
+    """Give every pair of a row and an item a number of its own.
+
+    Examples
+    --------
+    >>> pair_numbers(np.array([0, 2], np.int32), np.array([1, 1], np.int32), 5)
+    array([ 1, 11])
+    """
+    return np.asarray(rows.astype(np.int64) * n_items + items)

@@ -143,6 +143,10 @@ class ListAccumulator:
             metrics |= exposure_metrics(weighted, self._shown[: row + 1].sum(axis=0), floor, k)
         return metrics
 
+    def exposure(self) -> FloatArray:
+        """Give the log-weighted exposure of every item at the largest cutoff."""
+        return np.asarray(self._weighted.sum(axis=0))
+
     def _refuse_mixture(self, *, with_targets: bool, rows: int) -> None:
         if self._users and rows and with_targets != bool(self._accuracy):
             message = "some lists came with targets and some without"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from limelight._native._kernels import Csr
 
 
+@runtime_checkable
 class Ranking(Protocol):
     """Users in rows, each of whom ranks the items of a catalogue in her own way."""
 

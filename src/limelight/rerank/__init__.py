@@ -7,6 +7,8 @@ from limelight.rerank.calibrate import calibrate
 from limelight.rerank.fairrec import FairRec
 from limelight.rerank.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.relevance import Relevance, ScoreRelevance
+from limelight.rerank.result import RerankResult
+from limelight.rerank.run import rerank
 from limelight.rerank.welfare import (
     GiniWelfare,
     Impact,
@@ -28,9 +30,11 @@ __all__ = [
     "Power",
     "Prices",
     "Relevance",
+    "RerankResult",
     "Reranker",
     "ScoreRelevance",
     "TargetShares",
     "Welfare",
     "calibrate",
+    "rerank",
 ]

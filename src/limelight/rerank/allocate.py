@@ -13,9 +13,10 @@ from limelight.models.checks import check_integer
 from limelight.models.config import Settings, hyperparameters
 from limelight.rerank.auction import Auction, Bounds
 from limelight.rerank.base import Reranker
-from limelight.rerank.pool import Pool, stage
+from limelight.rerank.pool import Pool
 from limelight.rerank.relevance import BY_RANK
 from limelight.rerank.repair import repair
+from limelight.rerank.stage import stage
 
 if TYPE_CHECKING:
     from limelight._arrays import Int32

@@ -10,8 +10,9 @@ from limelight.models.checks import check_integer, check_number
 from limelight.models.config import Settings, hyperparameters
 from limelight.rerank.base import Reranker
 from limelight.rerank.market import Market
-from limelight.rerank.pool import Pool, stage
+from limelight.rerank.pool import Pool
 from limelight.rerank.relevance import BY_RANK
+from limelight.rerank.stage import stage
 from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:

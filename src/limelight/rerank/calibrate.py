@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from limelight._errors import DataError
 from limelight.data.candidates import Block
-from limelight.data.grouping import row_numbers
+from limelight.data.grouping import pair_numbers, row_numbers
 from limelight.evaluate.lists import position_weights
+from limelight.recommend.histories import history_rows, take_rows
 from limelight.rerank.relevance import HEAD, Relevance, features
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _Pairs(NamedTuple):
     weights: Float64
 
 
-def calibrate(ranking: Ranking, targets: Csr, k: int = 20, *, seed: int = 0) -> Relevance:
+def calibrate(ranking: Ranking, targets: Any, k: int = 20, *, seed: int = 0) -> Relevance:
     """Fit a law of relevance to held-out pairs.
 
     The relevance of a candidate is what it would add to its user's nDCG@k from the first place: the
@@ -47,7 +48,7 @@ def calibrate(ranking: Ranking, targets: Csr, k: int = 20, *, seed: int = 0) -> 
     ----------
     ranking
         Who ranks what, such as ``model.ranking(split.validation.history)``.
-    targets
+    targets : sparse matrix
         Held-out items, one row a user of the ranking.
     k
         Length of the lists.
@@ -66,12 +67,13 @@ def calibrate(ranking: Ranking, targets: Csr, k: int = 20, *, seed: int = 0) -> 
     True
     """
     generator = np.random.default_rng(seed)
-    users = np.flatnonzero(np.diff(targets.indptr) > 0)
+    wanted = history_rows(targets, np.arange(ranking.n_items))
+    users = np.flatnonzero(np.diff(wanted.indptr) > 0)
     if len(users) == 0:
         message = "no held-out pair to calibrate with"
         raise DataError(message, hint="hold out some interactions of users who have candidates")
     users = np.sort(generator.permutation(users)[:_USERS])
-    pairs = _thin(_look(ranking, users, targets, k), generator)
+    pairs = _thin(_look(ranking, users, wanted, k), generator)
     if not pairs.gains.any():
         message = f"none of the held-out pairs of {len(users):,} users is among their candidates"
         raise DataError(message, hint="check that both name users and items in the same way")
@@ -88,9 +90,11 @@ def _look(ranking: Ranking, users: Int64, targets: Csr, k: int) -> _Pairs:
     counts = np.diff(targets.indptr)[users]
     norms = np.cumsum(position_weights(k))[np.minimum(counts, k) - 1]
     rows = row_numbers(indptr)
-    wanted = np.repeat(np.arange(len(users)), counts) * np.int64(ranking.n_items)
-    wanted += np.concatenate([targets.indices[slice(*targets.indptr[u : u + 2])] for u in users])
-    hits = np.isin(rows * np.int64(ranking.n_items) + block.items, wanted)
+    wanted = take_rows(targets, users)
+    hits = np.isin(
+        pair_numbers(rows, block.items, ranking.n_items),
+        pair_numbers(row_numbers(wanted.indptr), wanted.indices, ranking.n_items),
+    )
     return _Pairs(block, hits / norms[rows], np.ones(len(rows)))
 
 
@@ -112,7 +116,7 @@ def _scales(block: Block) -> list[Literal["log", "logit"]]:
 def _fit(pairs: _Pairs, scale: Literal["log", "logit"]) -> tuple[float, Relevance]:
     """Fit one kind of law; returns how badly it fits, and the law."""
     first = pairs.block.scores[pairs.block.indptr[:-1][np.diff(pairs.block.indptr) > 0]]
-    floor = float(max(1e-3 * np.median(first), 1e-30))
+    floor = max(1e-3 * float(np.median(first)), 1e-30)
     used = pairs.weights > 0
     columns = [values[used] for values in features(pairs.block, scale=scale, floor=floor)]
     signs = (1, 0, -1)  # relevance rises with the score and falls with the rank

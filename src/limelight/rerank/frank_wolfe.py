@@ -19,8 +19,9 @@ from limelight.models.config import hyperparameters
 from limelight.rerank.base import Reranker
 from limelight.rerank.best_response import MarketConfig
 from limelight.rerank.choose import choose
-from limelight.rerank.pool import Pool, stage
+from limelight.rerank.pool import Pool
 from limelight.rerank.relevance import ScoreRelevance
+from limelight.rerank.stage import stage
 from limelight.rerank.welfare import as_welfare
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class FrankWolfe(Reranker):
             Length of the lists.
         """
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            return Prices(self._mix(pool, k), self.config)
+            return Prices(self.mix(pool, k), self.config)
 
     def rerank(self, ranking: Ranking, k: int) -> Lists:
         """Find the policy for these users and draw a list for each.
@@ -107,10 +108,11 @@ class FrankWolfe(Reranker):
         """
         candidates = stage(ranking, self.config.candidates)
         with Pool(candidates, self.config.relevance) as pool:
-            prices = Prices(self._mix(pool, k), self.config)
+            prices = Prices(self.mix(pool, k), self.config)
             return prices.choose(pool, k, np.arange(pool.n_users))
 
-    def _mix(self, pool: Pool, k: int) -> Mixture:
+    def mix(self, pool: Pool, k: int) -> Mixture:
+        """Find the mixture for the users of a pool."""
         market = self.config.market(pool, k)
         market.ledger.open()
         exposure = market.ledger.exposure

@@ -8,27 +8,19 @@ import numpy as np
 
 from limelight._native import kernels
 from limelight.data.candidates import MEMORY, Block, Candidates
+from limelight.data.grouping import pair_numbers, row_numbers
 from limelight.data.pair_keys import cut_rows
-from limelight.data.pair_sorter import PairSorter
 from limelight.data.scratch import MemoryArray, ScratchArray
-from limelight.recommend.candidate_ranking import CandidateRanking
-from limelight.recommend.topk import Lists, batches, empty_lists
+from limelight.recommend.topk import Lists, empty_lists
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from limelight._arrays import Float32, Int32
-    from limelight.recommend.ranking import Ranking
 
 _PAIRS = 1 << 22
 """How many candidates are looked at together, which bounds what a sweep holds."""
-_ROWS = 4096
-"""How many users are searched for at once."""
-_MOST_PAIRS = 1 << 29
-"""How many candidates are kept for the users of a model, unless told otherwise."""
-_FEWEST, _MOST = 500, 4000
-"""How many each of them has, at least and at most."""
 
 
 class Law(Protocol):
@@ -127,6 +119,23 @@ class Pool:
             lists.ids[rows], lists.scores[rows] = ids, scores
         return lists
 
+    def places_of(self, ids: Int32) -> Int32:
+        """Find lists of items among the candidates; the places of each list ascend."""
+        places = np.full(ids.shape, -1, dtype=np.int32)
+        for rows in self.blocks:
+            indptr, items = self.candidates.items_of(rows.start, rows.stop)
+            keys = pair_numbers(row_numbers(indptr), items, self.n_items)
+            order = np.argsort(keys)
+            row, column = np.nonzero(ids[rows] >= 0)
+            wanted = pair_numbers(row, ids[rows][row, column], self.n_items)
+            at = order[np.searchsorted(keys, wanted, sorter=order)]
+            # Padding sorts behind every place.
+            found = np.full(ids[rows].shape, np.iinfo(np.int32).max, dtype=np.int32)
+            found[row, column] = at - indptr[row]
+            found.sort(axis=1)
+            places[rows] = np.where(found == np.iinfo(np.int32).max, -1, found)
+        return places
+
     def own_places(self, k: int) -> Int32:
         """Return everybody's own list: her first candidates."""
         ranks = np.arange(k, dtype=np.int32)
@@ -142,52 +151,3 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def stage(
-    ranking: Ranking,
-    width: int | None = None,
-    *,
-    memory: int = MEMORY,
-    folder: str | os.PathLike[str] | None = None,
-) -> Candidates:
-    """Keep the first items of everybody's ranking as candidates.
-
-    Parameters
-    ----------
-    ranking
-        Who ranks what. The candidates of a :class:`CandidateRanking` are returned as they are.
-    width
-        How many items to keep for each user. Unless given, all of a small catalogue; of a large one
-        500 to 4,000, the fewer the more users there are.
-    memory, folder
-        As for :func:`limelight.data.read_candidates`.
-
-    Examples
-    --------
-    >>> import limelight as ll
-    >>> model = ll.Popularity().fit(ll.marketplace(50, 20, 300).interactions)
-    >>> stage(model.ranking(), width=5)
-    Candidates(50 users x 20 items, 250 pairs, in memory)
-    """
-    if isinstance(ranking, CandidateRanking) and ranking.candidates is not None:
-        return ranking.candidates
-    if width is None:
-        width = int(np.clip(_MOST_PAIRS // max(ranking.n_users, 1), _FEWEST, _MOST))
-    width = min(width, ranking.n_items)
-    sorter = PairSorter(memory, folder)
-    try:
-        counts = np.zeros(ranking.n_users, dtype=np.int64)
-        for rows in batches(ranking.n_users, _ROWS):
-            users = np.arange(rows.start, rows.stop)
-            ids, scores = ranking.top(users, width)
-            row, column = np.nonzero(ids >= 0)
-            counts[rows] = (ids >= 0).sum(axis=1)
-            sorter.add(users[row].astype(np.int32), ids[row, column], scores[row, column])
-        _, stored = sorter.finish()
-    except BaseException:
-        sorter.close()
-        raise
-    indptr = np.append(0, np.cumsum(counts))
-    users, items = np.arange(ranking.n_users), np.arange(ranking.n_items)
-    return Candidates(indptr, stored, users, items)

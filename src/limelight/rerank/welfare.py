@@ -239,16 +239,16 @@ def as_welfare(welfare: Welfare | WelfareName) -> Welfare:
     >>> as_welfare("log")
     Power(exponent=1.0, offset=0.3)
     """
-    named = {
-        "log": Power,
-        "power": lambda: Power(exponent=2, offset=0.5),
-        "gini": GiniWelfare,
-        "impact": Impact,
-        "minimum": MinimumExposure,
+    named: dict[str, Welfare] = {
+        "log": LOG,
+        "power": Power(exponent=2, offset=0.5),
+        "gini": GiniWelfare(),
+        "impact": Impact(),
+        "minimum": MinimumExposure(),
     }
     if isinstance(welfare, Welfare):
         return welfare
     if welfare not in named:
         message = f"unknown welfare: {welfare!r}"
         raise ConfigError(message, hint=f"choose one of: {', '.join(named)}, or pass a Welfare")
-    return named[welfare]()
+    return named[welfare]

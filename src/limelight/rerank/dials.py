@@ -1,0 +1,159 @@
+"""Methods whose strength can be turned up and down over the same users."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight.evaluate.exposure import coverage, gini
+from limelight.evaluate.lists import position_weights
+from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.rerank.auction import Auction, Bounds
+from limelight.rerank.choose import choose
+from limelight.rerank.fairrec import FairRec
+from limelight.rerank.frank_wolfe import FrankWolfe, Prices
+from limelight.rerank.goal import Measure
+from limelight.rerank.ledger import Ledger
+from limelight.rerank.market import Market
+from limelight.rerank.repair import repair
+
+if TYPE_CHECKING:
+    from limelight._arrays import Int32
+    from limelight.rerank.pool import Pool
+    from limelight.rerank.welfare import Welfare
+
+_FIRST_SWEEPS, _SWEEPS = 3, 2
+"""How often users choose at the first strength, and at each later one, from where they are."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Whose lists are made, and how."""
+
+    pool: Pool
+    k: int
+    threads: int
+    seed: int
+
+
+class Dial(ABC):
+    """A method over a pool, at the strength to which it was turned last."""
+
+    whole = False
+    """Whether strengths are whole numbers."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        pool, k = setting.pool, setting.k
+        self._ledger = Ledger(pool, position_weights(k), threads=setting.threads, seed=setting.seed)
+        self._ledger.open()
+        self._own = self._ledger.relevance()
+
+    @property
+    def places(self) -> Int32:
+        """Everybody's list: places among her candidates."""
+        return self._ledger.places
+
+    @property
+    def most(self) -> float:
+        """The largest strength that makes sense."""
+        return 1e4
+
+    def turn(self, strength: float) -> Measure:
+        """Make the lists of a strength, and measure them."""
+        if strength == 0:
+            self._ledger.open()
+        else:
+            self._ledger.places = self._make(strength)
+            self._ledger.exposure = self._ledger.exposure_of(self._ledger.places)
+        exposure = self._ledger.exposure
+        loss = 1 - self._ledger.relevance() / self._own if self._own else 0.0
+        return Measure(gini(exposure), coverage(exposure), loss)
+
+    @abstractmethod
+    def _make(self, strength: float) -> Int32:
+        """Return everybody's list."""
+
+
+class BestResponseDial(Dial):
+    """Best response, from the lists of the strength before."""
+
+    def __init__(self, setting: Setting, welfare: Welfare) -> None:
+        super().__init__(setting)
+        self._market = Market(
+            setting.pool, setting.k, welfare, threads=setting.threads, seed=setting.seed
+        )
+        self._is_open = False
+
+    def _make(self, strength: float) -> Int32:
+        if not self._is_open:
+            self._market.ledger.open()
+        for _ in range(_SWEEPS if self._is_open else _FIRST_SWEEPS):
+            self._market.sweep(strength)
+        self._is_open = True
+        return self._market.ledger.places.copy()
+
+
+class OnlineDial(Dial):
+    """Everybody is served once, in the order of the rows."""
+
+    def __init__(self, setting: Setting, welfare: Welfare) -> None:
+        super().__init__(setting)
+        self._welfare = welfare
+
+    def _make(self, strength: float) -> Int32:
+        at = self.setting
+        market = Market(at.pool, at.k, self._welfare, threads=at.threads, seed=at.seed)
+        market.serve(strength)
+        return market.ledger.places
+
+
+class PricesDial(Dial):
+    """Everybody draws a set of prices."""
+
+    def __init__(self, setting: Setting, welfare: Welfare) -> None:
+        super().__init__(setting)
+        self._welfare = welfare
+
+    def _make(self, strength: float) -> Int32:
+        at = self.setting
+        method = FrankWolfe(strength=strength, welfare=self._welfare, random_state=at.seed)
+        prices = Prices(method.mix(at.pool, at.k), method.config)
+        draws = prices.draw(at.pool.candidates.user_ids)
+        return choose(at.pool, at.k, prices.mixture.subsidies, draws, at.threads)
+
+
+class _GuaranteeDial(Dial):
+    """Strength is the number of lists that every item is guaranteed."""
+
+    whole = True
+
+    @property
+    def most(self) -> float:
+        """As many as there are places."""
+        pool = self.setting.pool
+        return float(pool.n_users * min(self.setting.k, pool.n_items) // max(pool.n_items, 1))
+
+
+class AllocateDial(_GuaranteeDial):
+    """Least-loss allocation."""
+
+    def _make(self, strength: float) -> Int32:
+        at, n_items = self.setting, self.setting.pool.n_items
+        bounds = Bounds(np.full(n_items, strength), np.full(n_items, np.inf))
+        auction = Auction(at.pool, at.k, bounds, threads=at.threads, seed=at.seed)
+        auction.run()
+        repair(auction)
+        return auction.ledger.places
+
+
+class FairRecDial(_GuaranteeDial):
+    """FairRec over the same candidates."""
+
+    def _make(self, strength: float) -> Int32:
+        method = FairRec(guarantee=int(strength), random_state=self.setting.seed)
+        lists = method.rerank(CandidateRanking(self.setting.pool.candidates), self.setting.k)
+        return self.setting.pool.places_of(lists.ids)

@@ -1,0 +1,79 @@
+"""What lists should reach, and how near they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from limelight._errors import ConfigError
+from limelight.models.checks import check_number
+
+
+class Measure(NamedTuple):
+    """What the lists of all users come to."""
+
+    gini: float
+    """Of exposure, with log weight."""
+    coverage: float
+    """Share of the items that some list shows."""
+    relevance_loss: float
+    """Share of the relevance of everybody's own list that was given up."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One wish: a Gini index, or a coverage, to be met at the least loss, or a loss to be spent."""
+
+    kind: Literal["gini", "min_coverage", "max_relevance_loss"]
+    value: float
+
+    def lack(self, measure: Measure) -> float:
+        """Return how far the exposure should still be evened out; below 0 it was too much.
+
+        Examples
+        --------
+        >>> Goal("gini", 0.6).lack(Measure(gini=0.75, coverage=0.2, relevance_loss=0.0))
+        0.15
+        """
+        found = {
+            "gini": measure.gini - self.value,
+            "min_coverage": self.value - measure.coverage,
+            "max_relevance_loss": self.value - measure.relevance_loss,
+        }[self.kind]
+        return round(found, 12)
+
+    @property
+    def tolerance(self) -> float:
+        """How near is near enough."""
+        return 0.0005 if self.kind == "max_relevance_loss" else 0.002
+
+    def __str__(self) -> str:
+        words = {
+            "gini": "a Gini index of",
+            "min_coverage": "a coverage of",
+            "max_relevance_loss": "a loss of relevance of",
+        }
+        return f"{words[self.kind]} {self.value:g}"
+
+
+def as_goal(
+    gini: float | None, min_coverage: float | None, max_relevance_loss: float | None
+) -> Goal:
+    """Take the one wish that was given.
+
+    Examples
+    --------
+    >>> as_goal(0.6, None, None)
+    Goal(kind='gini', value=0.6)
+    """
+    wishes = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if len(given) != 1:
+        message = f"give one target, not {len(given)}: {', '.join(given) or 'none was given'}"
+        raise ConfigError(message, hint="choose gini, min_coverage or max_relevance_loss")
+    [(name, value)] = given.items()
+    check_number(name, value)
+    if value > 1:
+        message = f"{name} must be from 0 to 1: {value!r}"
+        raise ConfigError(message, hint="0.6 is a Gini index, 0.02 a loss of 2 %")
+    return Goal(name, float(value))  # type: ignore[arg-type]

@@ -1,0 +1,181 @@
+"""Re-ranked lists, with what they cost and who gained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from limelight.evaluate.lists import position_weights
+from limelight.recommend.topk import Lists, batches
+from limelight.store.list_writer import ListWriter
+
+if TYPE_CHECKING:
+    import os
+
+    import pyarrow as pa
+
+    from limelight._arrays import Float32, Float64, Int64
+
+_BATCH = 8192
+
+
+class ItemChange(NamedTuple):
+    """One item's share of all exposure, before and after."""
+
+    item_id: Any
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, eq=False)
+class RerankResult:
+    """Lists that meet a goal. ``str(result)`` is a summary, ``to_dict`` is ready for JSON."""
+
+    lists: Lists
+    user_ids: Any = field(repr=False)
+    item_ids: Any = field(repr=False)
+    method: str
+    strength: float
+    goal: dict[str, float]
+    """The target, by its name."""
+    metrics: dict[str, float]
+    """Exposure metrics of the lists, and under ``<name>_before`` of everybody's own list."""
+    relevance_loss: float
+    """Share of the relevance of everybody's own list that was given up."""
+    user_losses: Float32 = field(repr=False)
+    """The same for each user."""
+    overlap: float
+    """Share of a list that stands in its user's own list, too, on average."""
+    exposure: Float64 = field(repr=False)
+    exposure_before: Float64 = field(repr=False)
+    seconds: float
+
+    @property
+    def k(self) -> int:
+        """Length of the lists."""
+        return int(self.lists.ids.shape[1])
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write ``user_id, item_id, rank, score`` to a file or a folder of parts.
+
+        Parameters
+        ----------
+        path
+            A name that ends in .parquet, .csv or .tsv; without an ending, a folder.
+        """
+        with ListWriter(path) as writer:
+            for rows in batches(len(self.lists.ids), _BATCH):
+                writer.write(
+                    self.user_ids[rows],
+                    self.item_ids,
+                    self.lists.ids[rows],
+                    self.lists.scores[rows],
+                )
+
+    def to_table(self) -> pa.Table:
+        """Return ``user_id, item_id, rank, score`` as an Arrow table."""
+        import pyarrow as pa
+
+        rows, columns = np.nonzero(self.lists.ids >= 0)
+        return pa.table(
+            {
+                "user_id": np.asarray(self.user_ids)[rows],
+                "item_id": np.asarray(self.item_ids)[self.lists.ids[rows, columns]],
+                "rank": (columns + 1).astype(np.int32),
+                "score": self.lists.scores[rows, columns],
+            }
+        )
+
+    def changes(self, top: int = 10) -> tuple[list[ItemChange], list[ItemChange]]:
+        """Return the items that gained most and those that lost most, as shares of exposure.
+
+        Parameters
+        ----------
+        top
+            How many of each.
+        """
+        before, after = (e / e.sum() for e in (self.exposure_before, self.exposure))
+        order = np.argsort(after - before, kind="stable")
+        gained, lost = order[::-1][:top], order[:top]
+        gained, lost = gained[after[gained] > before[gained]], lost[after[lost] < before[lost]]
+        return self._named(gained, before, after), self._named(lost, before, after)
+
+    def _named(self, items: Int64, before: Float64, after: Float64) -> list[ItemChange]:
+        ids = np.asarray(self.item_ids)[items].tolist()
+        shares = zip(before[items].tolist(), after[items].tolist(), strict=True)
+        return [ItemChange(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the lists, ready for JSON."""
+        quantiles = np.quantile(self.user_losses, [0.5, 0.9]) if len(self.user_losses) else [0, 0]
+        gained, lost = self.changes()
+        return {
+            "users": len(self.lists.ids),
+            "items": len(self.item_ids),
+            "k": self.k,
+            "method": self.method,
+            "strength": self.strength,
+            "target": self.goal,
+            **self.metrics,
+            "relevance_loss": self.relevance_loss,
+            "relevance_loss_median_user": float(quantiles[0]),
+            "relevance_loss_worst_tenth": float(quantiles[1]),
+            "overlap": self.overlap,
+            "items_gained": int(np.sum(self.exposure > self.exposure_before + 1e-9)),
+            "items_lost": int(np.sum(self.exposure < self.exposure_before - 1e-9)),
+            "gained": [change._asdict() for change in gained],
+            "lost": [change._asdict() for change in lost],
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        k, now = self.k, self.metrics
+        rows = [
+            f"{self.method} at strength {self.strength:.4g}: "
+            f"lists of {k} for {len(self.lists.ids):,} users, {len(self.item_ids):,} items",
+            *(
+                f"{label:<22}{now[f'{name}@{k}_before']:.4f} -> {now[f'{name}@{k}']:.4f}"
+                for label, name in (("Gini of exposure", "gini"), ("items shown", "coverage"))
+            ),
+            f"{'relevance given up':<22}{100 * self.relevance_loss:.2f} %",
+        ]
+        return "\n".join(rows)
+
+    def explain(self, top: int = 10) -> str:
+        """Say which items gained and lost, and what users lost.
+
+        Parameters
+        ----------
+        top
+            How many items of each kind to name.
+        """
+        record = self.to_dict()
+        gained, lost = record["items_gained"], record["items_lost"]
+        lines = [str(self), "", f"{gained:,} items gained exposure, {lost:,} lost some."]
+        for title, changes in zip(("gained most", "lost most"), self.changes(top), strict=True):
+            lines += ["", f"{title:<24}{'share before':>14}{'after':>10}"]
+            lines += [
+                f"{str(c.item_id)[:22]:<24}{100 * c.before:>13.3f}%{100 * c.after:>9.3f}%"
+                for c in changes
+            ]
+        lines += [
+            "",
+            f"The average user keeps {100 * self.overlap:.1f} % of her own list.",
+            f"Half of the users give up at most {100 * record['relevance_loss_median_user']:.2f} % "
+            f"of the relevance, nine in ten at most "
+            f"{100 * record['relevance_loss_worst_tenth']:.2f} %.",
+        ]
+        return "\n".join(lines)
+
+
+def user_relevance(relevance: Float32) -> Float64:
+    """Add up the relevance of lists, places weighted as for exposure.
+
+    Examples
+    --------
+    >>> user_relevance(np.array([[1.0, 0.0]], dtype=np.float32))
+    array([1.])
+    """
+    return np.asarray(relevance @ position_weights(relevance.shape[1]))

@@ -1,0 +1,248 @@
+"""``ll.rerank``: anybody's candidates in, lists that meet a target out."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from limelight._errors import ConfigError, DataError
+from limelight._native import resolve_threads
+from limelight._progress import progress_bar
+from limelight.data.candidates import MEMORY, Candidates, read_candidates
+from limelight.evaluate.accumulate import ListAccumulator
+from limelight.models.checks import check_choice, check_integer
+from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.recommend.ranking import Ranking
+from limelight.recommend.topk import empty_lists
+from limelight.rerank.calibrate import calibrate
+from limelight.rerank.dials import (
+    AllocateDial,
+    BestResponseDial,
+    Dial,
+    FairRecDial,
+    OnlineDial,
+    PricesDial,
+    Setting,
+)
+from limelight.rerank.goal import Goal, as_goal
+from limelight.rerank.pairs import aligned_pairs
+from limelight.rerank.pool import Pool
+from limelight.rerank.relevance import BY_RANK, ScoreRelevance
+from limelight.rerank.result import RerankResult, user_relevance
+from limelight.rerank.search import FIRST, TRIES, Found, OutOfReachError, meet
+from limelight.rerank.stage import sample, stage, without
+from limelight.rerank.welfare import as_welfare
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from limelight.data.sources import Source
+    from limelight.rerank.pool import Law
+    from limelight.rerank.welfare import Welfare, WelfareName
+
+METHODS = ("auto", "best-response", "online", "prices", "allocate", "fairrec")
+_TRIAL_USERS = 20_000
+"""How many users, at most, decide which welfare serves the goal at the least loss."""
+
+
+def rerank(  # noqa: PLR0913
+    candidates: Source | Candidates | Ranking,
+    k: int = 20,
+    *,
+    gini: float | None = None,
+    min_coverage: float | None = None,
+    max_relevance_loss: float | None = None,
+    method: str = "auto",
+    held_out: Source | None = None,
+    relevance: Literal["auto", "score"] = "auto",
+    history: Source | None = None,
+    catalogue: Source | Sequence[Any] | None = None,
+    memory: int = MEMORY,
+    folder: str | os.PathLike[str] | None = None,
+    random_state: int = 0,
+    num_threads: int = 0,
+    show_progress: bool | None = None,
+) -> RerankResult:
+    """Make lists of anybody's candidates that meet a target at the least loss of relevance.
+
+    Parameters
+    ----------
+    candidates
+        ``user_id, item_id, score`` as a file, a folder of parts or a frame; what
+        ``read_candidates`` returned; or a model's ranking, such as ``model.ranking()``.
+    k
+        Length of the lists.
+    gini, min_coverage, max_relevance_loss
+        The target, one of them: the Gini index of exposure, the share of the catalogue that lists
+        show, or the share of relevance that may be given up.
+    method
+        ``auto`` takes best response with the welfare that loses least; ``best-response``,
+        ``online``, ``prices``, ``allocate`` and ``fairrec`` force one.
+    held_out
+        Pairs ``user_id, item_id`` that users liked and the recommender has not seen. They give
+        scores their meaning; without them only the order of a user's candidates counts.
+    relevance
+        ``score`` takes scores as they are, such as probabilities; not with ``held_out``.
+    history
+        Pairs ``user_id, item_id`` that must not be shown.
+    catalogue
+        All items that could be shown, as for ``ll.audit``. Without it only items that are
+        somebody's candidates count.
+    memory, folder
+        How many bytes of candidates may be held in memory, and where the rest goes.
+    random_state
+        Seed of all that is drawn.
+    num_threads
+        How many threads to use; 0 means all that the process may use.
+    show_progress
+        Whether to show a progress bar; left out, where standard error is a terminal.
+
+    Raises
+    ------
+    DataError
+        If the candidates cannot be used.
+    SolveError
+        If the target is out of reach; the message says how near it is.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> model = ll.IALS(factors=8, epochs=5).fit(ll.marketplace(600, 100, 9000).interactions)
+    >>> result = ll.rerank(model.ranking(), k=10, gini=0.3)
+    >>> round(result.metrics["gini@10"], 1)
+    0.3
+    """
+    started = time.perf_counter()
+    goal = as_goal(gini, min_coverage, max_relevance_loss)
+    check_integer("k", k, least=1)
+    check_integer("random_state", random_state, least=0)
+    check_choice("method", method, METHODS)
+    check_choice("relevance", relevance, ("auto", "score"))
+    if relevance == "score" and held_out is not None:
+        message = "relevance='score' and held_out exclude each other"
+        raise ConfigError(message, hint="held-out pairs say what scores mean")
+    room: dict[str, Any] = {"memory": memory, "folder": folder}
+    with _open(candidates, catalogue, history, room, show_progress=show_progress) as found:
+        _check_lengths(found, k)
+        law: Law = ScoreRelevance() if relevance == "score" else BY_RANK
+        if held_out is not None:
+            pairs = aligned_pairs(held_out, found, "held-out pairs")
+            law = calibrate(CandidateRanking(found), pairs, k, seed=random_state)
+        with (
+            Pool(found, law, **room) as pool,
+            progress_bar("rerank", TRIES, show=show_progress) as advance,
+        ):
+            setting = Setting(pool, k, resolve_threads(num_threads), random_state)
+            name, met = _reach(setting, goal, method, law, advance)
+            return _result(setting, name, goal, met, started)
+
+
+def _open(
+    source: Source | Candidates | Ranking,
+    catalogue: Source | Sequence[Any] | None,
+    history: Source | None,
+    room: dict[str, Any],
+    *,
+    show_progress: bool | None,
+) -> Candidates:
+    """Read candidates, or take them as they are, and leave out what users have seen."""
+    if isinstance(source, Candidates):
+        found = source
+    elif isinstance(source, Ranking):
+        found = stage(source, **room)
+    else:
+        found = read_candidates(source, catalogue=catalogue, show_progress=show_progress, **room)
+        catalogue = None
+    if catalogue is not None:
+        message = f"a catalogue was given beside {type(source).__name__}, which has its own"
+        raise ConfigError(message, hint="leave it out, or pass a file or a frame of candidates")
+    if history is None:
+        return found
+    return without(found, aligned_pairs(history, found, "history"), **room)
+
+
+def _check_lengths(candidates: Candidates, k: int) -> None:
+    longest = int(candidates.counts.max(initial=0))
+    if k > longest:
+        message = f"k is larger than the candidates of any user: {k}, they have at most {longest:,}"
+        raise DataError(message, hint="give users more candidates, or use a smaller k")
+
+
+def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
+    if method == "allocate":
+        return AllocateDial(setting)
+    if method == "fairrec":
+        return FairRecDial(setting)
+    kinds: dict[str, Callable[[Setting, Welfare], Dial]] = {
+        "best-response": BestResponseDial,
+        "online": OnlineDial,
+        "prices": PricesDial,
+    }
+    return kinds[method](setting, as_welfare(welfare))
+
+
+def _reach(
+    setting: Setting, goal: Goal, method: str, law: Law, advance: Callable[[], None]
+) -> tuple[str, Found]:
+    """Meet the goal with a method, or with the welfare for best response that loses least."""
+    if method != "auto":
+        return method, meet(_dial(setting, method, "log"), goal, advance=advance)
+    welfares: tuple[WelfareName, ...] = ("log", "power")
+    found = {}
+    with (
+        sample(setting.pool.candidates, _TRIAL_USERS, setting.seed) as some,
+        Pool(some, law) as pool,
+    ):
+        trial = Setting(pool, setting.k, setting.threads, setting.seed)
+        for welfare in welfares:
+            found[welfare] = _trial(_dial(trial, "best-response", welfare), goal)
+    best = min(welfares, key=lambda welfare: found[welfare][0])
+    dial = _dial(setting, "best-response", best)
+    return f"best-response ({best})", meet(dial, goal, first=found[best][1], advance=advance)
+
+
+def _trial(dial: Dial, goal: Goal) -> tuple[float, float]:
+    """Return what a goal costs on some users, and the strength; fewer users may not reach it."""
+    try:
+        met = meet(dial, goal)
+    except OutOfReachError:
+        return 1.0, FIRST
+    cost = met.measure.gini if goal.kind == "max_relevance_loss" else met.measure.relevance_loss
+    return cost, met.strength or FIRST
+
+
+def _result(setting: Setting, name: str, goal: Goal, met: Found, started: float) -> RerankResult:
+    """Measure the lists, and everybody's own."""
+    pool, k = setting.pool, setting.k
+    lists, own = empty_lists(pool.n_users, k), pool.own_places(k)
+    after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
+    losses = np.zeros(pool.n_users, dtype=np.float32)
+    gained = kept = shown = 0.0
+    for now, then in zip(pool.chosen(met.places), pool.chosen(own), strict=True):
+        lists.ids[now.rows], lists.scores[now.rows] = now.ids, now.scores
+        after.update(now.ids)
+        before.update(then.ids)
+        worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
+        losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, 1)
+        gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
+        # A list's places that are among the first k are those of its user's own list.
+        shown += float(np.sum((met.places[now.rows] >= 0) & (met.places[now.rows] < k)))
+    metrics = after.result() | {f"{name}_before": v for name, v in before.result().items()}
+    return RerankResult(
+        lists=lists,
+        user_ids=np.asarray(pool.candidates.user_ids),
+        item_ids=np.asarray(pool.candidates.item_ids),
+        method=name,
+        strength=met.strength,
+        goal={goal.kind: goal.value},
+        metrics={name: value for name, value in metrics.items() if "@" in name},
+        relevance_loss=1 - gained / kept if kept else 0.0,
+        user_losses=losses,
+        overlap=shown / max(float(np.sum(met.places >= 0)), 1.0),
+        exposure=after.exposure(),
+        exposure_before=before.exposure(),
+        seconds=time.perf_counter() - started,
+    )

@@ -1,0 +1,121 @@
+"""Finding the strength at which a method meets a goal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from limelight._errors import SolveError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._arrays import Int32
+    from limelight.rerank.dials import Dial
+    from limelight.rerank.goal import Goal, Measure
+
+FIRST = 0.1
+"""The strength that is tried first, unless a better guess is known."""
+_STRIDE = 4.0
+_LEAST = 1e-6  # a strength below this changes nothing
+_STEPS = 16
+TRIES = 8
+"""How many strengths are usually tried."""
+
+
+class Found(NamedTuple):
+    """A strength, what it comes to, and the lists."""
+
+    strength: float
+    measure: Measure
+    places: Int32
+
+
+class OutOfReachError(SolveError):
+    """No strength meets the goal."""
+
+
+def meet(
+    dial: Dial, goal: Goal, *, first: float = FIRST, advance: Callable[[], None] = lambda: None
+) -> Found:
+    """Turn a dial until the goal is met, as nearly as the method can.
+
+    Parameters
+    ----------
+    dial
+        The method.
+    goal
+        What to meet.
+    first
+        The strength to try first.
+    advance
+        Called after every try.
+    """
+    search = _Search(dial, goal, advance)
+    plain = search.try_at(0.0)
+    if goal.lack(plain.measure) <= 0:
+        return plain
+    if dial.whole:
+        return _meet_whole(search, dial, goal)
+    low, high = search.bracket(min(first, dial.most))
+    for _ in range(_STEPS):
+        if abs(goal.lack(search.last.measure)) <= goal.tolerance:
+            return search.last
+        # Interpolate, but stay away from the ends: the curve bends.
+        gap = goal.lack(low.measure) - goal.lack(high.measure)
+        share = np.clip(goal.lack(low.measure) / gap if gap > 0 else 0.5, 0.2, 0.8)
+        middle = search.try_at(low.strength * (high.strength / low.strength) ** share)
+        low, high = (middle, high) if goal.lack(middle.measure) > 0 else (low, middle)
+    return min(search.last, low, high, key=lambda found: abs(goal.lack(found.measure)))
+
+
+def _meet_whole(search: _Search, dial: Dial, goal: Goal) -> Found:
+    """Find the least guarantee that meets the goal, or the largest that a loss allows."""
+    low, high = 0, int(dial.most)
+    best = search.try_at(high)
+    if goal.lack(best.measure) > 0 and goal.kind != "max_relevance_loss":
+        search.give_up(best)
+    lowest = search.try_at(0.0)
+    while high - low > 1:
+        middle = search.try_at((low + high) // 2)
+        if goal.lack(middle.measure) > 0:
+            low, lowest = int(middle.strength), middle
+        else:
+            high, best = int(middle.strength), middle
+    return lowest if goal.kind == "max_relevance_loss" and goal.lack(best.measure) < 0 else best
+
+
+class _Search:
+    def __init__(self, dial: Dial, goal: Goal, advance: Callable[[], None]) -> None:
+        self._dial, self._goal, self._advance = dial, goal, advance
+        self.last: Found
+
+    def try_at(self, strength: float) -> Found:
+        measure = self._dial.turn(strength)
+        self._advance()
+        self.last = Found(strength, measure, self._dial.places.copy())
+        return self.last
+
+    def bracket(self, first: float) -> tuple[Found, Found]:
+        """Find a strength that is too small and one that is too large."""
+        low = high = self.try_at(first)
+        while self._goal.lack(high.measure) > 0:
+            if high.strength >= self._dial.most:
+                if self._goal.kind == "max_relevance_loss":
+                    return high, high
+                self.give_up(high)
+            low, high = high, self.try_at(min(high.strength * _STRIDE, self._dial.most))
+        while self._goal.lack(low.measure) < 0 and low.strength > _LEAST:
+            low, high = self.try_at(low.strength / _STRIDE), low
+        return low, high
+
+    def give_up(self, best: Found) -> None:
+        """Say how near the method came."""
+        gini, coverage, _ = best.measure
+        message = (
+            f"out of reach: {self._goal}; the candidates allow a Gini index of {gini:.3f} "
+            f"and a coverage of {coverage:.3f}"
+        )
+        hint = "give users more candidates, serve more users, or ask for less"
+        raise OutOfReachError(message, hint=hint)
