@@ -12,11 +12,33 @@ import typer
 from typer.core import TyperGroup
 
 from limelight._errors import ConfigError, LimelightError
-from limelight.cli import audit, bench, data, demo, doctor, evaluate, fit, recommend, reproduce
+from limelight.cli import (
+    audit,
+    bench,
+    data,
+    demo,
+    doctor,
+    evaluate,
+    fit,
+    recommend,
+    reproduce,
+    rerank,
+)
 from limelight.cli.output import complain, complain_of_system
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
-_ORDER = ("demo", "data", "fit", "recommend", "evaluate", "audit", "reproduce", "bench", "doctor")
+_ORDER = (
+    "demo",
+    "data",
+    "fit",
+    "recommend",
+    "evaluate",
+    "audit",
+    "rerank",
+    "reproduce",
+    "bench",
+    "doctor",
+)
 
 
 class InOrder(TyperGroup):
@@ -43,6 +65,7 @@ fit.register(app)
 recommend.register(app)
 evaluate.register(app)
 audit.register(app)
+rerank.register(app)
 reproduce.register(app)
 bench.register(app)
 doctor.register(app)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight.data.ids import ids_to_arrow
+from limelight.evaluate.audit_groups import exposure_of as group_exposure
+from limelight.evaluate.audit_input import read_groups
 from limelight.evaluate.lists import position_weights
 from limelight.recommend.topk import Lists, batches
 from limelight.store.list_writer import ListWriter
@@ -17,14 +20,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from limelight._arrays import Float32, Float64, Int64
+    from limelight.data.sources import Source
 
 _BATCH = 8192
 
 
-class ItemChange(NamedTuple):
-    """One item's share of all exposure, before and after."""
+class Change(NamedTuple):
+    """The share of all exposure that an item or a group has, before and after."""
 
-    item_id: Any
+    id: Any
     before: float
     after: float
 
@@ -88,7 +92,7 @@ class RerankResult:
             }
         )
 
-    def changes(self, top: int = 10) -> tuple[list[ItemChange], list[ItemChange]]:
+    def changes(self, top: int = 10) -> tuple[list[Change], list[Change]]:
         """Return the items that gained most and those that lost most, as shares of exposure.
 
         Parameters
@@ -102,10 +106,25 @@ class RerankResult:
         gained, lost = gained[after[gained] > before[gained]], lost[after[lost] < before[lost]]
         return self._named(gained, before, after), self._named(lost, before, after)
 
-    def _named(self, items: Int64, before: Float64, after: Float64) -> list[ItemChange]:
+    def group_changes(self, groups: Source) -> list[Change]:
+        """Return what groups of items gained, those that gained most first.
+
+        Parameters
+        ----------
+        groups
+            ``item_id, group[, weight]``, as for ``ll.audit``.
+        """
+        members = read_groups(groups, ids_to_arrow(self.item_ids))
+        shares = (
+            group_exposure(members, e) / e.sum() for e in (self.exposure_before, self.exposure)
+        )
+        changes = map(Change, members.group_ids, *(share.tolist() for share in shares))
+        return sorted(changes, key=lambda change: change.before - change.after)
+
+    def _named(self, items: Int64, before: Float64, after: Float64) -> list[Change]:
         ids = np.asarray(self.item_ids)[items].tolist()
         shares = zip(before[items].tolist(), after[items].tolist(), strict=True)
-        return [ItemChange(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
+        return [Change(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the lists, ready for JSON."""
@@ -157,7 +176,7 @@ class RerankResult:
         for title, changes in zip(("gained most", "lost most"), self.changes(top), strict=True):
             lines += ["", f"{title:<24}{'share before':>14}{'after':>10}"]
             lines += [
-                f"{str(c.item_id)[:22]:<24}{100 * c.before:>13.3f}%{100 * c.after:>9.3f}%"
+                f"{str(c.id)[:22]:<24}{100 * c.before:>13.3f}%{100 * c.after:>9.3f}%"
                 for c in changes
             ]
         lines += [

@@ -1,0 +1,187 @@
+"""``limelight rerank``: lists that meet a target, from anybody's candidates."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._errors import ConfigError
+from limelight.cli.options import Json, Seed, Threads, showing, signature_defaults
+from limelight.cli.output import summarise
+
+if TYPE_CHECKING:
+    from limelight.data.candidates import Candidates
+
+_GIB = 2**30
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(cls=showing(_defaults))(rerank)
+
+
+def rerank(
+    candidates: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CANDIDATES",
+            help="user_id,item_id,score from any recommender, as .parquet, .csv or .tsv (also "
+            ".gz), a folder of parts, or a folder that `limelight fit` wrote.",
+            show_default=False,
+        ),
+    ],
+    *,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="LISTS",
+            help="What to write: a name that ends in .parquet, .csv or .tsv; otherwise a folder.",
+            show_default=False,
+        ),
+    ],
+    gini: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Target: the Gini index of exposure, such as 0.6."),
+    ] = None,
+    min_coverage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE", help="Target: the share of the catalogue shown, such as 50%."
+        ),
+    ] = None,
+    max_relevance_loss: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Target: the relevance that may go, such as 2%."),
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", metavar="N", help="Length of the lists.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|best-response|online|prices|allocate|fairrec",
+            help="How to make the lists; auto takes what loses least.",
+        ),
+    ] = None,
+    held_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pairs user_id,item_id that users liked and the recommender has not seen: "
+            "they tell what scores are worth. Otherwise only the order of candidates counts.",
+        ),
+    ] = None,
+    relevance: Annotated[
+        str | None,
+        typer.Option(metavar="auto|score", help="score: scores are worth what they say."),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Pairs user_id,item_id that must not be shown."),
+    ] = None,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="All items that could be shown: a table with item_id."),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Groups of items, to show what they gain: item_id,group[,weight]."
+        ),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Say which items gained and lost, and what users lost."),
+    ] = False,
+    memory: Annotated[
+        float, typer.Option(metavar="GIB", help="How much of the candidates to hold in memory.")
+    ] = 1.0,
+    seed: Seed = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Make lists that share exposure, from anybody's candidates.
+
+    In: candidates with scores, the more for each user the better, and one target. Out: a table
+    user_id,item_id,rank,score that meets it with the least loss of relevance. Candidates beyond
+    --memory go to scratch files. A target that is out of reach is an error that says what is
+    possible.
+
+    \b
+    Examples:
+      limelight rerank candidates.parquet --gini 0.6 -k 20 -o lists/
+      limelight rerank scores.csv --max-relevance-loss 2% --held-out liked.csv -o lists.csv
+      limelight rerank model/ --min-coverage 50% --explain -o lists.parquet
+    """
+    from limelight.rerank import rerank as make
+    from limelight.store.list_writer import ListWriter
+
+    ListWriter(output)  # refuses a name that nothing can be written to, before the work begins
+    settings = {
+        "gini": gini,
+        "min_coverage": _share("--min-coverage", min_coverage),
+        "max_relevance_loss": _share("--max-relevance-loss", max_relevance_loss),
+        "k": k,
+        "method": method,
+        "held_out": held_out,
+        "relevance": relevance,
+        "history": history,
+        "random_state": seed,
+        "num_threads": threads,
+        "memory": _bytes(memory),
+    }
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    source = _open(candidates, catalogue, _bytes(memory), threads)
+    if catalogue is not None and source is candidates:
+        given["catalogue"] = catalogue
+    found = make(source, **given)
+    changes = found.group_changes(groups) if groups is not None else []
+    found.write(output)
+    text = found.explain() if explain else str(found)
+    if changes:
+        text += "\n\n" + "\n".join(
+            f"{str(change.id)[:30]:<32}{100 * change.before:>8.2f}%{100 * change.after:>8.2f}%"
+            for change in changes
+        )
+    record = found.to_dict() | {"groups": [change._asdict() for change in changes]}
+    summarise(f"{text}\nwritten to {output}", record | {"output": output}, as_json=as_json)
+
+
+def _open(
+    path: Path, catalogue: Path | None, memory: int, threads: int | None
+) -> "Path | Candidates":
+    """Score the whole catalogue of a model for the users of its training; leave files alone."""
+    if not (path / "config.json").is_file():
+        return path
+    if catalogue is not None:
+        message = f"a model has its own catalogue: {catalogue}"
+        raise ConfigError(message, hint="leave --catalogue out")
+    from limelight.cli.recommend import load_model
+    from limelight.rerank.stage import stage
+
+    model = load_model(path, threads)
+    return stage(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
+
+
+def _share(flag: str, text: str | None) -> float | None:
+    """Read 2% as 0.02."""
+    if text is None:
+        return None
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        message = f"{flag} must be a share: {text!r}"
+        raise ConfigError(message, hint="write 2% or 0.02") from None
+
+
+def _bytes(gib: float) -> int:
+    if not 2**-10 <= gib <= 2**20:
+        message = f"--memory must be from 0.001 GiB up: {gib:g}"
+        raise ConfigError(message, hint="1 suits any number of candidates")
+    return int(gib * _GIB)
+
+
+def _defaults() -> dict[str, str]:
+    from limelight.rerank import rerank as make
+
+    return signature_defaults(make, "k", "method", "relevance")
