@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limelight._arrays import Float64
 
 
@@ -217,3 +219,33 @@ def _unlikely(parameters: dict[str, Float64], R: Float64, layer: Float64) -> Flo
     scores = layer @ parameters["item_output"].T + parameters["item_bias"]
     shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     return np.asarray(-(R * np.log(shares)).sum(axis=1), np.float64)
+
+
+class Turn(NamedTuple):
+    """What a market is before a user chooses: exposure by item, and what helps items."""
+
+    exposure: Float64
+    help: Callable[[Float64], Float64]
+    """Subsidies of all items at some exposure."""
+    weights: Float64
+    """Of places."""
+
+
+def respond(relevance: Float64, order: list[int], lists: list[list[int]], turn: Turn) -> Float64:
+    """Let users choose again, one after the other; returns the exposure and changes the lists.
+
+    Relevance is dense, users x items, -inf where an item is no candidate. A list holds items, the
+    most relevant first.
+    """
+    exposure, k = turn.exposure.copy(), len(turn.weights)
+    for user in order:
+        for rank, item in enumerate(lists[user]):
+            exposure[item] -= turn.weights[rank]
+        exposure = np.maximum(exposure, 0)
+        by_relevance = np.lexsort((np.arange(len(exposure)), -relevance[user]))
+        worth = (relevance[user] + turn.help(exposure))[by_relevance]
+        best = np.sort(np.argsort(-worth, kind="stable")[:k])
+        lists[user] = [int(j) for j in by_relevance[best] if np.isfinite(relevance[user, j])]
+        for rank, item in enumerate(lists[user]):
+            exposure[item] += turn.weights[rank]
+    return exposure
