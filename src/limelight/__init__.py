@@ -35,7 +35,7 @@ from limelight.evaluate.exposure import (
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.files import load
-from limelight.rerank import FairRec
+from limelight.rerank import FairRec, Greedy
 from limelight.store.model_folder import package_version
 
 __version__ = package_version()
@@ -48,6 +48,7 @@ __all__ = [
     "Evaluation",
     "ExADMM",
     "FairRec",
+    "Greedy",
     "HeldOut",
     "Interactions",
     "LimelightError",

@@ -2,5 +2,6 @@
 
 from limelight.rerank.base import Reranker
 from limelight.rerank.fairrec import FairRec
+from limelight.rerank.greedy import Greedy
 
-__all__ = ["FairRec", "Reranker"]
+__all__ = ["FairRec", "Greedy", "Reranker"]
