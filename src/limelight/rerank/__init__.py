@@ -6,6 +6,7 @@ from limelight.rerank.best_response import BestResponse, Online
 from limelight.rerank.calibrate import calibrate
 from limelight.rerank.fairrec import FairRec
 from limelight.rerank.frank_wolfe import FrankWolfe, Prices
+from limelight.rerank.greedy import Greedy
 from limelight.rerank.relevance import Relevance, ScoreRelevance
 from limelight.rerank.result import RerankResult
 from limelight.rerank.run import rerank
@@ -24,6 +25,7 @@ __all__ = [
     "FairRec",
     "FrankWolfe",
     "GiniWelfare",
+    "Greedy",
     "Impact",
     "MinimumExposure",
     "Online",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import jensenshannon
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,6 +195,34 @@ def fairrec(scores: Float64, order: np.ndarray, copies: int, k: int) -> list[lis
         held |= set([item for item in ranked if item not in held][: k - len(held)])
         lists.append([item for item in ranked if item in held])
     return lists
+
+
+def greedy_values(
+    scores: Float64,
+    bins: np.ndarray,
+    taste: Float64,
+    listed: list[int],
+    settings: tuple[str, float],
+) -> Float64:
+    """Tell what each candidate is worth as the next item of one user's list; -inf if listed.
+
+    Scores are those of her candidates, bins theirs, ``settings`` are method and strength.
+    """
+    method, strength = settings
+    span = scores.max() - scores.min()
+    values = np.full(len(scores), -np.inf)
+    for item in set(range(len(scores))) - set(listed):
+        relevance = (scores[item] - scores.min()) / span if span else 0.0
+        alike = [bins[other] == bins[item] for other in listed]
+        if method == "calibrated":
+            shares = np.bincount(bins[[*listed, item]], minlength=len(taste)) / (len(listed) + 1)
+            gain = -(jensenshannon(taste, shares, base=2) ** 2)
+        elif method == "xquad_binary":
+            gain = taste[bins[item]] * (not any(alike))
+        else:
+            gain = taste[bins[item]] * (1 - (np.mean(alike) if listed else 0))
+        values[item] = (1 - strength) * relevance + strength * gain
+    return values
 
 
 def vae_loss(
