@@ -1,0 +1,166 @@
+"""``ll.rerank``: targets met, from files, frames, candidates and models."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import limelight as ll
+from limelight._errors import ConfigError, DataError, SolveError
+from limelight.data import read_candidates
+from limelight.rerank import pool, stage
+from limelight.rerank.run import METHODS
+
+K = 10
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ll.IALS(factors=16, epochs=8).fit(ll.marketplace(1200, 150, 24_000).interactions)
+
+
+@pytest.fixture(scope="module")
+def table(model):
+    ids, scores = model.recommend(k=80)
+    rows, columns = np.nonzero(ids >= 0)
+    return pa.table(
+        {
+            "user_id": model.user_ids[rows],
+            "item_id": model.item_ids[ids[rows, columns]],
+            "score": scores[rows, columns],
+        }
+    )
+
+
+@pytest.mark.parametrize("method", ["auto", "best-response", "online", "prices"])
+def test_a_gini_is_met(table, method):
+    result = ll.rerank(table, K, gini=0.3, method=method)
+    assert result.metrics[f"gini@{K}"] == pytest.approx(0.3, abs=0.01)
+    assert result.metrics[f"gini@{K}_before"] > 0.4
+    audit = ll.audit(result.to_table(), catalogue=result.item_ids.tolist())
+    assert audit.metrics[f"gini@{K}"] == pytest.approx(result.metrics[f"gini@{K}"], abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["allocate", "fairrec"])
+def test_guarantees_meet_a_gini_with_the_least_that_does(table, method):
+    result = ll.rerank(table, K, gini=0.35, method=method)
+    assert result.metrics[f"gini@{K}"] <= 0.352
+    assert result.strength == int(result.strength)
+    stronger = ll.rerank(table, K, gini=0.3, method=method)
+    assert stronger.strength >= result.strength
+    assert stronger.relevance_loss >= result.relevance_loss
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_loss_is_not_exceeded(table, method):
+    result = ll.rerank(table, K, max_relevance_loss=0.05, method=method)
+    assert result.relevance_loss <= 0.0505
+    assert result.metrics[f"gini@{K}"] < result.metrics[f"gini@{K}_before"]
+
+
+def test_a_coverage_is_met():
+    wide = ll.IALS(factors=16, epochs=8).fit(ll.marketplace(300, 400, 9000).interactions)
+    result = ll.rerank(wide.ranking(), K, min_coverage=0.95)
+    assert result.metrics[f"coverage@{K}_before"] < 0.9
+    assert result.metrics[f"coverage@{K}"] >= 0.945
+
+
+def test_a_target_that_holds_already_changes_nothing(table):
+    result = ll.rerank(table, K, gini=0.99)
+    assert result.strength == 0
+    assert result.relevance_loss == 0
+    assert result.overlap == 1
+
+
+def test_a_target_out_of_reach_says_what_is_possible():
+    few = pa.table({"user_id": [1, 2, 3], "item_id": ["a", "a", "a"], "score": [1.0, 1, 1]})
+    with pytest.raises(SolveError, match=r"out of reach: a Gini index of 0.1; .* of 0.667"):
+        ll.rerank(few, 1, gini=0.1, catalogue=["a", "b", "c"])
+
+
+def test_sources_agree(table, model, tmp_path):
+    pq.write_table(table, tmp_path / "candidates.parquet")
+    expected = ll.rerank(table, K, gini=0.3)
+    from_file = ll.rerank(tmp_path / "candidates.parquet", K, gini=0.3)
+    with read_candidates(table) as candidates:
+        from_candidates = ll.rerank(candidates, K, gini=0.3)
+    for found in (from_file, from_candidates):
+        np.testing.assert_array_equal(found.lists.ids, expected.lists.ids)
+    from_model = ll.rerank(model.ranking(), K, gini=0.3)
+    assert from_model.metrics[f"gini@{K}"] == pytest.approx(0.3, abs=0.01)
+
+
+def test_memory_does_not_change_the_lists(table, monkeypatch):
+    expected = ll.rerank(table, K, gini=0.3, method="best-response")
+    monkeypatch.setattr(pool, "_PAIRS", 1 << 14)
+    monkeypatch.setattr(stage, "_PAIRS", 1 << 14)
+    in_blocks = ll.rerank(table, K, gini=0.3, method="best-response")
+    on_disk = ll.rerank(table, K, gini=0.3, method="best-response", memory=1 << 20)
+    np.testing.assert_array_equal(on_disk.lists.ids, in_blocks.lists.ids)
+    assert on_disk.metrics[f"gini@{K}"] == pytest.approx(expected.metrics[f"gini@{K}"], abs=0.005)
+
+
+def test_history_is_never_shown(table):
+    taken = table.slice(0, 400).select(["user_id", "item_id"])
+    result = ll.rerank(table, K, gini=0.3, history=taken)
+    shown = set(
+        zip(*result.to_table().select(["user_id", "item_id"]).to_pydict().values(), strict=True)
+    )
+    assert not shown & set(zip(*taken.to_pydict().values(), strict=True))
+
+
+def test_held_out_pairs_calibrate(table):
+    liked = table.slice(0, 3000).select(["user_id", "item_id"])
+    plain, calibrated = (ll.rerank(table, K, gini=0.3, held_out=h) for h in (None, liked))
+    assert not np.array_equal(plain.lists.ids, calibrated.lists.ids)
+    assert calibrated.metrics[f"gini@{K}"] == pytest.approx(0.3, abs=0.01)
+
+
+def test_same_seed_same_lists(table):
+    one, two = (ll.rerank(table, K, gini=0.3, num_threads=n).lists for n in (1, 2))
+    np.testing.assert_array_equal(one.ids, two.ids)
+
+
+def test_what_changed_adds_up(table):
+    result = ll.rerank(table, K, gini=0.3)
+    gained, lost = result.changes(top=1000)
+    assert all(change.after > change.before for change in gained)
+    assert all(change.after < change.before for change in lost)
+    assert sum(c.after - c.before for c in gained + lost) == pytest.approx(0, abs=1e-9)
+    record = result.to_dict()
+    assert record["items_gained"] + record["items_lost"] <= record["items"]
+    assert 0 <= record["relevance_loss_median_user"] <= record["relevance_loss_worst_tenth"]
+    assert "gained most" in result.explain()
+    groups = pa.table({"item_id": result.item_ids, "group": ["x", "y"] * 75})
+    changes = result.group_changes(groups)
+    assert sum(c.before for c in changes) == pytest.approx(1)
+    assert sum(c.after for c in changes) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({}, ConfigError, "give one target, not 0: none was given"),
+        ({"gini": 0.3, "min_coverage": 0.5}, ConfigError, "give one target, not 2"),
+        ({"gini": 1.3}, ConfigError, "gini must be from 0 to 1: 1.3"),
+        ({"gini": float("nan")}, ConfigError, "gini must be a finite number"),
+        ({"gini": 0.3, "method": "magic"}, ConfigError, "method is not a known choice: 'magic'"),
+        ({"gini": 0.3, "k": 81}, DataError, "k is larger than the candidates of any user: 81"),
+        ({"gini": 0.3, "k": 0}, ConfigError, "k must be at least 1: 0"),
+        (
+            {"gini": 0.3, "history": pa.table({"user_id": ["x"], "item_id": ["y"]})},
+            DataError,
+            "no pair of the history has a user and an item of the candidates",
+        ),
+        (
+            {"gini": 0.3, "relevance": "score", "held_out": pa.table({"user": [1], "item": [1]})},
+            ConfigError,
+            "exclude each other",
+        ),
+    ],
+)
+def test_wrong_use_is_refused(table, settings, error, message):
+    with pytest.raises(error, match=message):
+        ll.rerank(table, **settings)
+    with read_candidates(table) as candidates, pytest.raises(ConfigError, match="has its own"):
+        ll.rerank(candidates, gini=0.3, catalogue=[1, 2])
