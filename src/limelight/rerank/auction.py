@@ -90,8 +90,8 @@ class Auction:
                 break
             self.prices[short] -= _STEP * self._unit
             self.prices[over] += _STEP * self._unit
-            changed = self.ledger.sweep(self._support(self.prices))
-            if not changed and self._is_beyond(short | over):
+            self.ledger.sweep(self._support(self.prices))
+            if self._is_futile(short | over):
                 break
         if np.isfinite(self.bounds.high).any():
             self._enforce()
@@ -120,7 +120,7 @@ class Auction:
     def _counts(self) -> Float64:
         return np.asarray(np.rint(self.ledger.exposure))
 
-    def _is_beyond(self, wanting: np.ndarray) -> bool:
+    def _is_futile(self, wanting: np.ndarray) -> bool:
         """Tell whether the prices of all who want something are past what anything is worth."""
         return bool((np.abs(self.prices[wanting]) > _FUTILE * self._unit).all())
 
