@@ -25,6 +25,9 @@ class Table:
         self.scores = np.asarray(scores, dtype=np.float32)
         self.n_users, self.n_items = self.scores.shape
 
+    def among(self, items):
+        raise NotImplementedError
+
     def top(self, users, k):
         scores = self.scores[users]
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k].astype(np.int32)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limelight._errors import DataError
+from limelight.data.candidates import Candidates
 from limelight.data.grouping import row_starts
 from limelight.data.pair_keys import cut_rows
+from limelight.recommend.ranking import Ranking
 from limelight.recommend.topk import Lists, empty_lists
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Int32, Int64
-    from limelight.data.candidates import Block, Candidates
+    from limelight.data.candidates import Block
 
 _PAIRS = 1 << 22
 """How many candidates are looked at together, which bounds what a search holds."""
@@ -83,3 +86,21 @@ def _put_first(values: Int32 | Float32, indptr: Int64, out: np.ndarray) -> None:
     place = np.arange(out.shape[1])
     is_there = place < np.diff(indptr)[:, None]
     out[is_there] = values[(indptr[:-1, None] + place)[is_there]]
+
+
+def as_ranking(source: Any) -> Ranking:
+    """Take candidates for a ranking, and refuse what is neither.
+
+    Examples
+    --------
+    >>> as_ranking([[1, 2]])
+    Traceback (most recent call last):
+    limelight._errors.DataError: a ranking or candidates are wanted, not list
+    ...
+    """
+    if isinstance(source, Candidates):
+        return CandidateRanking(source)
+    if isinstance(source, Ranking):
+        return source
+    message = f"a ranking or candidates are wanted, not {type(source).__name__}"
+    raise DataError(message, hint="pass model.ranking(...) or limelight.data.read_candidates(...)")

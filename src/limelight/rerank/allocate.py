@@ -11,6 +11,7 @@ from limelight._errors import ConfigError
 from limelight._native import resolve_threads
 from limelight.models.checks import check_integer
 from limelight.models.config import Settings, hyperparameters
+from limelight.recommend.candidate_ranking import as_ranking
 from limelight.rerank.auction import Auction, Bounds
 from limelight.rerank.base import Reranker
 from limelight.rerank.pool import Pool
@@ -20,6 +21,7 @@ from limelight.rerank.stage import stage
 
 if TYPE_CHECKING:
     from limelight._arrays import Int32
+    from limelight.data.candidates import Candidates
     from limelight.recommend.ranking import Ranking
     from limelight.recommend.topk import Lists
     from limelight.rerank.pool import Law
@@ -97,13 +99,15 @@ class Allocate(Reranker):
     outcome_: AllocateOutcome
     __init__ = hyperparameters(AllocateConfig)
 
-    def rerank(self, ranking: Ranking, k: int, *, groups: Int32 | None = None) -> Lists:
+    def rerank(
+        self, ranking: Ranking | Candidates, k: int, *, groups: Int32 | None = None
+    ) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         groups
@@ -111,6 +115,7 @@ class Allocate(Reranker):
             Bounds then are of groups.
         """
         check_integer("k", k, least=1)
+        ranking = as_ranking(ranking)
         accounts, bounds = self._bounds(ranking, k, groups)
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
             auction = Auction(

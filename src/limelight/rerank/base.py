@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from limelight.data.candidates import Candidates
     from limelight.models.base import Model
     from limelight.models.config import Settings
     from limelight.recommend.ranking import Ranking
@@ -18,13 +19,14 @@ class Reranker(ABC):
     config: Settings
 
     @abstractmethod
-    def rerank(self, ranking: Ranking, k: int) -> Lists:
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates, such as
+            ``limelight.data.read_candidates(file)``.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """

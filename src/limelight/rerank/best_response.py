@@ -17,6 +17,7 @@ from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
     from limelight._arrays import Float64
+    from limelight.data.candidates import Candidates
     from limelight.recommend.ranking import Ranking
     from limelight.recommend.topk import Lists
     from limelight.rerank.pool import Law
@@ -111,13 +112,13 @@ class BestResponse(Reranker):
     outcome_: MarketOutcome
     __init__ = hyperparameters(BestResponseConfig)
 
-    def rerank(self, ranking: Ranking, k: int) -> Lists:
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """
@@ -168,7 +169,9 @@ class Online(Reranker):
     served_: float
     __init__ = hyperparameters(MarketConfig)
 
-    def warm_up(self, ranking: Ranking, k: int, *, users: float | None = None) -> Online:
+    def warm_up(
+        self, ranking: Ranking | Candidates, k: int, *, users: float | None = None
+    ) -> Online:
         """Start with the exposure that other users, such as yesterday's, would have given.
 
         Parameters
@@ -195,13 +198,13 @@ class Online(Reranker):
         for name in ("exposure_", "served_"):
             self.__dict__.pop(name, None)
 
-    def rerank(self, ranking: Ranking, k: int) -> Lists:
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Serve the users of a ranking in the order of its rows.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """

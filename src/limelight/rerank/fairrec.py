@@ -11,6 +11,7 @@ import numpy as np
 from limelight._errors import ConfigError
 from limelight.models.checks import check_choice, check_flag, check_integer, check_number
 from limelight.models.config import Settings, hyperparameters
+from limelight.recommend.candidate_ranking import as_ranking
 from limelight.recommend.topk import Lists, empty_lists
 from limelight.rerank.base import Reranker
 from limelight.rerank.envy import play_envy_free
@@ -18,6 +19,7 @@ from limelight.rerank.picks import Picks, fill_up, own_lists
 from limelight.rerank.round_robin import RoundRobin
 
 if TYPE_CHECKING:
+    from limelight.data.candidates import Candidates
     from limelight.recommend.ranking import Ranking
 
 
@@ -108,17 +110,18 @@ class FairRec(Reranker):
     outcome_: FairRecOutcome
     __init__ = hyperparameters(FairRecConfig)
 
-    def rerank(self, ranking: Ranking, k: int) -> Lists:
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """
         check_integer("k", k, least=1)
+        ranking = as_ranking(ranking)
         places = min(k, ranking.n_items)
         guarantee = self._guarantee(ranking, places)
         picks = self._hand_out(ranking, guarantee, places)

@@ -16,6 +16,7 @@ from limelight._errors import ConfigError, DataError
 from limelight._native import resolve_threads
 from limelight.models.checks import check_integer
 from limelight.models.config import hyperparameters
+from limelight.recommend.candidate_ranking import as_ranking
 from limelight.rerank.base import Reranker
 from limelight.rerank.best_response import MarketConfig
 from limelight.rerank.choose import choose
@@ -26,6 +27,7 @@ from limelight.rerank.welfare import as_welfare
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64, Int32, Int64
+    from limelight.data.candidates import Candidates
     from limelight.recommend.ranking import Ranking
     from limelight.recommend.topk import Lists
 
@@ -82,7 +84,7 @@ class FrankWolfe(Reranker):
     config: FrankWolfeConfig
     __init__ = hyperparameters(FrankWolfeConfig)
 
-    def fit(self, ranking: Ranking, k: int) -> Prices:
+    def fit(self, ranking: Ranking | Candidates, k: int) -> Prices:
         """Find the mixture of prices for users like those of a ranking.
 
         Parameters
@@ -96,13 +98,13 @@ class FrankWolfe(Reranker):
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
             return Prices(self.mix(pool, k), self.config)
 
-    def rerank(self, ranking: Ranking, k: int) -> Lists:
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Find the policy for these users and draw a list for each.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """
@@ -149,19 +151,20 @@ class Prices(Reranker):
     def __init__(self, mixture: Mixture, config: FrankWolfeConfig) -> None:
         self.mixture, self.config = mixture, config
 
-    def rerank(self, ranking: Ranking, k: int, *, user_ids: Any = None) -> Lists:
+    def rerank(self, ranking: Ranking | Candidates, k: int, *, user_ids: Any = None) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         user_ids
             Who the users are, integers or text; their row numbers, unless given.
         """
         check_integer("k", k, least=1)
+        ranking = as_ranking(ranking)
         ids = np.arange(ranking.n_users) if user_ids is None else np.asarray(user_ids)
         if len(ids) != ranking.n_users:
             message = f"{len(ids):,} user ids for {ranking.n_users:,} users"

@@ -12,6 +12,7 @@ from scipy.special import rel_entr
 from limelight._errors import ConfigError, DataError
 from limelight.models.checks import check_choice, check_integer, check_number
 from limelight.models.config import Settings, hyperparameters
+from limelight.recommend.candidate_ranking import as_ranking
 from limelight.recommend.topk import Lists, batches, empty_lists
 from limelight.rerank.base import Reranker
 from limelight.rerank.tastes import bin_shares, item_counts, popularity_bins, user_tastes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from limelight._arrays import Float64, Int64
+    from limelight.data.candidates import Candidates
     from limelight.data.interactions import Interactions
     from limelight.recommend.ranking import Ranking
 
@@ -131,17 +133,18 @@ class Greedy(Reranker):
         if profiles is not None:
             self._tastes = user_tastes(profiles, self._bins, self._shares)
 
-    def rerank(self, ranking: Ranking, k: int) -> Lists:
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
         Parameters
         ----------
         ranking
-            Who ranks what, such as ``model.ranking(histories)``.
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """
         check_integer("k", k, least=1)
+        ranking = as_ranking(ranking)
         tastes = self._tastes_of(ranking)
         width = min(max(k, self.config.candidates), ranking.n_items)
         lists = empty_lists(ranking.n_users, k)

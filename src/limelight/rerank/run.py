@@ -149,9 +149,7 @@ def _open(
     show_progress: bool | None,
 ) -> Candidates:
     """Read candidates, or take them as they are, and leave out what users have seen."""
-    if isinstance(source, Candidates):
-        found = source
-    elif isinstance(source, Ranking):
+    if isinstance(source, (Candidates, Ranking)):
         found = stage(source, **room)
     else:
         found = read_candidates(source, catalogue=catalogue, show_progress=show_progress, **room)

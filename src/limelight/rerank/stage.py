@@ -10,7 +10,7 @@ from limelight.data.candidates import MEMORY, Candidates
 from limelight.data.grouping import pair_numbers, row_numbers
 from limelight.data.pair_keys import cut_rows
 from limelight.data.pair_sorter import PairSorter
-from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.recommend.candidate_ranking import CandidateRanking, as_ranking
 from limelight.recommend.topk import batches
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _FEWEST, _MOST = 500, 4000
 
 
 def stage(
-    ranking: Ranking,
+    ranking: Ranking | Candidates,
     width: int | None = None,
     *,
     memory: int = MEMORY,
@@ -46,7 +46,7 @@ def stage(
     Parameters
     ----------
     ranking
-        Who ranks what. The candidates of a :class:`CandidateRanking` are returned as they are.
+        Who ranks what. Candidates are returned as they are.
     width
         How many items to keep for each user. Unless given, all of a small catalogue; of a large one
         500 to 4,000, the fewer the more users there are.
@@ -62,6 +62,7 @@ def stage(
     >>> stage(model.ranking(), width=5)
     Candidates(50 users x 20 items, 250 pairs, in memory)
     """
+    ranking = as_ranking(ranking)
     if isinstance(ranking, CandidateRanking) and ranking.candidates is not None:
         return ranking.candidates
     if width is None:
