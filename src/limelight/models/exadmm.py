@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from limelight._errors import ConfigError
 from limelight.models.checks import check_choice, check_number
 from limelight.models.config import FactorConfig, hyperparameters
 from limelight.models.factor_model import FactorModel
 from limelight.models.training import problem_of
 from limelight.recommend.fold_in import fold_in_alone, fold_in_together
-from limelight.solve.epochs import exadmm_epoch
+from limelight.solve.epochs import exact_epoch, exadmm_epoch
 from limelight.solve.state import pad_factors
 from limelight.solve.tempo import Tempo
 
@@ -31,8 +32,8 @@ class ExADMMConfig(FactorConfig):
     """How many times all users and items are updated."""
     exposure_weight: float = 0.0
     """The paper's lambda_ex*. 0 controls nothing. What it does depends on the data: try decades."""
-    solver: Literal["admm"] = "admm"
-    """How the users are updated: the paper's alternating directions."""
+    solver: Literal["admm", "exact"] = "admm"
+    """How the users are updated: the paper's alternating directions, or all at once, exactly."""
     penalty: float | Literal["auto"] = "auto"
     """The paper's rho*: how hard the auxiliary mean user is tied to the true one."""
     learning_rate: float | Literal["auto"] = "auto"
@@ -48,7 +49,11 @@ class ExADMMConfig(FactorConfig):
             if getattr(self, name) != "auto":
                 # Below this a float32 has no room for it.
                 check_number(name, getattr(self, name), above=1e-30)
-        check_choice("solver", self.solver, ["admm"])
+        check_choice("solver", self.solver, ["admm", "exact"])
+        given = [name for name in ("penalty", "learning_rate") if getattr(self, name) != "auto"]
+        if self.solver == "exact" and given:
+            message = f"{given[0]} has no use with solver='exact': {getattr(self, given[0])!r}"
+            raise ConfigError(message, hint="leave it out, or use solver='admm'")
         check_choice("fold_in", self.fold_in, ["price", "joint"])
 
     def tempo(self, n_users: int) -> Tempo:
@@ -101,7 +106,10 @@ class ExADMM(FactorModel):
         return self.config.exposure_weight * n_users**2
 
     def _epoch(self, problem: Problem, state: State) -> None:
-        exadmm_epoch(problem, state, self.config.tempo(problem.n_users))
+        if self.config.solver == "exact":
+            exact_epoch(problem, state)
+        else:
+            exadmm_epoch(problem, state, self.config.tempo(problem.n_users))
 
     def _fold_in(self, rows: Csr) -> Float32:
         V = pad_factors(self.item_factors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limelight.solve.exact import coupled_u_step
 from limelight.solve.gramian import gramian
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
 
@@ -24,6 +25,12 @@ def exadmm_epoch(problem: Problem, state: State, tempo: Tempo) -> None:
     """Take the steps V, U, s, w (Togashi et al. 2024, Algorithm 1, its s-step with a plus)."""
     v_step(problem, state)
     mean_user_epoch(problem, state, tempo, gramian(state.V, problem.threads))
+
+
+def exact_epoch(problem: Problem, state: State) -> None:
+    """Alternate exact solves, items first, the users coupled through their mean."""
+    v_step(problem, state)
+    coupled_u_step(problem, state, gramian(state.V, problem.threads))
 
 
 def mean_user_epoch(problem: Problem, state: State, tempo: Tempo, G_V: Float64) -> None:
