@@ -124,6 +124,12 @@ class Candidates:
         self._rows.items.read_into(int(starts[0]), items)
         return starts - starts[0], items
 
+    def pick(self, at: Int64, start: int, stop: int) -> tuple[Int32, Float32]:
+        """Copy the items and scores of some pairs, by number, of users from start up to stop."""
+        self._require_open()
+        span = int(self.indptr[start]), int(self.indptr[stop])
+        return self._rows.items.pick(at, *span), self._rows.scores.pick(at, *span)
+
     def take(self, users: Int64) -> Block:
         """Copy the candidates of some users, by number, in any order.
 

@@ -34,6 +34,9 @@ class Stored(Protocol):
     def read_into(self, start: int, out: NDArray[Any]) -> None:
         """Copy the stretch that begins somewhere, as long as `out`."""
 
+    def pick(self, at: NDArray[np.int64], start: int, stop: int) -> NDArray[Any]:
+        """Copy some elements, all of them from one stretch."""
+
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Put values where a stretch begins."""
 
@@ -61,6 +64,10 @@ class MemoryArray:
     def read_into(self, start: int, out: NDArray[Any]) -> None:
         """Copy the stretch that begins somewhere, as long as `out`."""
         out[:] = self._values[start : start + len(out)]
+
+    def pick(self, at: NDArray[np.int64], start: int, stop: int) -> NDArray[Any]:
+        """Copy some elements."""
+        return self._values[at]
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Put values where a stretch begins."""
@@ -121,6 +128,12 @@ class ScratchArray:
                 message = f"a scratch file in {os.fspath(self._folder)!r} ends at byte {place:,}"
                 raise DataError(message, hint="something cut it short; start again")
             place, rest = place + n_read, rest[n_read:]
+
+    def pick(self, at: NDArray[np.int64], start: int, stop: int) -> NDArray[Any]:
+        """Copy some elements, all of them from one stretch, which is read at once."""
+        stretch = np.empty(stop - start, dtype=self.dtype)
+        self.read_into(start, stretch)
+        return stretch[at - start]
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Put values where a stretch begins; the array grows as needed."""

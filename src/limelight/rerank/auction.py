@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _STEP = 1 / 24
 """How much a price moves in a round, in units of the mean relevance of everybody's own list."""
 _ROUNDS = 200
-"""How many rounds there are at most; prices beyond any relevance are of no use."""
-_FUTILE = 4.0
-"""A price beyond this buys nothing, in the same units."""
+"""How many rounds there are at most."""
+_PATIENCE = 12
+"""How many rounds may pass without a bound more that holds."""
 _PROHIBITIVE = 1e6
 
 
@@ -83,16 +83,17 @@ class Auction:
         self._unit = self.own / k if self.own else 1.0
 
     def run(self) -> None:
-        """Move prices until all bounds hold, or no price can help any more."""
+        """Move prices until all bounds hold, or for a while no more of them do."""
+        fewest, since = np.inf, 0
         for _ in range(_ROUNDS):
             short, over = self.short(), self.over()
-            if not (short.any() or over.any()):
+            broken = int(short.sum() + over.sum())
+            fewest, since = (broken, 0) if broken < fewest else (fewest, since + 1)
+            if not broken or since > _PATIENCE:
                 break
             self.prices[short] -= _STEP * self._unit
             self.prices[over] += _STEP * self._unit
             self.ledger.sweep(self._support(self.prices))
-            if self._is_futile(short | over):
-                break
         if np.isfinite(self.bounds.high).any():
             self._enforce()
 
@@ -119,10 +120,6 @@ class Auction:
 
     def _counts(self) -> Float64:
         return np.asarray(np.rint(self.ledger.exposure))
-
-    def _is_futile(self, wanting: np.ndarray) -> bool:
-        """Tell whether the prices of all who want something are past what anything is worth."""
-        return bool((np.abs(self.prices[wanting]) > _FUTILE * self._unit).all())
 
     def _support(self, prices: Float64) -> Help:
         """Subsidise what a list below the bound adds, charge for what is beyond it."""

@@ -103,13 +103,13 @@ class Pool:
     def chosen(self, places: Int32) -> Iterator[Chosen]:
         """Look up lists of places, block by block."""
         for rows in self.blocks:
-            block, held = self.candidates.block(rows.start, rows.stop), places[rows]
+            held, starts = places[rows], self.candidates.indptr[rows.start : rows.stop + 1]
             is_there = held >= 0
-            at = (block.indptr[:-1, None] + held)[is_there]
+            at = (starts[:-1, None] + held)[is_there]
             ids, scores = empty_lists(*held.shape)
             relevance = np.zeros(held.shape, dtype=np.float32)
-            ids[is_there], scores[is_there] = block.items[at], block.scores[at]
-            relevance[is_there] = self.relevance(rows)[at]
+            ids[is_there], scores[is_there] = self.candidates.pick(at, rows.start, rows.stop)
+            relevance[is_there] = self._stored.pick(at, int(starts[0]), int(starts[-1]))
             yield Chosen(rows, ids, scores, relevance)
 
     def lists(self, places: Int32) -> Lists:
