@@ -128,3 +128,15 @@ def test_what_only_alternating_directions_have_is_refused():
     for name in ("penalty", "learning_rate"):
         with pytest.raises(ConfigError, match=f"{name} has no use with solver='exact': 0.1"):
             ll.ExADMM(solver="exact", **{name: 0.1})
+
+
+def test_joint_fold_in_is_what_alternating_directions_come_to():
+    data = market(600, 80, 9000)
+    split = ll.split_users(data, validation=50, test=150)
+    fits = {"factors": 8, "exposure_weight": 1e-4, "fold_in": "joint", "epochs": 400}
+    exact = ll.ExADMM(solver="exact", **fits).fit(split.train)
+    slow = ll.ExADMM(solver="admm", **fits)
+    slow._learned = exact._learned
+    np.testing.assert_allclose(
+        exact.fold_in(split.test.history), slow.fold_in(split.test.history), atol=2e-3
+    )

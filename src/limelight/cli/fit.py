@@ -72,7 +72,10 @@ class Settings:
     ] = None
     solver: Annotated[
         str | None,
-        typer.Option(metavar="admm", help="How the users are updated: alternating directions."),
+        typer.Option(
+            metavar="admm|exact",
+            help="How the users are updated: by alternating directions, or all at once, exactly.",
+        ),
     ] = None
     row_solver: Annotated[
         str | None,

@@ -12,7 +12,7 @@ from limelight.models.checks import check_choice, check_number
 from limelight.models.config import FactorConfig, hyperparameters
 from limelight.models.factor_model import FactorModel
 from limelight.models.training import problem_of
-from limelight.recommend.fold_in import fold_in_alone, fold_in_together
+from limelight.recommend.fold_in import fold_in_alone, fold_in_coupled, fold_in_together
 from limelight.solve.epochs import exact_epoch, exadmm_epoch
 from limelight.solve.state import pad_factors
 from limelight.solve.tempo import Tempo
@@ -118,6 +118,8 @@ class ExADMM(FactorModel):
             # unseen users meet the same one, their lambda_ex is weight n m.
             exposure = self.config.exposure_weight * len(self.user_factors) * rows.n_rows
             problem = problem_of(self.config, rows, exposure)
+            if self.config.solver == "exact":
+                return fold_in_coupled(problem, V)
             return fold_in_together(problem, V, self.config.tempo(rows.n_rows), self.config.epochs)
         price = np.zeros(V.shape[1])
         price[: self.config.factors] = self.price_

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from limelight._arrays import factor_matrix
 from limelight.solve.divergence import check_against_zeros, check_finite
 from limelight.solve.epochs import mean_user_epoch
+from limelight.solve.exact import coupled_u_step
 from limelight.solve.gramian import gramian
 from limelight.solve.measure import user_loss
 from limelight.solve.state import State
@@ -28,6 +29,18 @@ def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) ->
         shared = problem.unobserved_weight * gramian(V, problem.threads)
         solve_side(problem, problem.users, V, shared=shared, out=U, shift=price)
     return U
+
+
+def fold_in_coupled(problem: Problem, V: Float32) -> Float32:
+    """Solve for all users at once, exactly, coupled through their mean as in training."""
+    width = V.shape[1]
+    U = factor_matrix(problem.n_users, width)
+    U[:] = 0
+    state = State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
+    with threadpool_limits(1, user_api="blas"):
+        coupled_u_step(problem, state, gramian(V, problem.threads), tolerance=0.0)
+        state.settle(problem.threads)
+    return state.U
 
 
 def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) -> Float32:
