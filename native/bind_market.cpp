@@ -86,7 +86,7 @@ int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array
     require(accounts.data()[i] >= 0 && accounts.data()[i] < n_accounts, "an account is out of range");
   require(static_cast<int64_t>(entitlement.shape(0)) == n_accounts && static_cast<int64_t>(pull.shape(0)) == n_accounts,
           "entitlement and pull must have one entry an account");
-  require(marginal.shape(0) == 2 && n_knots >= 2, "marginal must have two rows of at least two knots");
+  require(marginal.shape(0) == 2 && n_knots != 1, "marginal must have two rows, of no knots or at least two");
   require(all_finite(weights) && all_finite(exposure) && all_finite(entitlement) && all_finite(pull) &&
               std::all_of(marginal.data(), marginal.data() + 2 * n_knots, [](double v) { return std::isfinite(v); }) &&
               std::isfinite(served),
@@ -95,8 +95,8 @@ int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array
   for (size_t i = 0; i < order.shape(0); ++i)
     require(order.data()[i] >= 0 && order.data()[i] < crowd.n_users, "order must hold users");
   const double* table = marginal.data();
-  const double largest = *std::max_element(table, table + n_knots);
-  const double least = *std::min_element(table + n_knots, table + 2 * n_knots);
+  const double largest = n_knots ? *std::max_element(table, table + n_knots) : 1.0;
+  const double least = n_knots ? *std::min_element(table + n_knots, table + 2 * n_knots) : 0.0;
   double most = 0;
   for (int64_t a = 0; a < n_accounts; ++a) {
     const double p = pull.data()[a];
@@ -149,7 +149,8 @@ void bind_market(nb::module_& m) {
         "accounts"_a.noconvert(), "exposure"_a.noconvert(), "entitlement"_a.noconvert(), "pull"_a.noconvert(),
         "marginal"_a.noconvert(), "by_impact"_a, "batch"_a, "newcomers"_a, "served"_a, "threads"_a,
         "Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).\n\n"
-        "`lists` holds places among the candidates, ascending, then -1. Returns how many lists changed.");
+        "`lists` holds places among the candidates, ascending, then -1. Without knots a pull counts in full below the\n"
+        "entitlement, and a negative one from there on. Returns how many lists changed.");
   m.def("choose", &choose_at, "crowd"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(), "lists"_a.noconvert(),
         "threads"_a, "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.");
 }

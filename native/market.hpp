@@ -19,7 +19,7 @@ struct Market {
   const double* pull;         // by account
   const double* marginal;     // marginal welfare at y = x / (1 + x), x exposure over entitlement, y from 0 to 1
   const double* burden;       // the same, for accounts whose pull is negative
-  int64_t n_knots;            // of each of the two
+  int64_t n_knots;            // of each of the two; 0: a pull counts in full below the entitlement, a negative one from there
   double most;                // no subsidy is larger
   bool by_impact;             // exposure counts as much as it is relevant, and so do subsidies
 
@@ -27,7 +27,8 @@ struct Market {
 
   double subsidy(int32_t account, double exposure_now, double served) const {
     const double share = entitlement[account] * served, held = std::max(exposure_now, 0.0);
-    const double y = held + share > 0 ? held / (held + share) : 0.0;
+    if (n_knots == 0) return (held < share) == (pull[account] >= 0) ? pull[account] : 0.0;
+    const double y = share > 0 ? held / (held + share) : 1.0;  // who is entitled to nothing has all of it
     const double at = y * static_cast<double>(n_knots - 1);
     const int64_t knot = std::min(static_cast<int64_t>(at), n_knots - 2);
     const double* table = pull[account] < 0 ? burden : marginal;

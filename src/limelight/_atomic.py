@@ -116,7 +116,7 @@ def atomic_folder(
     """
     with write_errors(path):
         target = _resolve(path)
-        _refuse_stranger(target, replace_if)
+        refuse_stranger(target, replace_if)
         temporary = _temporary(target)
         try:
             temporary.mkdir()
@@ -162,7 +162,7 @@ def _temporary(target: Path, ending: str = "tmp") -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{ending}")
 
 
-def _refuse_stranger(target: Path, replace_if: Callable[[Path], bool]) -> None:
+def refuse_stranger(target: Path, replace_if: Callable[[Path], bool]) -> None:
     """Refuse to replace what is not ours: a wrong path must not cost anybody their files."""
     if not target.exists():
         return

@@ -177,3 +177,19 @@ def test_an_unknown_kind_of_output_is_refused_before_the_work(
     ended = limelight("rerank", folder / "good.csv", "--gini", 0.5, "-o", tmp_path / "lists.xlsx")
     assert ended.code == FAILED
     assert "unknown kind of file" in ended.err
+
+
+def test_what_is_read_is_not_written_over(limelight: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text(GOOD)
+    (tmp_path / "liked.csv").write_text(FILES["liked.csv"])
+    for output in ("own.csv", "liked.csv"):
+        arguments = ["--gini", 0.2, "-k", 3, "--held-out", tmp_path / "liked.csv"]
+        ended = limelight("rerank", tmp_path / "own.csv", *arguments, "-o", tmp_path / output)
+        assert ended.code == WRONG_USE
+        assert "the output is also an input" in ended.err
+    assert (tmp_path / "own.csv").read_text() == GOOD
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    ended = limelight("rerank", tmp_path / "own.csv", "--gini", 0.2, "-o", tmp_path / "mine")
+    assert ended.code == FAILED
+    assert "will not replace what limelight did not write" in ended.err

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import limelight as ll
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, DataError
 from limelight.data import read_candidates
 from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.rerank import ScoreRelevance
@@ -104,3 +104,39 @@ def test_bounds_that_cannot_be_are_refused():
         ll.Allocate(at_least=11).rerank(ranking, 5)
     with pytest.raises(ConfigError, match="at_most must be at least 5: 4"):
         ll.Allocate(at_least=5, at_most=4)
+
+
+@pytest.mark.parametrize("bounds", [{"at_least": 1000}, {"at_most": 1000}])
+def test_large_bounds_are_as_near_to_the_optimum(crowd, bounds):
+    _, dense = crowd(2000, 8, seed=2, share=1.0)
+    dense[:, :3] += 0.5
+    table = pa.table(
+        {
+            "user_id": np.repeat(np.arange(2000), 8),
+            "item_id": np.tile(np.arange(8), 2000),
+            "score": dense.ravel(),
+        }
+    )
+    method = ll.Allocate(**({"at_least": 0} | bounds), relevance=ScoreRelevance())
+    ids, _ = method.rerank(read_candidates(table, catalogue=list(range(8))), 4)
+    counts = np.bincount(ids.ravel(), minlength=8)
+    assert counts.min() >= bounds.get("at_least", 0)
+    assert counts.max() <= bounds.get("at_most", 2000)
+    assert method.outcome_.gap < 0.01
+
+
+def test_a_broken_bound_has_no_certificate():
+    table = pa.table({"user_id": [1, 2], "item_id": ["a", "a"], "score": [3.0, 2]})
+    method = ll.Allocate(at_least=1)
+    method.rerank(read_candidates(table, catalogue=["a", "b"]), 1)
+    assert method.outcome_.short == 1
+    assert np.isnan(method.outcome_.gap)
+
+
+def test_groups_are_checked():
+    ranking = ll.Popularity().fit(ll.marketplace(60, 30, 400).interactions).ranking()
+    for groups in (np.zeros(3, int), np.full(30, 0.5), ["x"] * 30, np.full(30, -7)):
+        with pytest.raises(DataError, match="groups must be whole numbers from -1 up"):
+            ll.Allocate(at_least=1).rerank(ranking, 5, groups=groups)
+    with pytest.raises(ConfigError, match="at_most is too small for 300 places and 30 items: 9"):
+        ll.Allocate(at_least=1, at_most=9).rerank(ranking, 5)

@@ -1,5 +1,7 @@
 """The kernel in which users choose, against its dense twin."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,7 +74,7 @@ def test_exposure_is_what_the_lists_give(crowd):
     ledger = Ledger(pool, position_weights(5), threads=1, seed=0)
     ledger.open()
     for _ in range(3):
-        ledger.sweep(support(ledger, 0.2, Power()))
+        ledger.sweep(lambda: support(ledger, 0.2, Power()))
         np.testing.assert_allclose(ledger.exposure, ledger.exposure_of(ledger.places), atol=1e-9)
 
 
@@ -84,14 +86,13 @@ def test_threads_do_not_matter(crowd, batch):
         ledger = Ledger(pool, position_weights(5), threads=threads, seed=1)
         ledger.open()
         for _ in range(2):
-            ledger.sweep(support(ledger, 0.3, Power()), batch=batch)
+            ledger.sweep(partial(support, ledger, 0.3, Power()), batch=batch)
         found.append((ledger.places, ledger.exposure))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
-def test_every_choice_raises_relevance_plus_welfare(crowd):
-    """Best response is a potential game; with uniform weights every move climbs it."""
+def test_choices_raise_relevance_plus_welfare_and_settle(crowd):
     pool, _ = crowd(150, 20, seed=2)
     welfare, strength, k = Power(), 0.3, 4
     ledger = Ledger(pool, np.ones(k), threads=1, seed=0)
@@ -107,7 +108,7 @@ def test_every_choice_raises_relevance_plus_welfare(crowd):
     # Help is paid at the exposure before a list is added, so a move may overshoot by its own size;
     # summed over a sweep it climbs until nobody moves.
     before = potential()
-    moved = [ledger.sweep(helping, batch=1) for _ in range(30)]
+    moved = [ledger.sweep(lambda: helping, batch=1) for _ in range(30)]
     assert potential() > before
     assert moved[-1] <= 0.05 * pool.n_users
 
@@ -161,6 +162,7 @@ def test_the_door_refuses_wrong_arrays(changes, reason):
         ("pull", np.ones(3), "one entry an account"),
         ("pull", np.array([np.nan, 1]), "finite"),
         ("marginal", np.ones((1, 5)), "two rows"),
+        ("marginal", np.ones((2, 1)), "no knots or at least two"),
         ("batch", 0, "batch must be at least 1"),
     ],
 )

@@ -219,3 +219,48 @@ def test_users_without_candidates_get_an_empty_list(crowd):
     ranking = CandidateRanking(pool.candidates).among(np.arange(3, dtype=np.int32))
     ids = ll.BestResponse(strength=0.5).rerank(ranking, 3).ids
     assert (ids[~np.isfinite(dense[:, :3]).any(axis=1)] == -1).all()
+
+
+def test_online_request_by_request_is_online_at_once(market):
+    """Strength keeps its unit, whoever asks: that of the users it was warmed up with."""
+    model, split = market
+    part = split.validation
+    law = ll.calibrate(model.ranking(part.history), part.targets, K)
+    one, many = (
+        ll.Online(strength=0.3, relevance=law).warm_up(model.ranking(part.history), K)
+        for _ in range(2)
+    )
+    expected = one.rerank(ranking_of(market), K).ids[:40]
+    found = [many.rerank(model.ranking(split.test.history[[u]]), K).ids[0] for u in range(40)]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_items_are_compared_anew_on_the_way(market):
+    ranking = ranking_of(market)
+    plain = gini_of(market, ranking.top(np.arange(ranking.n_users), K).ids)
+    shared = ll.Online(strength=0.5, welfare="gini").rerank(ranking, K).ids
+    assert gini_of(market, shared) < plain - 0.02
+
+
+def test_who_is_entitled_to_nothing_gets_no_help(market):
+    ranking = ranking_of(market)
+    plain = ll.exposure(ranking.top(np.arange(ranking.n_users), K).ids, n_items=200)
+    nobody = np.argsort(plain)[:15]
+    targets = np.ones(200)
+    targets[nobody] = 0
+    for method in (ll.BestResponse, ll.FrankWolfe):
+        ids = method(strength=1.0, welfare=TargetShares(targets)).rerank(ranking, K).ids
+        assert ll.exposure(ids, n_items=200)[nobody].sum() <= plain[nobody].sum()
+
+
+def test_what_is_no_ranking_and_no_law_is_refused(market):
+    for method in (ll.BestResponse(), ll.Online(), ll.FrankWolfe(), ll.Allocate(), ll.FairRec()):
+        with pytest.raises(DataError, match="a ranking or candidates are wanted, not list"):
+            method.rerank([[1, 2]], K)
+    with pytest.raises(ConfigError, match="relevance must be a law: 'score'"):
+        ll.BestResponse(relevance="score")
+    ranking = ranking_of(market)
+    with pytest.raises(DataError, match="targets have 5 rows, the ranking 300 users"):
+        ll.calibrate(ranking, market[1].test.targets[:5])
+    with pytest.raises(ConfigError, match="k must be at least 1: 0"):
+        ll.Online().warm_up(ranking, 0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
@@ -164,3 +165,59 @@ def test_wrong_use_is_refused(table, settings, error, message):
         ll.rerank(table, **settings)
     with read_candidates(table) as candidates, pytest.raises(ConfigError, match="has its own"):
         ll.rerank(candidates, gini=0.3, catalogue=[1, 2])
+
+
+def test_scores_below_zero_are_no_relevance(table):
+    shifted = table.set_column(2, "score", pa.array(np.asarray(table["score"]) - 5.0))
+    with pytest.raises(DataError, match="a user's best score is below 0"):
+        ll.rerank(shifted, K, gini=0.3, relevance="score")
+    assert ll.rerank(shifted, K, gini=0.3).metrics[f"gini@{K}"] == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_model_keeps_its_ids():
+    data = ll.marketplace(300, 60, 5000).interactions
+    names = np.array([f"user {u}" for u in range(300)])
+    users = names[np.repeat(np.arange(300), np.diff(data.indptr))]
+    frame = pa.table({"user_id": users, "item_id": data.indices + 500})
+    model = ll.IALS(factors=8, epochs=5).fit(ll.read(frame))
+    seen = pa.table({"user_id": model.user_ids[:1].tolist() * 3, "item_id": model.item_ids[:3]})
+    result = ll.rerank(model, 5, gini=0.2, history=seen)
+    shown = result.to_table()
+    assert set(shown["user_id"].to_pylist()) <= set(model.user_ids)
+    assert pa.compute.min(shown["item_id"]).as_py() >= 500
+    hers = shown.filter(pa.compute.equal(shown["user_id"], model.user_ids[0]))["item_id"]
+    assert not set(hers.to_pylist()) & set(model.item_ids[:3].tolist())
+    with pytest.raises(ConfigError, match="history has ids, and a ranking knows users"):
+        ll.rerank(model.ranking(), 5, gini=0.2, history=seen)
+
+
+def test_candidates_stay_open(table):
+    with read_candidates(table) as candidates:
+        first = ll.rerank(candidates, K, gini=0.3)
+        again = ll.rerank(candidates, K, gini=0.3, history=table.slice(0, 5).select([0, 1]))
+    assert len(first.lists.ids) == len(again.lists.ids)
+
+
+def test_full_coverage_costs_no_more_than_it_must():
+    wide = ll.IALS(factors=16, epochs=8).fit(ll.marketplace(800, 60, 9000).interactions)
+    result = ll.rerank(wide, K, min_coverage=1.0, method="best-response")
+    assert result.metrics[f"coverage@{K}"] == 1
+    half = ll.BestResponse(strength=result.strength / 2).rerank(wide.ranking(), K).ids
+    assert result.strength == 0 or ll.coverage(ll.exposure(half, n_items=60)) < 1
+
+
+def test_users_without_candidates_are_told_of(table):
+    taken = table.filter(pa.compute.equal(table["user_id"], table["user_id"][0]))
+    result = ll.rerank(table, K, gini=0.3, history=taken.select(["user_id", "item_id"]))
+    record = result.to_dict()
+    assert record["users_without_list"] == 1
+    assert record["relevance_loss_worst_tenth"] < 0.9
+    assert "a shorter list: " in str(result)
+
+
+def test_equal_scores_are_equally_relevant():
+    rows = [(u, j) for u in range(30) for j in range(12)]
+    users, items = zip(*rows, strict=True)
+    table = pa.table({"user_id": users, "item_id": items, "score": np.ones(360)})
+    result = ll.rerank(table, 3, gini=0.2)
+    assert result.relevance_loss == pytest.approx(0, abs=1e-6)

@@ -92,7 +92,8 @@ def respond(crowd: Crowd, order: Annotated[NDArray[numpy.int32], dict(shape=(Non
     """
     Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).
 
-    `lists` holds places among the candidates, ascending, then -1. Returns how many lists changed.
+    `lists` holds places among the candidates, ascending, then -1. Without knots a pull counts in full below the
+    entitlement, and a negative one from there on. Returns how many lists changed.
     """
 
 def choose(crowd: Crowd, subsidies: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], draws: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lists: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:

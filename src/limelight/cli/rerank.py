@@ -116,7 +116,8 @@ def rerank(
     from limelight.rerank import rerank as make
     from limelight.store.list_writer import ListWriter
 
-    ListWriter(output)  # refuses a name that nothing can be written to, before the work begins
+    _refuse_own_input(output, candidates, held_out, history, catalogue, groups)
+    ListWriter(output).check()
     settings = {
         "gini": gini,
         "min_coverage": _share("--min-coverage", min_coverage),
@@ -161,6 +162,14 @@ def _open(
 
     model = load_model(path, threads)
     return stage(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
+
+
+def _refuse_own_input(output: Path, *inputs: Path | None) -> None:
+    """Refuse to write over what is read."""
+    for path in inputs:
+        if path is not None and path.exists() and path.resolve() == output.resolve():
+            message = f"the output is also an input: {str(output)!r}"
+            raise ConfigError(message, hint="choose another name with -o")
 
 
 def _share(flag: str, text: str | None) -> float | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, DataError
 from limelight._native import resolve_threads
 from limelight.models.checks import check_integer
 from limelight.models.config import Settings, hyperparameters
@@ -15,7 +15,7 @@ from limelight.recommend.candidate_ranking import as_ranking
 from limelight.rerank.auction import Auction, Bounds
 from limelight.rerank.base import Reranker
 from limelight.rerank.pool import Pool
-from limelight.rerank.relevance import BY_RANK
+from limelight.rerank.relevance import BY_RANK, check_law
 from limelight.rerank.repair import repair
 from limelight.rerank.stage import stage
 
@@ -49,6 +49,7 @@ class AllocateConfig(Settings):
         check_integer("at_least", self.at_least, least=0)
         if self.at_most is not None:
             check_integer("at_most", self.at_most, least=max(1, self.at_least))
+        check_law(self.relevance)
         if self.candidates is not None:
             check_integer("candidates", self.candidates, least=1)
         check_integer("random_state", self.random_state, least=0)
@@ -66,7 +67,8 @@ class AllocateOutcome:
     relevance_loss: float
     """Share of the relevance of everybody's own list that was given up."""
     gap: float
-    """Share of it that lists within the bounds could have kept, at most, and these did not."""
+    """Share of it that lists within the bounds could have kept, at most, and these did not; not a
+    number where a bound is broken."""
 
 
 class Allocate(Reranker):
@@ -129,11 +131,13 @@ class Allocate(Reranker):
             auction.run()
             repair(auction)
             kept, own = auction.ledger.relevance(), auction.own
+            short, over = int(auction.short().sum()), int(auction.over().sum())
+            gap = max(0.0, auction.bound() - kept) / own if own else 0.0
             self.outcome_ = AllocateOutcome(
-                short=int(auction.short().sum()),
-                over=int(auction.over().sum()),
+                short=short,
+                over=over,
                 relevance_loss=1 - kept / own if own else 0.0,
-                gap=max(0.0, auction.bound() - kept) / own if own else 0.0,
+                gap=np.nan if short or over else gap,
             )
             places = np.full((ranking.n_users, k), -1, dtype=np.int32)
             places[:, : auction.ledger.places.shape[1]] = auction.ledger.places
@@ -142,22 +146,35 @@ class Allocate(Reranker):
     def _bounds(
         self, ranking: Ranking, k: int, groups: Int32 | None
     ) -> tuple[Int32 | None, Bounds]:
-        accounts, n_bounded = None, ranking.n_items
+        accounts, n_bounded, what = None, ranking.n_items, "items"
         if groups is not None:
-            groups = np.asarray(groups, dtype=np.int32)
-            n_bounded = int(groups.max(initial=-1)) + 1
+            groups = _checked_groups(groups, ranking.n_items)
+            n_bounded, what = int(groups.max(initial=-1)) + 1, "groups"
             accounts = np.where(groups < 0, n_bounded, groups).astype(np.int32)
-        lists = ranking.n_users * min(k, ranking.n_items)
-        if self.config.at_least * n_bounded > lists:
+        places = ranking.n_users * min(k, ranking.n_items)
+        if self.config.at_least * n_bounded > places:
             message = (
-                f"at_least is too large for {lists:,} places and {n_bounded:,} "
-                f"{'items' if groups is None else 'groups'}: {self.config.at_least:,}"
+                f"at_least is too large for {places:,} places and {n_bounded:,} {what}: "
+                f"{self.config.at_least:,}"
             )
-            hint = f"use at most {lists // max(n_bounded, 1):,}, more users, or longer lists"
+            hint = f"use at most {places // max(n_bounded, 1):,}, more users, or longer lists"
             raise ConfigError(message, hint=hint)
         n_accounts = n_bounded if accounts is None else int(accounts.max(initial=0)) + 1
         high = np.inf if self.config.at_most is None else float(self.config.at_most)
+        if n_accounts == n_bounded and high * n_bounded < places:
+            message = (
+                f"at_most is too small for {places:,} places and {n_bounded:,} {what}: {high:,.0f}"
+            )
+            raise ConfigError(message, hint=f"use at least {-(-places // max(n_bounded, 1)):,}")
         bounds = Bounds(np.full(n_accounts, float(self.config.at_least)), np.full(n_accounts, high))
         for values, free in zip(bounds, (0.0, np.inf), strict=True):
             values[n_bounded:] = free
         return accounts, bounds
+
+
+def _checked_groups(groups: Any, n_items: int) -> Int32:
+    found = np.asarray(groups)
+    if found.shape != (n_items,) or found.dtype.kind not in "iu" or (found < -1).any():
+        message = f"groups must be whole numbers from -1 up, one for each of {n_items:,} items"
+        raise DataError(message, hint=f"they are {found.dtype} of shape {found.shape}")
+    return found.astype(np.int32)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limelight.rerank.choose import choose
-from limelight.rerank.ledger import Help, Ledger, knots
+from limelight.rerank.ledger import Help, Ledger
 
 if TYPE_CHECKING:
     from limelight._arrays import Float64, Int32
@@ -93,7 +93,8 @@ class Auction:
                 break
             self.prices[short] -= _STEP * self._unit
             self.prices[over] += _STEP * self._unit
-            self.ledger.sweep(self._support(self.prices))
+            # One by one: at the same price all would take what is short of a single list.
+            self.ledger.sweep(lambda: self._support(self.prices), batch=1)
         if np.isfinite(self.bounds.high).any():
             self._enforce()
 
@@ -123,16 +124,14 @@ class Auction:
 
     def _support(self, prices: Float64) -> Help:
         """Subsidise what a list below the bound adds, charge for what is beyond it."""
-        below = (knots() < 1).astype(np.float64)
-        table = np.stack([below, 1 - below])
         is_subsidy = prices < 0
         bound = np.where(is_subsidy, self.bounds.low, self.bounds.high)
-        # Counts are whole: between the last that is below and the first that is not lies the bound.
+        # Counts are whole: between the last that is below and the first that is not lies the edge.
         edge = np.clip(bound, 1, 2.0**40) - 0.5
-        return Help(edge / max(self.ledger.served, 1.0), -prices, table)
+        return Help(edge / max(self.ledger.served, 1.0), -prices, np.empty((2, 0)))
 
     def _enforce(self) -> None:
         """Let no list break an upper bound that can be kept."""
         prices = np.where(self.prices < 0, self.prices, _PROHIBITIVE * self._unit)
         prices[~np.isfinite(self.bounds.high) & (self.prices >= 0)] = 0
-        self.ledger.sweep(self._support(prices), batch=1)
+        self.ledger.sweep(lambda: self._support(prices), batch=1)

@@ -9,9 +9,9 @@ from limelight._native import resolve_threads
 from limelight.models.checks import check_integer, check_number
 from limelight.models.config import Settings, hyperparameters
 from limelight.rerank.base import Reranker
-from limelight.rerank.market import Market
+from limelight.rerank.market import Market, Survey
 from limelight.rerank.pool import Pool
-from limelight.rerank.relevance import BY_RANK
+from limelight.rerank.relevance import BY_RANK, check_law
 from limelight.rerank.stage import stage
 from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
 
@@ -44,17 +44,23 @@ class MarketConfig(Settings):
         """Check numbers and names."""
         check_number("strength", self.strength)
         as_welfare(self.welfare)
+        check_law(self.relevance)
         if self.candidates is not None:
             check_integer("candidates", self.candidates, least=1)
         check_integer("random_state", self.random_state, least=0)
         check_integer("num_threads", self.num_threads, least=0, most=2**12)
 
-    def market(self, pool: Pool, k: int) -> Market:
+    def market(self, pool: Pool, k: int, survey: Survey | None = None) -> Market:
         """Make a market with these settings."""
         check_integer("k", k, least=1)
-        threads = resolve_threads(self.num_threads)
-        welfare = as_welfare(self.welfare)
-        return Market(pool, k, welfare, threads=threads, seed=self.random_state)
+        return Market(
+            pool,
+            k,
+            as_welfare(self.welfare),
+            threads=resolve_threads(self.num_threads),
+            seed=self.random_state,
+            survey=survey,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +89,11 @@ class MarketOutcome:
 class BestResponse(Reranker):
     """Makes the lists of many users together, at the best trade-off known.
 
-    Everybody starts with her own list. In random order users choose again: an item's price is what
-    exposure is worth to it, which falls with every list that shows it. Each takes the k candidates
-    of the largest relevance plus subsidy, in the order of their relevance. Every choice raises the
-    sum of relevance and welfare, so it settles; three sweeps are close.
+    Everybody starts with her own list. In random order users choose again: an item's subsidy is
+    what exposure is worth to it, which falls with every list that shows it. Each takes the k
+    candidates of the largest relevance plus subsidy, in the order of their relevance. It is a game
+    in which everybody's choice serves relevance and welfare together, and it settles; three sweeps
+    are close.
 
     Parameters are the fields of
     :class:`~limelight.rerank.best_response.BestResponseConfig`, by name.
@@ -149,6 +156,9 @@ class Online(Reranker):
         Of every item so far.
     served_ : float
         How many users it is of.
+    survey_ : Survey
+        What strength is in units of: what the own lists of the first users came to, who should be
+        many. Warm up before single requests are served.
 
     Examples
     --------
@@ -167,6 +177,7 @@ class Online(Reranker):
     config: MarketConfig
     exposure_: Float64
     served_: float
+    survey_: Survey
     __init__ = hyperparameters(MarketConfig)
 
     def warm_up(
@@ -184,6 +195,7 @@ class Online(Reranker):
             How many users that exposure shall count for: the more, the longer it is remembered.
             Unless given, so many that every item could be shown once.
         """
+        check_integer("k", k, least=1)
         if users is None:
             users = min(float(ranking.n_users), max(1.0, ranking.n_items / k))
         check_number("users", users)
@@ -195,7 +207,7 @@ class Online(Reranker):
 
     def reset(self) -> None:
         """Forget who was served."""
-        for name in ("exposure_", "served_"):
+        for name in ("exposure_", "served_", "survey_"):
             self.__dict__.pop(name, None)
 
     def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
@@ -210,9 +222,10 @@ class Online(Reranker):
         """
         check_integer("k", k, least=1)
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            market = self.config.market(pool, k)
+            market = self.config.market(pool, k, getattr(self, "survey_", None))
             if hasattr(self, "exposure_"):
                 market.resume(self.exposure_, self.served_)
             market.serve(self.config.strength)
             self.exposure_, self.served_ = market.ledger.exposure, market.ledger.served
+            self.survey_ = market.survey
             return pool.lists(market.ledger.places)

@@ -10,6 +10,8 @@ from limelight._errors import DataError
 from limelight.data.candidates import Block
 from limelight.data.grouping import pair_numbers, row_numbers
 from limelight.evaluate.lists import position_weights
+from limelight.models.checks import check_integer
+from limelight.recommend.candidate_ranking import as_ranking
 from limelight.recommend.histories import history_rows, take_rows
 from limelight.rerank.relevance import HEAD, Relevance, features
 
@@ -66,8 +68,14 @@ def calibrate(ranking: Ranking, targets: Any, k: int = 20, *, seed: int = 0) -> 
     >>> law.score >= 0 and law.rank <= 0
     True
     """
+    check_integer("k", k, least=1)
+    check_integer("seed", seed, least=0)
+    ranking = as_ranking(ranking)
     generator = np.random.default_rng(seed)
     wanted = history_rows(targets, np.arange(ranking.n_items))
+    if wanted.n_rows != ranking.n_users:
+        message = f"targets have {wanted.n_rows:,} rows, the ranking {ranking.n_users:,} users"
+        raise DataError(message, hint="give one row of held-out items for each user of the ranking")
     users = np.flatnonzero(np.diff(wanted.indptr) > 0)
     if len(users) == 0:
         message = "no held-out pair to calibrate with"

@@ -73,6 +73,10 @@ class Dial(ABC):
         loss = 1 - self._ledger.relevance() / self._own if self._own else 0.0
         return Measure(gini(exposure), coverage(exposure), loss)
 
+    def notes(self) -> list[str]:
+        """Say what a reader should know of the lists."""
+        return []
+
     @abstractmethod
     def _make(self, strength: float) -> Int32:
         """Return everybody's list."""
@@ -120,7 +124,12 @@ class PricesDial(Dial):
 
     def _make(self, strength: float) -> Int32:
         at = self.setting
-        method = FrankWolfe(strength=strength, welfare=self._welfare, random_state=at.seed)
+        method = FrankWolfe(
+            strength=strength,
+            welfare=self._welfare,
+            random_state=at.seed,
+            num_threads=at.threads,
+        )
         prices = Prices(method.mix(at.pool, at.k), method.config)
         draws = prices.draw(at.pool.candidates.user_ids)
         return choose(at.pool, at.k, prices.mixture.subsidies, draws, at.threads)
@@ -141,13 +150,20 @@ class _GuaranteeDial(Dial):
 class AllocateDial(_GuaranteeDial):
     """Least-loss allocation."""
 
+    _short = _level = 0
+
     def _make(self, strength: float) -> Int32:
         at, n_items = self.setting, self.setting.pool.n_items
         bounds = Bounds(np.full(n_items, strength), np.full(n_items, np.inf))
         auction = Auction(at.pool, at.k, bounds, threads=at.threads, seed=at.seed)
         auction.run()
         repair(auction)
+        self._short, self._level = int(auction.short().sum()), int(strength)
         return auction.ledger.places
+
+    def notes(self) -> list[str]:
+        """Say who is short of the guarantee."""
+        return [f"{self._short:,} items stand in fewer than {self._level:,} lists."]
 
 
 class FairRecDial(_GuaranteeDial):

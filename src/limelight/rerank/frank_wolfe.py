@@ -225,7 +225,7 @@ def uniform(user_ids: Any, seed: int) -> Float64:
     >>> bool(uniform(["7"], seed=0) == uniform([7], seed=0))
     True
     """
-    salt = seed.to_bytes(8, "little")
+    salt = int(seed).to_bytes(8, "little")
     digests = b"".join(
         hashlib.blake2b(str(user).encode(), digest_size=8, salt=salt).digest()
         for user in np.asarray(user_ids).tolist()

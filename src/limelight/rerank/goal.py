@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 from limelight._errors import ConfigError
 from limelight.models.checks import check_number
 
+_NEAR = 0.002  # a Gini index or a coverage that differs by less is near enough
+
 
 class Measure(NamedTuple):
     """What the lists of all users come to."""
@@ -42,10 +44,18 @@ class Goal:
         }[self.kind]
         return round(found, 12)
 
-    @property
-    def tolerance(self) -> float:
-        """How near is near enough."""
-        return 0.0005 if self.kind == "max_relevance_loss" else 0.002
+    def is_met(self, measure: Measure) -> bool:
+        """Tell whether a measure is near enough, and on the right side of a bound."""
+        lack = self.lack(measure)
+        if self.kind == "max_relevance_loss":
+            return 0 <= lack <= _NEAR / 2
+        return -_NEAR <= lack <= (0 if self.kind == "min_coverage" else _NEAR)
+
+    def miss(self, measure: Measure) -> float:
+        """Return how far a measure is from the goal; the wrong side of a bound is farthest."""
+        lack = self.lack(measure)
+        wrong = lack < 0 if self.kind == "max_relevance_loss" else lack > 0
+        return abs(lack) + (1.0 if wrong and self.kind != "gini" else 0.0)
 
     def __str__(self) -> str:
         words = {

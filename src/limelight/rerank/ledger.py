@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limelight._native import kernels
+from limelight.recommend.topk import batches
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limelight._arrays import Float64, Int32
     from limelight.rerank.pool import Pool
 
@@ -36,7 +39,7 @@ class Help:
     pull: Float64
     """By account. Where it is negative, the second row of the table counts."""
     table: Float64
-    """Two rows, at the knots."""
+    """Two rows, at the knots; without columns, a pull counts in full up to the entitlement."""
 
 
 class Ledger:
@@ -108,13 +111,17 @@ class Ledger:
         total = sum(float(np.sum(values * self.weights)) for _, _, _, values in chosen)
         return total / max(self.pool.n_users, 1)
 
-    def sweep(self, support: Help, batch: int | None = None) -> int:
+    def sweep(
+        self, support: Callable[[], Help], stretch: int | None = None, batch: int | None = None
+    ) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.
 
         Parameters
         ----------
         support
-            How accounts are helped.
+            Says how accounts are helped now.
+        stretch
+            How many users choose before it is asked again; by default a block of them.
         batch
             How many users choose at the same prices; by default as many as do little harm.
         """
@@ -122,15 +129,19 @@ class Ledger:
         for block in self._generator.permutation(len(self.pool.blocks)):
             rows = self.pool.blocks[block]
             order = self._generator.permutation(rows.stop - rows.start)
-            changed += self._visit(rows, order, support, batch or self._batch(), newcomers=False)
+            for turns in batches(len(order), stretch or len(order)):
+                size = batch or self._batch()
+                changed += self._visit(rows, order[turns], support(), size, newcomers=False)
         return changed
 
-    def serve(self, support: Help) -> None:
+    def serve(self, support: Callable[[], Help], stretch: int | None = None) -> None:
         """Let everybody choose once, in the order of the rows; who was served grows by them."""
         for rows in self.pool.blocks:
             n_users = rows.stop - rows.start
-            self._visit(rows, np.arange(n_users), support, 1, newcomers=True)
-            self.served += n_users
+            for turns in batches(n_users, stretch or n_users):
+                order = np.arange(turns.start, turns.stop)
+                self._visit(rows, order, support(), 1, newcomers=True)
+                self.served += len(order)
 
     def _visit(
         self, rows: slice, order: np.ndarray, support: Help, batch: int, *, newcomers: bool

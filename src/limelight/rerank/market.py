@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,20 @@ if TYPE_CHECKING:
     from limelight.rerank.pool import Pool
     from limelight.rerank.welfare import Welfare
 
-_NOTHING = 1e-300  # what an item is entitled to that is entitled to nothing
+_PLENTY = 1e12
+_COMPARISONS = 64
+"""How often in a sweep items are compared anew."""
+
+
+class Survey(NamedTuple):
+    """What everybody's own list comes to; it gives strength its unit."""
+
+    unit: float
+    """The mean relevance of its places."""
+    total: float
+    """What its exposure adds up to, per user; of impact, where welfare is of impact."""
+    merit: Float64
+    """How relevant every item is to all."""
 
 
 class Market:
@@ -33,30 +46,37 @@ class Market:
         How many threads may be used. What is chosen does not depend on it.
     seed
         Of the order in which users choose.
+    survey
+        Of earlier users, whose unit of strength is kept; made of these users, unless given.
 
     Attributes
     ----------
     ledger : Ledger
         Who is shown what.
-    unit : float
-        The mean relevance of the places of everybody's own list; strength is in units of it.
+    survey : Survey
+        What strength is in units of.
     """
 
-    def __init__(self, pool: Pool, k: int, welfare: Welfare, *, threads: int, seed: int) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        k: int,
+        welfare: Welfare,
+        *,
+        threads: int,
+        seed: int,
+        survey: Survey | None = None,
+    ) -> None:
         self.pool, self.welfare = pool, welfare
         self.ledger = Ledger(
             pool, position_weights(k), by_impact=welfare.by_impact, threads=threads, seed=seed
         )
-        self.unit, total, merit = self._survey()
-        self._entitlement = welfare.shares(pool.n_items) * total
-        self._pull = welfare.pull(merit)
+        self.survey = self._look() if survey is None else survey
+        self._entitlement = welfare.shares(pool.n_items) * self.survey.total
+        self._pull = welfare.pull(self.survey.merit)
 
-    def _survey(self) -> tuple[float, float, Float64]:
-        """Look at everybody's own list.
-
-        Returns the mean relevance of its places, what its exposure adds up to per user, and how
-        relevant every item is to all.
-        """
+    def _look(self) -> Survey:
+        """Look at everybody's own list."""
         weights, merit = self.ledger.weights, np.zeros(self.pool.n_items)
         relevance = exposure = 0.0
         for rows, ids, _, values in self.pool.chosen(self.pool.own_places(len(weights))):
@@ -67,7 +87,7 @@ class Market:
                 merit += np.bincount(items, self.pool.relevance(rows), self.pool.n_items)
         unit = relevance / exposure if exposure else 1.0
         total = relevance if self.welfare.by_impact else exposure
-        return unit, total / max(self.pool.n_users, 1), merit
+        return Survey(unit, total / max(self.pool.n_users, 1), merit)
 
     def resume(self, exposure: Float64, served: float) -> None:
         """Go on from the exposure that earlier users gave."""
@@ -84,23 +104,32 @@ class Market:
         strength
             Of the help, in units of the mean relevance of everybody's own list.
         """
-        return self.ledger.sweep(self._support(strength))
+        return self.ledger.sweep(lambda: self._support(strength), self._stretch())
 
     def serve(self, strength: float) -> None:
         """Let everybody choose once, in the order of the rows."""
-        self.ledger.serve(self._support(strength))
+        self.ledger.serve(lambda: self._support(strength), self._stretch())
+
+    def _stretch(self) -> int | None:
+        """Return how many users choose before items are compared anew, where welfare does so."""
+        return None if self.welfare.is_separable else max(1, self.pool.n_users // _COMPARISONS)
 
     def subsidies(self, strength: float, exposure: Float64) -> Float64:
         """Return what is added to each item's relevance, where all users give some exposure."""
         x = self._relative(exposure, self.pool.n_users)
-        return np.asarray(strength * self.unit * self._pull * self.welfare.given(x).marginal(x))
+        return np.asarray(
+            strength * self.survey.unit * self._pull * self.welfare.given(x).marginal(x)
+        )
 
     def _support(self, strength: float) -> Help:
         x = self._relative(self.ledger.exposure, self.ledger.served)
         table = np.tile(self.welfare.given(x).marginal(knots()), (2, 1))
         # By impact, help multiplies relevance and has no unit.
-        scale = strength if self.welfare.by_impact else strength * self.unit
+        scale = strength if self.welfare.by_impact else strength * self.survey.unit
         return Help(self._entitlement, scale * self._pull, table)
 
     def _relative(self, exposure: Float64, users: float) -> Float64:
-        return np.asarray(exposure / np.maximum(self._entitlement * max(users, 1.0), _NOTHING))
+        share = self._entitlement * max(users, 1.0)
+        # Who is entitled to nothing has more than enough.
+        x = np.divide(exposure, share, out=np.full(len(share), _PLENTY), where=share > 0)
+        return np.asarray(x)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from limelight._arrays import Float32, Int32
 
-_PAIRS = 1 << 22
+_PAIRS = 1 << 21
 """How many candidates are looked at together, which bounds what a sweep holds."""
 
 

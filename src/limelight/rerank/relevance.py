@@ -5,9 +5,9 @@ The law here is a product of powers,
 
     relevance = c * score^a * head^b * (rank + 1)^r,
 
-where head is the mean score of the user's first candidates. Of scores that may be negative the
-exponential takes the place of the score: they are taken for logits. a >= 0 and r <= 0, so that
-relevance falls along a user's candidates.
+where head is the geometric mean of the user's first 20 scores, and candidates with equal scores
+share their mean rank. Of logits, which may be negative, the exponential takes the place of the
+score. a >= 0 and r <= 0, so that relevance falls along a user's candidates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, DataError
 from limelight.data.grouping import row_numbers
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Relevance:
     Examples
     --------
     >>> from limelight.data.candidates import Block
-    >>> block = Block(np.array([0, 3]), np.arange(3, dtype=np.int32), np.ones(3, np.float32))
+    >>> block = Block(np.array([0, 3]), np.arange(3, dtype=np.int32), np.float32([3, 2, 1]))
     >>> Relevance(rank=-1.0)(block).round(2)
     array([0.5 , 0.33, 0.25], dtype=float32)
     """
@@ -84,8 +84,27 @@ class ScoreRelevance:
     """
 
     def __call__(self, block: Block) -> Float32:
-        """Return the scores."""
-        return block.scores
+        """Return the scores; below 0, where nothing is worth showing, 0."""
+        first = block.scores[block.indptr[:-1][np.diff(block.indptr) > 0]]
+        if (first < 0).any():
+            message = f"a user's best score is below 0, which is no relevance: {first.min():g}"
+            hint = "give held-out pairs that say what scores mean, or let only their order count"
+            raise DataError(message, hint=hint)
+        return np.maximum(block.scores, np.float32(0))
+
+
+def check_law(law: object) -> None:
+    """Refuse what is no law of relevance.
+
+    Examples
+    --------
+    >>> check_law(BY_RANK)
+    """
+    if not callable(law):
+        message = f"relevance must be a law: {law!r}"
+        raise ConfigError(
+            message, hint="use what calibrate returns, Relevance() or ScoreRelevance()"
+        )
 
 
 def features(
@@ -95,11 +114,21 @@ def features(
     scores = block.scores.astype(np.float64)
     levels = scores if scale == "logit" else np.log(np.maximum(scores, floor))
     rows = row_numbers(block.indptr)
-    place = np.arange(len(levels)) - block.indptr[rows]
-    in_head = place < HEAD
+    in_head = np.arange(len(levels)) - block.indptr[rows] < HEAD
     sizes = np.maximum(np.minimum(np.diff(block.indptr), HEAD), 1)
     heads = np.bincount(rows[in_head], levels[in_head], minlength=len(sizes)) / sizes
-    return levels, heads[rows], np.log(place + 2.0)
+    return levels, heads[rows], np.log(_places(block) + 2.0)
+
+
+def _places(block: Block) -> Float64:
+    """Return the place of each candidate, from 0; equal scores of a user share their mean place."""
+    is_first = np.ones(len(block.scores), dtype=np.bool_)
+    is_first[1:] = np.diff(block.scores) != 0
+    is_first[block.indptr[:-1][np.diff(block.indptr) > 0]] = True
+    starts = np.append(np.flatnonzero(is_first), len(is_first))
+    middle = (starts[:-1] + starts[1:] - 1) / 2
+    place = middle[np.cumsum(is_first) - 1] - block.indptr[row_numbers(block.indptr)]
+    return np.asarray(place)
 
 
 def _level(relevance: Float32, indptr: Int64) -> Float32:

@@ -49,12 +49,14 @@ class RerankResult:
     relevance_loss: float
     """Share of the relevance of everybody's own list that was given up."""
     user_losses: Float32 = field(repr=False)
-    """The same for each user."""
+    """The same for each user; not a number for users without candidates."""
     overlap: float
     """Share of a list that stands in its user's own list, too, on average."""
     exposure: Float64 = field(repr=False)
     exposure_before: Float64 = field(repr=False)
     seconds: float
+    notes: tuple[str, ...] = ()
+    """What the reader should know about these lists."""
 
     @property
     def k(self) -> int:
@@ -128,7 +130,9 @@ class RerankResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the lists, ready for JSON."""
-        quantiles = np.quantile(self.user_losses, [0.5, 0.9]) if len(self.user_losses) else [0, 0]
+        losses = self.user_losses[np.isfinite(self.user_losses)]
+        quantiles = np.quantile(losses, [0.5, 0.9]) if len(losses) else [0.0, 0.0]
+        lengths = (self.lists.ids >= 0).sum(axis=1)
         gained, lost = self.changes()
         return {
             "users": len(self.lists.ids),
@@ -142,10 +146,13 @@ class RerankResult:
             "relevance_loss_median_user": float(quantiles[0]),
             "relevance_loss_worst_tenth": float(quantiles[1]),
             "overlap": self.overlap,
+            "users_without_list": int(np.sum(lengths == 0)),
+            "users_with_short_list": int(np.sum((lengths > 0) & (lengths < self.k))),
             "items_gained": int(np.sum(self.exposure > self.exposure_before + 1e-9)),
             "items_lost": int(np.sum(self.exposure < self.exposure_before - 1e-9)),
             "gained": [change._asdict() for change in gained],
             "lost": [change._asdict() for change in lost],
+            "notes": list(self.notes),
             "seconds": self.seconds,
         }
 
@@ -159,7 +166,11 @@ class RerankResult:
                 for label, name in (("Gini of exposure", "gini"), ("items shown", "coverage"))
             ),
             f"{'relevance given up':<22}{100 * self.relevance_loss:.2f} %",
+            *self.notes,
         ]
+        lengths = (self.lists.ids >= 0).sum(axis=1)
+        if short := int(np.sum(lengths < k)):
+            rows.append(f"Users with fewer than {k} candidates and a shorter list: {short:,}.")
         return "\n".join(rows)
 
     def explain(self, top: int = 10) -> str:

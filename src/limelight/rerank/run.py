@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from limelight._native import resolve_threads
 from limelight._progress import progress_bar
 from limelight.data.candidates import MEMORY, Candidates, read_candidates
 from limelight.evaluate.accumulate import ListAccumulator
+from limelight.models.base import Model
 from limelight.models.checks import check_choice, check_integer
 from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.recommend.ranking import Ranking
@@ -46,10 +48,13 @@ if TYPE_CHECKING:
 METHODS = ("auto", "best-response", "online", "prices", "allocate", "fairrec")
 _TRIAL_USERS = 20_000
 """How many users, at most, decide which welfare serves the goal at the least loss."""
+_TRIAL_PAIRS = 1 << 22
+"""And how many candidates they have, at most, which are held in memory."""
+_FAR = 0.01  # a target that is missed by more is worth a note
 
 
 def rerank(  # noqa: PLR0913
-    candidates: Source | Candidates | Ranking,
+    candidates: Source | Candidates | Model | Ranking,
     k: int = 20,
     *,
     gini: float | None = None,
@@ -72,7 +77,8 @@ def rerank(  # noqa: PLR0913
     ----------
     candidates
         ``user_id, item_id, score`` as a file, a folder of parts or a frame; what
-        ``read_candidates`` returned; or a model's ranking, such as ``model.ranking()``.
+        ``read_candidates`` returned; a fitted model, for the users of its training; or a ranking,
+        such as ``model.ranking(histories)``, whose users and items have numbers instead of ids.
     k
         Length of the lists.
     gini, min_coverage, max_relevance_loss
@@ -111,7 +117,7 @@ def rerank(  # noqa: PLR0913
     --------
     >>> import limelight as ll
     >>> model = ll.IALS(factors=8, epochs=5).fit(ll.marketplace(600, 100, 9000).interactions)
-    >>> result = ll.rerank(model.ranking(), k=10, gini=0.3)
+    >>> result = ll.rerank(model, k=10, gini=0.3)
     >>> round(result.metrics["gini@10"], 1)
     0.3
     """
@@ -124,24 +130,26 @@ def rerank(  # noqa: PLR0913
     if relevance == "score" and held_out is not None:
         message = "relevance='score' and held_out exclude each other"
         raise ConfigError(message, hint="held-out pairs say what scores mean")
+    _check_names(candidates, held_out=held_out, history=history)
     room: dict[str, Any] = {"memory": memory, "folder": folder}
-    with _open(candidates, catalogue, history, room, show_progress=show_progress) as found:
+    with ExitStack() as stack:
+        found = _open(candidates, catalogue, history, room, show_progress=show_progress)
+        if found is not candidates:
+            stack.enter_context(found)
         _check_lengths(found, k)
         law: Law = ScoreRelevance() if relevance == "score" else BY_RANK
         if held_out is not None:
             pairs = aligned_pairs(held_out, found, "held-out pairs")
             law = calibrate(CandidateRanking(found), pairs, k, seed=random_state)
-        with (
-            Pool(found, law, **room) as pool,
-            progress_bar("rerank", TRIES, show=show_progress) as advance,
-        ):
-            setting = Setting(pool, k, resolve_threads(num_threads), random_state)
-            name, met = _reach(setting, goal, method, law, advance)
-            return _result(setting, name, goal, met, started)
+        pool = stack.enter_context(Pool(found, law, **room))
+        advance = stack.enter_context(progress_bar("rerank", TRIES, show=show_progress))
+        setting = Setting(pool, k, resolve_threads(num_threads), random_state)
+        name, met, notes = _reach(setting, goal, method, law, advance)
+        return _result(setting, name, goal, met, notes, started)
 
 
 def _open(
-    source: Source | Candidates | Ranking,
+    source: Source | Candidates | Model | Ranking,
     catalogue: Source | Sequence[Any] | None,
     history: Source | None,
     room: dict[str, Any],
@@ -149,6 +157,8 @@ def _open(
     show_progress: bool | None,
 ) -> Candidates:
     """Read candidates, or take them as they are, and leave out what users have seen."""
+    if isinstance(source, Model):
+        source = stage(source.ranking(), ids=(source.user_ids, source.item_ids), **room)
     if isinstance(source, (Candidates, Ranking)):
         found = stage(source, **room)
     else:
@@ -160,6 +170,14 @@ def _open(
     if history is None:
         return found
     return without(found, aligned_pairs(history, found, "history"), **room)
+
+
+def _check_names(source: object, **pairs: object) -> None:
+    """Refuse pairs of ids beside a ranking, which knows users and items by number only."""
+    given = [name for name, value in pairs.items() if value is not None]
+    if given and isinstance(source, Ranking) and not isinstance(source, CandidateRanking):
+        message = f"{given[0]} has ids, and a ranking knows users and items by number only"
+        raise ConfigError(message, hint="pass the model itself, or candidates with ids")
 
 
 def _check_lengths(candidates: Candidates, k: int) -> None:
@@ -184,22 +202,34 @@ def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
 
 def _reach(
     setting: Setting, goal: Goal, method: str, law: Law, advance: Callable[[], None]
-) -> tuple[str, Found]:
+) -> tuple[str, Found, list[str]]:
     """Meet the goal with a method, or with the welfare for best response that loses least."""
-    if method != "auto":
-        return method, meet(_dial(setting, method, "log"), goal, advance=advance)
+    welfare: WelfareName = "log"
+    name, first = method, FIRST
+    if method == "auto":
+        method = "best-response"
+        welfare, first = _least_loss(setting, goal, law)
+        name = f"{method} ({welfare})"
+    dial = _dial(setting, method, welfare)
+    met = meet(dial, goal, first=first, advance=advance)
+    notes = dial.notes()
+    if goal.lack(met.measure) > 0 and goal.miss(met.measure) > _FAR and not dial.whole:
+        notes.append(f"The target, {goal}, was not met: no strength comes nearer.")
+    return name, met, notes
+
+
+def _least_loss(setting: Setting, goal: Goal, law: Law) -> tuple[WelfareName, float]:
+    """Try welfares on some of the users; return the best, and a strength to start from."""
+    candidates = setting.pool.candidates
+    mean_count = max(candidates.n_pairs / max(candidates.n_users, 1), 1.0)
+    n_users = int(min(_TRIAL_USERS, max(_TRIAL_PAIRS / mean_count, 1)))
     welfares: tuple[WelfareName, ...] = ("log", "power")
-    found = {}
-    with (
-        sample(setting.pool.candidates, _TRIAL_USERS, setting.seed) as some,
-        Pool(some, law) as pool,
-    ):
+    some = sample(candidates, n_users, setting.seed)
+    with some, Pool(some, law) as pool:
         trial = Setting(pool, setting.k, setting.threads, setting.seed)
-        for welfare in welfares:
-            found[welfare] = _trial(_dial(trial, "best-response", welfare), goal)
-    best = min(welfares, key=lambda welfare: found[welfare][0])
-    dial = _dial(setting, "best-response", best)
-    return f"best-response ({best})", meet(dial, goal, first=found[best][1], advance=advance)
+        found = {name: _trial(_dial(trial, "best-response", name), goal) for name in welfares}
+    best = min(welfares, key=lambda name: found[name][0])
+    return best, found[best][1]
 
 
 def _trial(dial: Dial, goal: Goal) -> tuple[float, float]:
@@ -212,7 +242,9 @@ def _trial(dial: Dial, goal: Goal) -> tuple[float, float]:
     return cost, met.strength or FIRST
 
 
-def _result(setting: Setting, name: str, goal: Goal, met: Found, started: float) -> RerankResult:
+def _result(
+    setting: Setting, name: str, goal: Goal, met: Found, notes: list[str], started: float
+) -> RerankResult:
     """Measure the lists, and everybody's own."""
     pool, k = setting.pool, setting.k
     lists, own = empty_lists(pool.n_users, k), pool.own_places(k)
@@ -224,7 +256,7 @@ def _result(setting: Setting, name: str, goal: Goal, met: Found, started: float)
         after.update(now.ids)
         before.update(then.ids)
         worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
-        losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, 1)
+        losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
         gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
         # A list's places that are among the first k are those of its user's own list.
         shown += float(np.sum((met.places[now.rows] >= 0) & (met.places[now.rows] < k)))
@@ -242,5 +274,6 @@ def _result(setting: Setting, name: str, goal: Goal, met: Found, started: float)
         overlap=shown / max(float(np.sum(met.places >= 0)), 1.0),
         exposure=after.exposure(),
         exposure_before=before.exposure(),
+        notes=tuple(notes),
         seconds=time.perf_counter() - started,
     )

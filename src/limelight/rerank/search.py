@@ -20,6 +20,8 @@ FIRST = 0.1
 _STRIDE = 4.0
 _LEAST = 1e-6  # a strength below this changes nothing
 _STEPS = 16
+_CLOSE = 1.1
+_EDGE = 0.2
 TRIES = 8
 """How many strengths are usually tried."""
 
@@ -60,14 +62,16 @@ def meet(
         return _meet_whole(search, dial, goal)
     low, high = search.bracket(min(first, dial.most))
     for _ in range(_STEPS):
-        if abs(goal.lack(search.last.measure)) <= goal.tolerance:
+        # Any strength from somewhere on may give the same coverage: the least is wanted.
+        settled = goal.kind != "min_coverage" or high.strength <= _CLOSE * low.strength
+        if settled and goal.is_met(search.last.measure):
             return search.last
         # Interpolate, but stay away from the ends: the curve bends.
         gap = goal.lack(low.measure) - goal.lack(high.measure)
-        share = np.clip(goal.lack(low.measure) / gap if gap > 0 else 0.5, 0.2, 0.8)
+        share = np.clip(goal.lack(low.measure) / gap if gap > 0 else 0.5, _EDGE, 1 - _EDGE)
         middle = search.try_at(low.strength * (high.strength / low.strength) ** share)
         low, high = (middle, high) if goal.lack(middle.measure) > 0 else (low, middle)
-    return min(search.last, low, high, key=lambda found: abs(goal.lack(found.measure)))
+    return min((plain, low, high), key=lambda found: goal.miss(found.measure))
 
 
 def _meet_whole(search: _Search, dial: Dial, goal: Goal) -> Found:
@@ -114,8 +118,8 @@ class _Search:
         """Say how near the method came."""
         gini, coverage, _ = best.measure
         message = (
-            f"out of reach: {self._goal}; the candidates allow a Gini index of {gini:.3f} "
-            f"and a coverage of {coverage:.3f}"
+            f"out of reach: {self._goal}; this method and these candidates allow "
+            f"a Gini index of {gini:.3f} and a coverage of {coverage:.3f}"
         )
-        hint = "give users more candidates, serve more users, or ask for less"
+        hint = "ask for less, give users more candidates, or try another method"
         raise OutOfReachError(message, hint=hint)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ROWS = 4096
 """How many users are searched for at once."""
-_PAIRS = 1 << 22
+_PAIRS = 1 << 21
 """How many candidates are looked at together."""
 _MOST_PAIRS = 1 << 29
 """How many candidates are kept for the users of a model, unless told otherwise."""
@@ -91,7 +91,7 @@ def without(
     Parameters
     ----------
     candidates
-        Which are closed.
+        Which stay open.
     history
         One row a user, in the numbers of the candidates.
     memory, folder
@@ -108,8 +108,7 @@ def without(
             kept = ~np.isin(pair_numbers(users, block.items, candidates.n_items), seen)
             yield users[kept].astype(np.int64) + rows.start, block.items[kept], block.scores[kept]
 
-    with candidates:
-        return _gather(pairs(), (candidates.user_ids, candidates.item_ids), memory, folder)
+    return _gather(pairs(), (candidates.user_ids, candidates.item_ids), memory, folder)
 
 
 def sample(candidates: Candidates, n_users: int, seed: int) -> Candidates:

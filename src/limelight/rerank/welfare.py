@@ -31,6 +31,8 @@ class Welfare(ABC):
 
     by_impact: ClassVar[bool] = False
     """Whether exposure counts only as much as it is relevant to those who see it."""
+    is_separable: ClassVar[bool] = True
+    """Whether an item's help depends on its own exposure alone."""
 
     @abstractmethod
     def value(self, x: Float64) -> float:
@@ -139,7 +141,7 @@ class MinimumExposure(Welfare):
 
 @dataclass(frozen=True)
 class TargetShares(Welfare):
-    """Items, or groups, should have given shares of all exposure; more is as bad as less.
+    """Items should have given shares of all exposure; more is as bad as less.
 
     psi = -(x - 1)^2 / 2, continued by its tangent from x = 10 on.
 
@@ -190,6 +192,7 @@ class GiniWelfare(Welfare):
     array([0.25 , 1.   , 0.625, 0.625])
     """
 
+    is_separable: ClassVar[bool] = False
     smoothing: float = 0.5
     """Items that differ by less, in units of what they are entitled to, count about the same."""
 

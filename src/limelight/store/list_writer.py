@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from limelight._atomic import atomic_file, atomic_folder
+from limelight._atomic import atomic_file, atomic_folder, refuse_stranger
 from limelight._errors import DataError
 from limelight.data.ids import ids_to_arrow
 from limelight.data.sources import DELIMITERS
@@ -69,6 +69,11 @@ class ListWriter:
         self._n_parts = self._n_rows = 0
         self._item_ids: NDArray[Any] | None = None
         self._items: pa.Array = None
+
+    def check(self) -> None:
+        """Refuse a folder that may not be replaced, before the work begins."""
+        if not self._ending:
+            refuse_stranger(self.path, _holds_lists)
 
     def __enter__(self) -> Self:
         if self._ending:
