@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_CATALOGUE = (
     "No catalogue was given: items that no list shows are not counted, "
-    "so the Gini index is too low and the coverage is 1."
+    "so the Gini index is too low and the coverage too high."
 )
 _ALIKE = 1.1
 """Two files have about as many lists as each other below this ratio."""
