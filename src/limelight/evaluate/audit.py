@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from limelight._errors import ConfigError, DataError
+from limelight.data.catalogue import read_catalogue
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.evaluate.accumulate import exposure_metrics
 from limelight.evaluate.audit_groups import GroupExposure, group_shares, ungrouped_share
-from limelight.evaluate.audit_input import Groups, read_catalogue, read_groups
+from limelight.evaluate.audit_input import Groups, read_groups
 from limelight.evaluate.audit_lists import Lists, read_lists
 from limelight.evaluate.audit_merit import Merit, MeritAudit, audit_merit, merit_metrics, read_merit
 from limelight.evaluate.audit_text import report

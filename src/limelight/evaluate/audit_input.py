@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limelight._errors import DataError
 from limelight.data.columns import NumberColumn
-from limelight.data.ids import IdColumn, ids_to_arrow, positions
+from limelight.data.ids import IdColumn, positions
 from limelight.data.scan import join, scan
 from limelight.data.sources import describe, open_parts
 from limelight.evaluate.audit_lists import has
@@ -40,28 +38,6 @@ class Groups(NamedTuple):
     weights: FloatArray
     group_ids: list[Any]
     n_ignored: int
-
-
-def read_catalogue(catalogue: Source | Sequence[Any]) -> tuple[pa.Array, int]:
-    """Read the distinct item ids of a catalogue and count the rows that repeat one.
-
-    Examples
-    --------
-    >>> ids, repeats = read_catalogue(["a", "b", "a"])
-    >>> ids.to_pylist(), repeats
-    (['a', 'b'], 1)
-    """
-    if _is_sequence(catalogue):
-        values = ids_to_arrow(np.asarray(catalogue))
-        distinct, n_rows = values.unique(), len(values)
-    else:
-        column = IdColumn("item_id")
-        [codes] = join(scan(open_parts(cast("Source", catalogue)), [column]))
-        distinct, n_rows = column.ids(), len(codes)
-    if not n_rows:
-        message = "the catalogue is empty"
-        raise DataError(message, hint="pass all items that could be shown")
-    return distinct, n_rows - len(distinct)
 
 
 def read_groups(source: Source, item_ids: pa.Array) -> Groups:
@@ -95,13 +71,6 @@ def read_groups(source: Source, item_ids: pa.Array) -> Groups:
         group_ids.to_pylist(),
         int((~known).sum()),
     )
-
-
-def _is_sequence(catalogue: object) -> bool:
-    """Tell a plain sequence, array or series of ids from a path or a table."""
-    if isinstance(catalogue, str | os.PathLike):
-        return False
-    return isinstance(catalogue, Sequence) or len(getattr(catalogue, "shape", ())) == 1
 
 
 def _refuse_repeated_groups(
