@@ -1,4 +1,4 @@
-"""What an audit reads beside the lists: a catalogue and groups, checked and numbered."""
+"""The groups that an audit reads beside the lists, checked and numbered."""
 
 from __future__ import annotations
 
