@@ -118,18 +118,9 @@ class OnlineDial(Dial):
 class PricesDial(Dial):
     """Everybody draws a set of prices."""
 
-    def __init__(self, setting: Setting, welfare: Welfare) -> None:
-        super().__init__(setting)
-        self._welfare = welfare
-
     def _make(self, strength: float) -> Int32:
         at = self.setting
-        method = FrankWolfe(
-            strength=strength,
-            welfare=self._welfare,
-            random_state=at.seed,
-            num_threads=at.threads,
-        )
+        method = FrankWolfe(strength=strength, random_state=at.seed, num_threads=at.threads)
         prices = Prices(method.mix(at.pool, at.k), method.config)
         draws = prices.draw(at.pool.candidates.user_ids)
         return choose(at.pool, at.k, prices.mixture.subsidies, draws, at.threads)

@@ -23,7 +23,7 @@ from limelight.rerank.choose import choose
 from limelight.rerank.pool import Pool
 from limelight.rerank.relevance import ScoreRelevance
 from limelight.rerank.stage import stage
-from limelight.rerank.welfare import as_welfare
+from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64, Int32, Int64
@@ -31,11 +31,16 @@ if TYPE_CHECKING:
     from limelight.recommend.ranking import Ranking
     from limelight.recommend.topk import Lists
 
+_SMOOTH = Power(offset=1.0)
+"""Steep prices fit the users that they were found for, and others less."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FrankWolfeConfig(MarketConfig):
     """The settings of :class:`FrankWolfe`."""
 
+    welfare: Welfare | WelfareName = _SMOOTH
+    """What shared exposure is worth."""
     steps: int = 100
     """How many sets of prices are mixed."""
 

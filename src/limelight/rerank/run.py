@@ -192,10 +192,11 @@ def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
         return AllocateDial(setting)
     if method == "fairrec":
         return FairRecDial(setting)
+    if method == "prices":
+        return PricesDial(setting)
     kinds: dict[str, Callable[[Setting, Welfare], Dial]] = {
         "best-response": BestResponseDial,
         "online": OnlineDial,
-        "prices": PricesDial,
     }
     return kinds[method](setting, as_welfare(welfare))
 
