@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from limelight.cli.output import aligned
 from limelight.evaluate.accumulate import ListAccumulator
@@ -71,6 +72,13 @@ def front_score(points: list[Point], base: float) -> float:
     return float(np.round(np.mean(np.interp(grid, accuracy, evenness)), 12))
 
 
+def known_users(model: IALS, split: Split) -> Ranking:
+    """Rank for the validation users and as many training users, by their histories."""
+    validation = split.validation.history
+    training = split.train.matrix[: validation.shape[0]]
+    return model.ranking(sparse.vstack([validation, training], format="csr"))
+
+
 def measure_fronts(
     split: Split, settings: dict[str, Any], seed: int
 ) -> Iterator[tuple[str, Fronts]]:
@@ -79,7 +87,8 @@ def measure_fronts(
     Parameters
     ----------
     split
-        Whose validation users calibrate and warm up, and whose test users are served.
+        Whose validation users calibrate, who warm up together with as many training users, and
+        whose test users are served.
     settings
         Of iALS.
     seed
@@ -88,7 +97,7 @@ def measure_fronts(
     model = IALS(**settings, random_state=seed).fit(split.train, show_progress=False)
     full = model.ranking(split.test.history)
     law = calibrate(model.ranking(split.validation.history), split.validation.targets, K)
-    with stage(full) as served, stage(model.ranking(split.validation.history)) as known:
+    with stage(full) as served, stage(known_users(model, split)) as known:
         test, validation = CandidateRanking(served), CandidateRanking(known)
 
         def point(strength: float, ids: Int32) -> Point:
