@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from limelight._arrays import Int32
     from limelight.data.split import Split
+    from limelight.recommend.ranking import Ranking
 
 K = 20
 LEAST_ACCURACY = 0.85
