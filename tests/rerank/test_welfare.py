@@ -52,7 +52,7 @@ def test_welfare_is_concave(welfare, x, y):
 @pytest.mark.parametrize("welfare", WELFARES, ids=repr)
 @given(x=exposures)
 def test_who_has_more_is_helped_no_more(welfare, x):
-    helped = welfare.given(x).marginal(np.sort(x))
+    helped = welfare.marginal_given(x)(np.sort(x))
     assert (np.diff(helped) <= 1e-9).all()
 
 

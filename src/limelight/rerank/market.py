@@ -118,12 +118,12 @@ class Market:
         """Return what is added to each item's relevance, where all users give some exposure."""
         x = self._relative(exposure, self.pool.n_users)
         return np.asarray(
-            strength * self.survey.unit * self._pull * self.welfare.given(x).marginal(x)
+            strength * self.survey.unit * self._pull * self.welfare.marginal_given(x)(x)
         )
 
     def _support(self, strength: float) -> Help:
         x = self._relative(self.ledger.exposure, self.ledger.served)
-        table = np.tile(self.welfare.given(x).marginal(knots()), (2, 1))
+        table = np.tile(self.welfare.marginal_given(x)(knots()), (2, 1))
         # By impact, help multiplies relevance and has no unit.
         scale = strength if self.welfare.by_impact else strength * self.survey.unit
         return Help(self._entitlement, scale * self._pull, table)

@@ -19,7 +19,7 @@ from limelight._errors import ConfigError, DataError
 from limelight.models.checks import check_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from limelight._arrays import Float64
 
@@ -42,9 +42,9 @@ class Welfare(ABC):
     def marginal(self, x: Float64) -> Float64:
         """Return psi', which falls as x rises."""
 
-    def given(self, x: Float64) -> Welfare:
-        """Return what prices follow where the items have x; this, unless items are compared."""
-        return self
+    def marginal_given(self, x: Float64) -> Callable[[Float64], Float64]:
+        """Return psi' while the items have x; always the same, unless items are compared."""
+        return self.marginal
 
     def shares(self, n_items: int) -> Float64:
         """Return what part of all exposure each item is entitled to."""
@@ -214,24 +214,11 @@ class GiniWelfare(Welfare):
         y[order] = z - isotonic_regression(z - weights, increasing=False).x
         return y
 
-    def given(self, x: Float64) -> Welfare:
-        """Return prices as they are while the others stay where they are."""
+    def marginal_given(self, x: Float64) -> Callable[[Float64], Float64]:
+        """Return psi' as it is while the others stay where they are."""
         order = np.argsort(x, kind="stable")
-        return _Tabled(x[order], self.marginal(x)[order])
-
-
-@dataclass(frozen=True, eq=False)
-class _Tabled(Welfare):
-    """psi' by points of it."""
-
-    x: Float64
-    y: Float64
-
-    def value(self, x: Float64) -> float:
-        raise NotImplementedError
-
-    def marginal(self, x: Float64) -> Float64:
-        return np.asarray(np.interp(x, self.x, self.y))
+        known, values = x[order], self.marginal(x)[order]
+        return lambda at: np.asarray(np.interp(at, known, values))
 
 
 def as_welfare(welfare: Welfare | WelfareName) -> Welfare:
