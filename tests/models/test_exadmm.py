@@ -6,6 +6,7 @@ from scipy import sparse
 
 from limelight._errors import ConfigError, DataError, SolveError
 from limelight._native import kernels, use_variant
+from limelight.data import marketplace
 from limelight.models import ExADMM
 from limelight.models.exadmm import ExADMMConfig
 from limelight.testing import oracles
@@ -19,7 +20,7 @@ class TestExADMM(LearnerContract):
     quality_floor = 0.2
 
     def make(self, **settings):
-        return ExADMM(factors=10, epochs=50, exposure_weight=1e-6, **settings)
+        return ExADMM(factors=10, epochs=50, solver="admm", exposure_weight=1e-6, **settings)
 
 
 class TestExADMMByDescent(LearnerContract):
@@ -33,7 +34,9 @@ class TestExADMMWithJointFoldIn(LearnerContract):
     quality_floor = 0.2
 
     def make(self, **settings):
-        return ExADMM(factors=10, epochs=50, exposure_weight=1e-6, fold_in="joint", **settings)
+        return ExADMM(
+            factors=10, epochs=50, solver="admm", exposure_weight=1e-6, fold_in="joint", **settings
+        )
 
 
 @pytest.mark.parametrize("variant", kernels.variants())
@@ -76,7 +79,9 @@ def dense_of(R, model, exposure):
 def test_agrees_with_its_twin_at_the_automatic_tempo():
     generator = np.random.default_rng(0)
     U, V = (generator.standard_normal((n, 6)) / 3 for n in X.shape)
-    model = ExADMM(factors=6, epochs=5, trace_every=1, exposure_weight=1e-3).fit(X, init=(U, V))
+    model = ExADMM(factors=6, epochs=5, trace_every=1, solver="admm", exposure_weight=1e-3).fit(
+        X, init=(U, V)
+    )
     dense = dense_of(X, model, 1e-3 * 60**2)
     state, rho = oracles.DenseState(U, V, U.mean(axis=0), np.zeros(6)), 0.0
     for record in model.trace_:
@@ -91,13 +96,17 @@ def test_agrees_with_its_twin_at_the_automatic_tempo():
 
 
 def test_tracing_changes_no_bit():
-    often, once = (ExADMM(factors=6, exposure_weight=1e-3, trace_every=n).fit(X) for n in (1, 0))
+    often, once = (
+        ExADMM(factors=6, solver="admm", exposure_weight=1e-3, trace_every=n).fit(X) for n in (1, 0)
+    )
     np.testing.assert_array_equal(often.user_factors, once.user_factors)
     np.testing.assert_array_equal(often.item_factors, once.item_factors)
 
 
 def test_conditions_of_optimality_at_convergence():
-    model = ExADMM(factors=4, epochs=4000, trace_every=0, exposure_weight=1e-4).fit(X)
+    model = ExADMM(factors=4, epochs=4000, trace_every=0, solver="admm", exposure_weight=1e-4).fit(
+        X
+    )
     U, V, s = model.user_factors.astype(float), model.item_factors.astype(float), model.mean_user_
     dense = dense_of(X, model, 1e-4 * 60**2)
     np.testing.assert_allclose(s, U.mean(axis=0), atol=1e-4)
@@ -110,7 +119,9 @@ def test_conditions_of_optimality_at_convergence():
 
 
 def test_price_fold_in_of_training_users_finds_them_again():
-    model = ExADMM(factors=4, epochs=4000, trace_every=0, exposure_weight=1e-4).fit(X)
+    model = ExADMM(factors=4, epochs=4000, trace_every=0, solver="admm", exposure_weight=1e-4).fit(
+        X
+    )
     assert np.abs(model.fold_in(X) - model.user_factors).max() < 0.02
 
 
@@ -219,7 +230,8 @@ def test_defaults():
         "num_threads": 0,
         "trace_every": 10,
         "exposure_weight": 0.0,
-        "solver": "admm",
+        "exposure_strength": 0.0,
+        "solver": "auto",
         "penalty": "auto",
         "learning_rate": "auto",
         "fold_in": "price",
@@ -250,3 +262,30 @@ def test_epinions_trades_accuracy_for_exposure_as_published(epinions):
     assert found[6e-2]["gini@20"] <= 0.893
     for key in ("ndcg@20", "gini@20"):
         assert found["auto"][key] == pytest.approx(found[6e-2][key], abs=0.003)
+
+
+def test_a_strength_is_a_weight_times_the_number_of_users():
+    by_weight = ExADMM(factors=6, epochs=5, exposure_weight=1e-2).fit(X)
+    by_strength = ExADMM(factors=6, epochs=5, exposure_strength=1e-2 * X.shape[0]).fit(X)
+    np.testing.assert_array_equal(by_weight.user_factors, by_strength.user_factors)
+    np.testing.assert_array_equal(by_weight.price_, by_strength.price_)
+    with pytest.raises(ConfigError, match="exclude each other: 1 and 2"):
+        ExADMM(exposure_weight=1, exposure_strength=2)
+
+
+def test_a_strength_means_the_same_in_data_of_another_size():
+    """Half of the users: the mean scores stay what they were by strength, and not by weight."""
+    data = marketplace(2000, 100, 30000).interactions.matrix
+    ratio = {}
+    for name, value in (("exposure_strength", 0.2), ("exposure_weight", 1e-4)):
+        whole, half = (ExADMM(factors=8, **{name: value}).fit(data[:n]) for n in (2000, 1000))
+        scores = [np.linalg.norm(m.item_factors @ m.mean_user_) for m in (whole, half)]
+        ratio[name] = scores[1] / scores[0]
+    assert abs(ratio["exposure_strength"] - 1) < 0.1 < abs(ratio["exposure_weight"] - 1)
+
+
+def test_a_penalty_asks_for_alternating_directions():
+    assert ExADMM().config.is_exact
+    assert not ExADMM(penalty=1.0).config.is_exact
+    assert not ExADMM(learning_rate=0.1).config.is_exact
+    assert not ExADMM(solver="admm").config.is_exact

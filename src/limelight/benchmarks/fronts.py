@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 K = 20
 LEAST_ACCURACY = 0.85
+_KNOWN = 15_000
+"""How many training users, at most, warm up beside the validation users."""
+_LEFT_OUT = 0.2
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
 
 
@@ -74,10 +77,12 @@ def front_score(points: list[Point], base: float) -> float:
 
 
 def known_users(model: IALS, split: Split) -> Ranking:
-    """Rank for the validation users and as many training users, by their histories."""
-    validation = split.validation.history
-    training = split.train.matrix[: validation.shape[0]]
-    return model.ranking(sparse.vstack([validation, training], format="csr"))
+    """Rank for the validation users, and for training users as if they were unseen."""
+    training = split.train.matrix[:_KNOWN].copy()
+    # A fifth is left out, as it is held out from users who are tested.
+    training.data[np.random.default_rng(0).random(training.nnz) < _LEFT_OUT] = 0
+    training.eliminate_zeros()
+    return model.ranking(sparse.vstack([split.validation.history, training], format="csr"))
 
 
 def measure_fronts(
@@ -88,8 +93,8 @@ def measure_fronts(
     Parameters
     ----------
     split
-        Whose validation users calibrate, who warm up together with as many training users, and
-        whose test users are served.
+        Whose validation users calibrate, who warm up together with training users, and whose test
+        users are served.
     settings
         Of iALS.
     seed

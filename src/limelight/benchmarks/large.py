@@ -85,7 +85,8 @@ def run_large(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
         model = ExADMM(
             factors=size.factors,
             epochs=size.epochs,
-            exposure_weight=0.1 / size.users,
+            exposure_strength=0.1,
+            solver="admm",
             num_threads=size.threads,
             trace_every=0,
         ).fit(data)

@@ -41,7 +41,13 @@ def _fit_exadmm(data: Interactions, factors: int, threads: int) -> Callable[[], 
     from limelight.models import ExADMM
 
     weight = UNOBSERVED_WEIGHT / data.n_users
-    model = ExADMM(factors=factors, num_threads=threads, epochs=_EPOCHS, exposure_weight=weight)
+    model = ExADMM(
+        factors=factors,
+        num_threads=threads,
+        epochs=_EPOCHS,
+        exposure_weight=weight,
+        solver="admm",
+    )
     return lambda: model.fit(data)
 
 

@@ -43,7 +43,15 @@ class Settings:
         float | None,
         typer.Option(
             metavar="NUMBER",
-            help="How strongly unequal exposure is held down. Try decades from 1e-7 up.",
+            help="How strongly unequal exposure is held down: the paper's lambda. Try decades "
+            "from 1e-7 up.",
+        ),
+    ] = None
+    exposure_strength: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="The same in a form that means the same for data of any size. Try 0.01 to 10.",
         ),
     ] = None
     unobserved_weight: Annotated[
@@ -73,8 +81,9 @@ class Settings:
     solver: Annotated[
         str | None,
         typer.Option(
-            metavar="admm|exact",
-            help="How the users are updated: by alternating directions, or all at once, exactly.",
+            metavar="auto|exact|admm",
+            help="How the users are updated: all at once, exactly, or by the paper's alternating "
+            "directions. auto: exact, unless a penalty or a learning rate is given.",
         ),
     ] = None
     row_solver: Annotated[

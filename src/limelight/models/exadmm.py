@@ -1,4 +1,4 @@
-"""exADMM: iALS with a penalty on unequal exposure, solved by ADMM (Togashi et al. 2024)."""
+"""exADMM: iALS with a penalty on unequal exposure (Togashi et al. 2024)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,14 @@ class ExADMMConfig(FactorConfig):
     epochs: int = 50
     """How many times all users and items are updated."""
     exposure_weight: float = 0.0
-    """The paper's lambda_ex*. 0 controls nothing. What it does depends on the data: try decades."""
-    solver: Literal["admm", "exact"] = "admm"
-    """How the users are updated: the paper's alternating directions, or all at once, exactly."""
+    """The paper's lambda_ex*, which means less in smaller data; lambda_ex = weight * n_users^2."""
+    exposure_strength: float = 0.0
+    """The same control in a form that means the same whatever the size of the data: how much the
+    score that the average user gives an item counts, squared, beside the scores that all users
+    give; lambda_ex = strength * n_users. From 0.01, hardly any, to 10."""
+    solver: Literal["auto", "exact", "admm"] = "auto"
+    """How the users are updated: "exact", all at once, or by the paper's alternating directions.
+    "auto" is exact, unless a penalty or a learning rate is given, which only "admm" has."""
     penalty: float | Literal["auto"] = "auto"
     """The paper's rho*: how hard the auxiliary mean user is tied to the true one."""
     learning_rate: float | Literal["auto"] = "auto"
@@ -45,16 +50,35 @@ class ExADMMConfig(FactorConfig):
         """Check the weights, the tempo and the fold-in."""
         super().check_own_settings()
         check_number("exposure_weight", self.exposure_weight)
+        check_number("exposure_strength", self.exposure_strength)
+        if self.exposure_weight and self.exposure_strength:
+            message = (
+                "exposure_weight and exposure_strength exclude each other: "
+                f"{self.exposure_weight!r} and {self.exposure_strength!r}"
+            )
+            raise ConfigError(message, hint="a strength is a weight times the number of users")
         for name in ("penalty", "learning_rate"):
             if getattr(self, name) != "auto":
                 # Below this a float32 has no room for it.
                 check_number(name, getattr(self, name), above=1e-30)
-        check_choice("solver", self.solver, ["admm", "exact"])
-        given = [name for name in ("penalty", "learning_rate") if getattr(self, name) != "auto"]
-        if self.solver == "exact" and given:
+        check_choice("solver", self.solver, ["auto", "exact", "admm"])
+        if self.solver == "exact" and (given := self._given_tempo()):
             message = f"{given[0]} has no use with solver='exact': {getattr(self, given[0])!r}"
             raise ConfigError(message, hint="leave it out, or use solver='admm'")
         check_choice("fold_in", self.fold_in, ["price", "joint"])
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether users are updated all at once."""
+        return self.solver == "exact" or (self.solver == "auto" and not self._given_tempo())
+
+    def _given_tempo(self) -> list[str]:
+        """Return which settings were given that only alternating directions have."""
+        return [name for name in ("penalty", "learning_rate") if getattr(self, name) != "auto"]
+
+    def price_weight(self, n_users: int) -> float:
+        """Return lambda_ex / n_users, for so many training users."""
+        return self.exposure_strength or self.exposure_weight * n_users
 
     def tempo(self, n_users: int) -> Tempo:
         """Return step sizes and penalty for this many users."""
@@ -68,8 +92,9 @@ class ExADMM(FactorModel):
     """Factors whose average scores are held down, so that the catalogue shares the exposure.
 
     The penalty ``exposure_weight * n_users^2 / 2 * |V mean(U)|^2`` acts on the score that an item
-    gets from the average user. ADMM parts it from the users, so that an epoch costs no more than
-    one of iALS.
+    gets from the average user. Users are coupled through their mean alone: they are solved for
+    together, exactly, at about the cost of an epoch of iALS, or by the paper's ADMM, which parts
+    the penalty from the users.
 
     Parameters are the fields of :class:`~limelight.models.exadmm.ExADMMConfig`, by name.
 
@@ -92,7 +117,7 @@ class ExADMM(FactorModel):
 
     @property
     def dual_(self) -> Float64:
-        """The scaled dual variable w."""
+        """The scaled dual variable w; where users are solved for exactly, the price itself."""
         return self.learned.arrays["dual"]
 
     @property
@@ -100,13 +125,13 @@ class ExADMM(FactorModel):
         """What exposure takes off every user's right-hand side: (lambda_ex / n_users) G_V s."""
         n_users = len(self.user_factors)
         V = self.item_factors.astype(np.float64)
-        return (self._exposure(n_users) / n_users) * (V.T @ (V @ self.mean_user_))
+        return self.config.price_weight(n_users) * (V.T @ (V @ self.mean_user_))
 
     def _exposure(self, n_users: int) -> float:
-        return self.config.exposure_weight * n_users**2
+        return self.config.price_weight(n_users) * n_users
 
     def _epoch(self, problem: Problem, state: State) -> None:
-        if self.config.solver == "exact":
+        if self.config.is_exact:
             exact_epoch(problem, state)
         else:
             exadmm_epoch(problem, state, self.config.tempo(problem.n_users))
@@ -114,11 +139,11 @@ class ExADMM(FactorModel):
     def _fold_in(self, rows: Csr) -> Float32:
         V = pad_factors(self.item_factors)
         if self.config.fold_in == "joint":
-            # The price of training is (lambda_ex / n) G_V s with lambda_ex = weight n^2. So that m
-            # unseen users meet the same one, their lambda_ex is weight n m.
-            exposure = self.config.exposure_weight * len(self.user_factors) * rows.n_rows
+            # The price of training is (lambda_ex / n) G_V s. So that m unseen users meet the same
+            # one, their own lambda_ex over m is what that of the n training users is over n.
+            exposure = self.config.price_weight(len(self.user_factors)) * rows.n_rows
             problem = problem_of(self.config, rows, exposure)
-            if self.config.solver == "exact":
+            if self.config.is_exact:
                 return fold_in_coupled(problem, V)
             return fold_in_together(problem, V, self.config.tempo(rows.n_rows), self.config.epochs)
         price = np.zeros(V.shape[1])

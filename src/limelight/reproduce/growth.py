@@ -51,7 +51,13 @@ def _jobs(threads: int) -> dict[str, Callable[[Interactions, int], float]]:
         FAIRREC: lambda data, d: _fair_lists(data, d, threads),
         "Multi-FR": lambda data, d: _epoch(MultiFR, data, latent=d, **shared),
         "exADMM": lambda data, d: _epoch(
-            ExADMM, data, factors=d, exposure_weight=1e-6, trace_every=1, **shared
+            ExADMM,
+            data,
+            factors=d,
+            exposure_weight=1e-6,
+            solver="admm",
+            trace_every=1,
+            **shared,
         ),
     }
 

@@ -100,7 +100,7 @@ def methods_of(
         ),
         "exADMM": Method(
             kind=ExADMM,
-            fixed=factor,
+            fixed={**factor, "solver": "admm"},
             space={**_LOSS, "exposure_weight": Range(*experiment.weight_range)},
             first=[
                 {**experiment.ials, "exposure_weight": experiment.weight_range[0]},
