@@ -334,3 +334,59 @@ def test_groups_are_checked(market):
 def test_a_group_has_one_share():
     with pytest.raises(DataError, match="a group has two shares: 'y'"):
         read_shares(pa.table({"group": ["x", "y", "y"], "share": [0.5, 0.2, 0.3]}))
+
+
+@pytest.fixture(scope="module")
+def tables(market, sellers):
+    model, split = market
+    ids, scores = model.recommend(split.validation.history, k=100)
+    users, columns = np.nonzero(ids >= 0)
+    candidates = pa.table(
+        {
+            "user_id": users,
+            "item_id": model.item_ids[ids[users, columns]],
+            "score": scores[users, columns],
+        }
+    )
+    items = np.flatnonzero(sellers >= 0)
+    names = np.array(["v", "w", "x", "y", "z"])[sellers[items]]
+    return candidates, pa.table({"item_id": model.item_ids[items], "group": names})
+
+
+def test_anybodys_candidates_with_a_cap(tables):
+    candidates, groups = tables
+    result = ll.rerank(candidates, K, groups=groups, group_cap=0.3)
+    assert result.method == "group prices"
+    assert result.goal == {"group_cap": 0.3}
+    assert result.strength > 0
+    assert max(share.after for share in result.groups) <= 0.301
+    changes = {change.id: change for change in result.group_changes(groups)}
+    for share in result.groups:
+        assert share.after == pytest.approx(changes[share.id].after)
+        assert share.before == pytest.approx(changes[share.id].before)
+    assert result.to_dict()["groups"][0].keys() == {"id", "before", "after", "at_least", "at_most"}
+    assert result.notes[-1].startswith("All wishes hold")
+    both = ll.rerank(candidates, K, groups=groups, group_cap=0.3, group_floor={"z": 0.1})
+    assert min(share.after for share in both.groups if share.id == "z") >= 0.099
+
+
+def test_group_targets_of_rerank_are_checked(tables, market):
+    candidates, groups = tables
+    for settings, message in (
+        ({"groups": groups}, "groups have no target"),
+        ({"group_cap": 0.3}, "group_cap needs groups, and none were given"),
+        (
+            {"groups": groups, "group_cap": 0.3, "gini": 0.5},
+            "give one target, not 2: group_cap, gini",
+        ),
+        (
+            {"groups": groups, "group_floor": 0.1, "group_shares": "equal"},
+            "give one target, not 2: group_floor, group_shares",
+        ),
+        ({"groups": groups, "group_cap": 30}, "group_cap must be from 0 to 1: 30"),
+        ({"groups": groups, "group_cap": 0.3, "method": "online"}, "a method of their own"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            ll.rerank(candidates, K, **settings)
+    with pytest.raises(ConfigError, match="groups has ids, and a ranking knows users and items"):
+        ll.rerank(ranking_of(market), K, groups=groups, group_cap=0.3)
