@@ -26,11 +26,20 @@ GOOD = HEAD + "".join(
     for user in range(40)
     for item in range(8)
 )
+VARIED = HEAD + "".join(
+    f"{user},{'abcdefgh'[item]},{0.6 * (item < 4) + (user * (7 * item + 3) % 101) / 101}\n"
+    for user in range(101)
+    for item in range(8)
+)
 FILES = {
     "good.csv": GOOD,
+    "varied.csv": VARIED,
     "items.csv": "item_id\n" + "\n".join("abcdefghij") + "\n",
     "few-items.csv": "item_id\na\nb\n",
     "groups.csv": "item_id,group\n" + "".join(f"{j},{'xy'[j > 'd']}\n" for j in "abcdefgh"),
+    "strange-groups.csv": "item_id,group\nzzz,x\n",
+    "shares.csv": "group,share\nx,60\ny,40\n",
+    "other-shares.csv": "group,share\nx,0.6\nq,0.4\n",
     "seen.csv": "user_id,item_id\n0,a\n1,a\n2,b\n",
     "liked.csv": "user_id,item_id\n" + "".join(f"{u},{'ab'[u % 2]}\n" for u in range(40)),
     "strange.csv": "user_id,item_id\n990,zzz\n",
@@ -68,6 +77,19 @@ REFUSED = [
     ("good.csv --gini 0.5 -k 3 --history strange.csv", FAILED, "no pair of the history"),
     ("good.csv --gini 0.5 -k 3 --held-out strange.csv", FAILED, "no pair of the held-out pairs"),
     ("good.csv --gini 0.5 -k 3 --groups items.csv", FAILED, "column not found in items.csv: 'gro"),
+    ("good.csv --group-cap 60%", WRONG_USE, "group_cap needs groups, and none were given"),
+    ("good.csv --groups groups.csv --group-cap 60% --gini 0.5", WRONG_USE, "one target, not 2"),
+    ("good.csv --groups groups.csv --group-cap much", WRONG_USE, "--group-cap must be a share"),
+    ("good.csv --groups groups.csv --group-cap 40% -k 3", WRONG_USE, "caps of 2 groups add up to"),
+    ("good.csv --groups groups.csv --group-floor 60% -k 3", WRONG_USE, "floors of 2 groups add"),
+    ("good.csv --groups groups.csv --group-shares fair", FAILED, "no such file or folder: fair"),
+    ("good.csv --groups groups.csv --group-shares seen.csv", FAILED, "column not found in seen"),
+    (
+        "good.csv --groups groups.csv --group-shares other-shares.csv -k 3",
+        WRONG_USE,
+        "no target for",
+    ),
+    ("good.csv --groups strange-groups.csv --group-cap 60% -k 3", FAILED, "no item of"),
     ("good.csv --gini 0.01 -k 3 --catalogue items.csv", FAILED, "out of reach: a Gini index of"),
 ]
 
@@ -123,6 +145,33 @@ def test_a_target_is_met_in_a_process(folder: Path, tmp_path: Path) -> None:
     assert table.column_names == ["user_id", "item_id", "rank", "score"]
     assert table.num_rows == 120
     assert [file.name for file in out.iterdir()] == ["part-00000.parquet"]
+
+
+def test_shares_of_groups_are_set_in_a_process(folder: Path, tmp_path: Path) -> None:
+    options = ["--groups", folder / "groups.csv", "-k", 3, "--relevance", "score", "--json"]
+    shares = ["--group-shares", folder / "shares.csv"]
+    for target in (["--group-cap", "60%"], ["--group-floor", "40%"], shares):
+        out = tmp_path / "lists.csv"
+        ended = run(folder / "varied.csv", *target, *options, "-o", out)
+        assert ended.returncode == 0, ended.stderr
+        record = json.loads(ended.stdout)
+        found = {group["id"]: group for group in record["groups"]}
+        assert set(found) == {"x", "y"}
+        assert found["x"]["before"] > 0.8
+        assert found["x"]["after"] == pytest.approx(0.6, abs=0.01)
+        assert record["method"] == "group prices"
+    assert record["target"] == {"group_shares": {"x": 60.0, "y": 40.0}}
+    assert found["x"]["at_least"] == found["x"]["at_most"] == pytest.approx(0.6)
+    assert "Target shares add up to 100 and were scaled to 1." in record["notes"]
+
+
+def test_shares_of_groups_are_shown(limelight: Run, folder: Path, tmp_path: Path) -> None:
+    options = ["--groups", folder / "groups.csv", "--group-shares", "equal", "-k", 3]
+    ended = limelight("rerank", folder / "good.csv", *options, "-o", tmp_path / "lists.csv")
+    assert ended.code == 0, ended.err
+    assert "group prices at strength" in ended.err
+    assert "\ny   " in ended.err
+    assert "%\nx   " in ended.err
 
 
 def test_everything_at_once_is_explained(

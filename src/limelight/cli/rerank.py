@@ -10,9 +10,15 @@ from limelight.cli.options import Json, Seed, Threads, showing, signature_defaul
 from limelight.cli.output import summarise
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limelight.data.candidates import Candidates
+    from limelight.rerank.group_shares import GroupShare
+    from limelight.rerank.result import Change
 
 _GIB = 2**30
+_SHOWN = 15
+"""How many groups that gained are named, and how many that lost."""
 
 
 def register(app: typer.Typer) -> None:
@@ -86,7 +92,28 @@ def rerank(
     groups: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Groups of items, to show what they gain: item_id,group[,weight]."
+            metavar="FILE",
+            help="Groups of items, to show or set what they get: item_id,group[,weight].",
+        ),
+    ] = None,
+    group_cap: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Target: the share of all exposure that no group may exceed, such as 3% "
+            "(needs --groups).",
+        ),
+    ] = None,
+    group_floor: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Target: the share that every group should have."),
+    ] = None,
+    group_shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="equal|catalogue|FILE",
+            help="Target: the same for all groups, in proportion to their items, or a table "
+            "group,share.",
         ),
     ] = None,
     explain: Annotated[
@@ -112,16 +139,21 @@ def rerank(
       limelight rerank candidates.parquet --gini 0.6 -k 20 -o lists/
       limelight rerank scores.csv --max-relevance-loss 2% --held-out liked.csv -o lists.csv
       limelight rerank model/ --min-coverage 50% --explain -o lists.parquet
+      limelight rerank scores.csv --groups studios.csv --group-cap 3% -o lists/
     """
     from limelight.rerank import rerank as make
     from limelight.store.list_writer import ListWriter
 
-    _refuse_own_input(output, candidates, held_out, history, catalogue, groups)
+    shares = Path(group_shares) if group_shares else None
+    _refuse_own_input(output, candidates, held_out, history, catalogue, groups, shares)
     ListWriter(output).check()
     settings = {
         "gini": gini,
         "min_coverage": _share("--min-coverage", min_coverage),
         "max_relevance_loss": _share("--max-relevance-loss", max_relevance_loss),
+        "group_cap": _share("--group-cap", group_cap),
+        "group_floor": _share("--group-floor", group_floor),
+        "group_shares": _shares(group_shares),
         "k": k,
         "method": method,
         "held_out": held_out,
@@ -132,18 +164,20 @@ def rerank(
         "memory": _bytes(memory),
     }
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    has_group_target = any(name.startswith("group_") for name in given)
+    if has_group_target and groups is not None:
+        given["groups"] = groups
     source = _open(candidates, catalogue, _bytes(memory), threads)
     if catalogue is not None and source is candidates:
         given["catalogue"] = catalogue
     found = make(source, **given)
-    changes = found.group_changes(groups) if groups is not None else []
+    changes: Sequence[Change | GroupShare] = found.groups
+    if groups is not None and not has_group_target:
+        changes = found.group_changes(groups)
     found.write(output)
     text = found.explain() if explain else str(found)
     if changes:
-        text += "\n\n" + "\n".join(
-            f"{str(change.id)[:30]:<32}{100 * change.before:>8.2f}%{100 * change.after:>8.2f}%"
-            for change in changes
-        )
+        text += "\n\n" + "\n".join(_group_lines(changes))
     record = found.to_dict() | {"groups": [change._asdict() for change in changes]}
     summarise(f"{text}\nwritten to {output}", record | {"output": output}, as_json=as_json)
 
@@ -164,6 +198,17 @@ def _open(
     return stage(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
 
 
+def _group_lines(changes: "Sequence[Change | GroupShare]") -> list[str]:
+    """Show the shares of groups before and after; of many, those that gained and lost most."""
+    lines = [
+        f"{str(change.id)[:30]:<32}{100 * change.before:>8.2f}%{100 * change.after:>8.2f}%"
+        for change in changes
+    ]
+    if (left_out := len(lines) - 2 * _SHOWN) > 0:
+        lines[_SHOWN:-_SHOWN] = [f"({left_out:,} groups in between)"]
+    return lines
+
+
 def _refuse_own_input(output: Path, *inputs: Path | None) -> None:
     """Refuse to write over what is read."""
     for path in inputs:
@@ -181,6 +226,15 @@ def _share(flag: str, text: str | None) -> float | None:
     except ValueError:
         message = f"{flag} must be a share: {text!r}"
         raise ConfigError(message, hint="write 2% or 0.02") from None
+
+
+def _shares(text: str | None) -> "str | dict[Any, float] | None":
+    """Read the name of a target, or a table of shares."""
+    if text is None or text in {"equal", "catalogue"}:
+        return text
+    from limelight.rerank.group_wishes import read_shares
+
+    return read_shares(Path(text))
 
 
 def _bytes(gib: float) -> int:

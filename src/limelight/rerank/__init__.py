@@ -1,5 +1,6 @@
 """Re-rankers: from what every user would like best to lists that share the exposure."""
 
+from limelight.evaluate.audit_input import read_groups
 from limelight.rerank.allocate import Allocate
 from limelight.rerank.base import Reranker
 from limelight.rerank.best_response import BestResponse, Online
@@ -7,6 +8,7 @@ from limelight.rerank.calibrate import calibrate
 from limelight.rerank.fairrec import FairRec
 from limelight.rerank.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.greedy import Greedy
+from limelight.rerank.group_shares import GroupPrices, GroupShares
 from limelight.rerank.relevance import Relevance, ScoreRelevance
 from limelight.rerank.result import RerankResult
 from limelight.rerank.run import rerank
@@ -26,6 +28,8 @@ __all__ = [
     "FrankWolfe",
     "GiniWelfare",
     "Greedy",
+    "GroupPrices",
+    "GroupShares",
     "Impact",
     "MinimumExposure",
     "Online",
@@ -38,5 +42,6 @@ __all__ = [
     "TargetShares",
     "Welfare",
     "calibrate",
+    "read_groups",
     "rerank",
 ]

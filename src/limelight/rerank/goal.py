@@ -80,7 +80,9 @@ def as_goal(
     given = {name: value for name, value in wishes.items() if value is not None}
     if len(given) != 1:
         message = f"give one target, not {len(given)}: {', '.join(given) or 'none was given'}"
-        raise ConfigError(message, hint="choose gini, min_coverage or max_relevance_loss")
+        raise ConfigError(
+            message, hint="choose gini, min_coverage, max_relevance_loss or shares of groups"
+        )
     [(name, value)] = given.items()
     check_number(name, value)
     if value > 1:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from limelight._arrays import Float32, Float64, Int64
     from limelight.data.sources import Source
+    from limelight.rerank.group_shares import GroupShare
 
 _BATCH = 8192
 
@@ -42,7 +43,9 @@ class RerankResult:
     item_ids: Any = field(repr=False)
     method: str
     strength: float
-    goal: dict[str, float]
+    """How much exposure counted against relevance. With shares of groups, the largest price, in
+    units of the mean relevance of everybody's own list."""
+    goal: dict[str, Any]
     """The target, by its name."""
     metrics: dict[str, float]
     """Exposure metrics of the lists, and under ``<name>_before`` of everybody's own list."""
@@ -55,6 +58,8 @@ class RerankResult:
     exposure: Float64 = field(repr=False)
     exposure_before: Float64 = field(repr=False)
     seconds: float
+    groups: tuple[GroupShare, ...] = ()
+    """The shares of groups, where these were the target; those that gained most first."""
     notes: tuple[str, ...] = ()
     """What the reader should know about these lists."""
 
@@ -152,6 +157,7 @@ class RerankResult:
             "items_lost": int(np.sum(self.exposure < self.exposure_before - 1e-9)),
             "gained": [change._asdict() for change in gained],
             "lost": [change._asdict() for change in lost],
+            "groups": [share._asdict() for share in self.groups],
             "notes": list(self.notes),
             "seconds": self.seconds,
         }

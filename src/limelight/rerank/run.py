@@ -6,18 +6,14 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from limelight._errors import ConfigError, DataError
 from limelight._native import resolve_threads
 from limelight._progress import progress_bar
 from limelight.data.candidates import MEMORY, Candidates, read_candidates
-from limelight.evaluate.accumulate import ListAccumulator
 from limelight.models.base import Model
 from limelight.models.checks import check_choice, check_integer
 from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.recommend.ranking import Ranking
-from limelight.recommend.topk import empty_lists
 from limelight.rerank.calibrate import calibrate
 from limelight.rerank.dials import (
     AllocateDial,
@@ -29,27 +25,27 @@ from limelight.rerank.dials import (
     Setting,
 )
 from limelight.rerank.goal import Goal, as_goal
+from limelight.rerank.measured import measured
 from limelight.rerank.pairs import aligned_pairs
 from limelight.rerank.pool import Pool
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
-from limelight.rerank.result import RerankResult, user_relevance
-from limelight.rerank.search import FIRST, TRIES, Found, OutOfReachError, meet
-from limelight.rerank.stage import sample, stage, without
+from limelight.rerank.run_groups import GroupGoal, as_group_goal, reach_groups
+from limelight.rerank.search import FIRST, TRIES, OutOfReachError, meet
+from limelight.rerank.stage import few_users, sample, stage, without
 from limelight.rerank.welfare import as_welfare
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from limelight._arrays import Int32
     from limelight.data.sources import Source
+    from limelight.rerank.group_wishes import Share
     from limelight.rerank.pool import Law
+    from limelight.rerank.result import RerankResult
     from limelight.rerank.welfare import Welfare, WelfareName
 
 METHODS = ("auto", "best-response", "online", "prices", "allocate", "fairrec")
-_TRIAL_USERS = 20_000
-"""How many users, at most, decide which welfare serves the goal at the least loss."""
-_TRIAL_PAIRS = 1 << 22
-"""And how many candidates they have, at most, which are held in memory."""
 _FAR = 0.01  # a target that is missed by more is worth a note
 
 
@@ -60,6 +56,10 @@ def rerank(  # noqa: PLR0913
     gini: float | None = None,
     min_coverage: float | None = None,
     max_relevance_loss: float | None = None,
+    groups: Source | None = None,
+    group_cap: Share | None = None,
+    group_floor: Share | None = None,
+    group_shares: Literal["equal", "catalogue"] | Mapping[Any, float] | None = None,
     method: str = "auto",
     held_out: Source | None = None,
     relevance: Literal["auto", "score"] = "auto",
@@ -84,6 +84,13 @@ def rerank(  # noqa: PLR0913
     gini, min_coverage, max_relevance_loss
         The target, one of them: the Gini index of exposure, the share of the catalogue that lists
         show, or the share of relevance that may be given up.
+    groups
+        ``item_id, group[, weight]``, as for ``ll.audit``, for the targets that follow.
+    group_cap, group_floor, group_shares
+        Instead of the targets above: the share of all exposure that no group may exceed, the share
+        that each should have, or the share of the exposure of items with a group that each is to
+        have; as for :class:`~limelight.rerank.group_shares.GroupShares`. If they are out of reach,
+        the lists are the nearest that were found, and the last note says so.
     method
         ``auto`` takes best response with the welfare that loses least; ``best-response``,
         ``online``, ``prices``, ``allocate`` and ``fairrec`` force one.
@@ -122,15 +129,17 @@ def rerank(  # noqa: PLR0913
     0.3
     """
     started = time.perf_counter()
-    goal = as_goal(gini, min_coverage, max_relevance_loss)
+    wishes = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
+    targets = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
+    check_choice("method", method, METHODS)
+    goal = as_group_goal(groups, wishes, targets, method) or as_goal(**targets)
     check_integer("k", k, least=1)
     check_integer("random_state", random_state, least=0)
-    check_choice("method", method, METHODS)
     check_choice("relevance", relevance, ("auto", "score"))
     if relevance == "score" and held_out is not None:
         message = "relevance='score' and held_out exclude each other"
         raise ConfigError(message, hint="held-out pairs say what scores mean")
-    _check_names(candidates, held_out=held_out, history=history)
+    _check_names(candidates, held_out=held_out, history=history, groups=groups)
     room: dict[str, Any] = {"memory": memory, "folder": folder}
     with ExitStack() as stack:
         found = _open(candidates, catalogue, history, room, show_progress=show_progress)
@@ -144,8 +153,11 @@ def rerank(  # noqa: PLR0913
         pool = stack.enter_context(Pool(found, law, **room))
         advance = stack.enter_context(progress_bar("rerank", TRIES, show=show_progress))
         setting = Setting(pool, k, resolve_threads(num_threads), random_state)
-        name, met, notes = _reach(setting, goal, method, law, advance)
-        return _result(setting, name, goal, met, notes, started)
+        if isinstance(goal, GroupGoal):
+            places, known = reach_groups(setting, goal, law)
+        else:
+            places, known = _reach(setting, goal, law, method=method, advance=advance)
+        return measured(pool, places, started, **known)
 
 
 def _open(
@@ -202,8 +214,8 @@ def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
 
 
 def _reach(
-    setting: Setting, goal: Goal, method: str, law: Law, advance: Callable[[], None]
-) -> tuple[str, Found, list[str]]:
+    setting: Setting, goal: Goal, law: Law, *, method: str, advance: Callable[[], None]
+) -> tuple[Int32, dict[str, Any]]:
     """Meet the goal with a method, or with the welfare for best response that loses least."""
     welfare: WelfareName = "log"
     name, first = method, FIRST
@@ -216,16 +228,19 @@ def _reach(
     notes = dial.notes()
     if goal.lack(met.measure) > 0 and goal.miss(met.measure) > _FAR and not dial.whole:
         notes.append(f"The target, {goal}, was not met: no strength comes nearer.")
-    return name, met, notes
+    return met.places, {
+        "method": name,
+        "strength": met.strength,
+        "goal": {goal.kind: goal.value},
+        "notes": tuple(notes),
+    }
 
 
 def _least_loss(setting: Setting, goal: Goal, law: Law) -> tuple[WelfareName, float]:
     """Try welfares on some of the users; return the best, and a strength to start from."""
     candidates = setting.pool.candidates
-    mean_count = max(candidates.n_pairs / max(candidates.n_users, 1), 1.0)
-    n_users = int(min(_TRIAL_USERS, max(_TRIAL_PAIRS / mean_count, 1)))
     welfares: tuple[WelfareName, ...] = ("log", "power")
-    some = sample(candidates, n_users, setting.seed)
+    some = sample(candidates, few_users(candidates), setting.seed)
     with some, Pool(some, law) as pool:
         trial = Setting(pool, setting.k, setting.threads, setting.seed)
         found = {name: _trial(_dial(trial, "best-response", name), goal) for name in welfares}
@@ -241,40 +256,3 @@ def _trial(dial: Dial, goal: Goal) -> tuple[float, float]:
         return 1.0, FIRST
     cost = met.measure.gini if goal.kind == "max_relevance_loss" else met.measure.relevance_loss
     return cost, met.strength or FIRST
-
-
-def _result(
-    setting: Setting, name: str, goal: Goal, met: Found, notes: list[str], started: float
-) -> RerankResult:
-    """Measure the lists, and everybody's own."""
-    pool, k = setting.pool, setting.k
-    lists, own = empty_lists(pool.n_users, k), pool.own_places(k)
-    after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
-    losses = np.zeros(pool.n_users, dtype=np.float32)
-    gained = kept = shown = 0.0
-    for now, then in zip(pool.chosen(met.places), pool.chosen(own), strict=True):
-        lists.ids[now.rows], lists.scores[now.rows] = now.ids, now.scores
-        after.update(now.ids)
-        before.update(then.ids)
-        worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
-        losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
-        gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
-        # A list's places that are among the first k are those of its user's own list.
-        shown += float(np.sum((met.places[now.rows] >= 0) & (met.places[now.rows] < k)))
-    metrics = after.result() | {f"{name}_before": v for name, v in before.result().items()}
-    return RerankResult(
-        lists=lists,
-        user_ids=np.asarray(pool.candidates.user_ids),
-        item_ids=np.asarray(pool.candidates.item_ids),
-        method=name,
-        strength=met.strength,
-        goal={goal.kind: goal.value},
-        metrics={name: value for name, value in metrics.items() if "@" in name},
-        relevance_loss=1 - gained / kept if kept else 0.0,
-        user_losses=losses,
-        overlap=shown / max(float(np.sum(met.places >= 0)), 1.0),
-        exposure=after.exposure(),
-        exposure_before=before.exposure(),
-        notes=tuple(notes),
-        seconds=time.perf_counter() - started,
-    )

@@ -31,6 +31,8 @@ _MOST_PAIRS = 1 << 29
 """How many candidates are kept for the users of a model, unless told otherwise."""
 _FEWEST, _MOST = 500, 4000
 """How many each of them has, at least and at most."""
+_FEW_USERS, _FEW_PAIRS = 20_000, 1 << 22
+"""How many users, with how many candidates that are held in memory, are enough to try things on."""
 
 
 def stage(
@@ -130,6 +132,24 @@ def sample(candidates: Candidates, n_users: int, seed: int) -> Candidates:
     pairs = iter([(users, block.items, block.scores)])
     user_ids = np.asarray(candidates.user_ids)[drawn]
     return _gather(pairs, (user_ids, candidates.item_ids), 64 * len(block.items) + MEMORY, None)
+
+
+def few(candidates: Candidates, seed: int) -> Candidates | None:
+    """Return the candidates of enough users to try things on; None if there are hardly more.
+
+    Parameters
+    ----------
+    candidates, seed
+        As for :func:`sample`.
+    """
+    n_users = few_users(candidates)
+    return sample(candidates, n_users, seed) if 2 * n_users < candidates.n_users else None
+
+
+def few_users(candidates: Candidates) -> int:
+    """Return how many users are enough to try things on."""
+    mean_count = max(candidates.n_pairs / max(candidates.n_users, 1), 1.0)
+    return int(min(_FEW_USERS, max(_FEW_PAIRS / mean_count, 1)))
 
 
 def _gather(
