@@ -22,6 +22,7 @@ from limelight.rerank.calibrate import calibrate
 from limelight.rerank.fairrec import FairRec
 from limelight.rerank.frank_wolfe import FrankWolfe
 from limelight.rerank.stage import stage
+from limelight.tune.users import as_unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +35,6 @@ K = 20
 LEAST_ACCURACY = 0.85
 _KNOWN = 15_000
 """How many training users, at most, warm up beside the validation users."""
-_LEFT_OUT = 0.2
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
 
 
@@ -78,10 +78,7 @@ def front_score(points: list[Point], base: float) -> float:
 
 def known_users(model: IALS, split: Split) -> Ranking:
     """Rank for the validation users, and for training users as if they were unseen."""
-    training = split.train.matrix[:_KNOWN].copy()
-    # A fifth is left out, as it is held out from users who are tested.
-    training.data[np.random.default_rng(0).random(training.nnz) < _LEFT_OUT] = 0
-    training.eliminate_zeros()
+    training = as_unseen(split.train.matrix, _KNOWN)
     return model.ranking(sparse.vstack([split.validation.history, training], format="csr"))
 
 
