@@ -34,7 +34,6 @@ from limelight.evaluate.exposure import (
 )
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
-from limelight.models.files import load
 from limelight.rerank import (
     Allocate,
     BestResponse,
@@ -45,6 +44,7 @@ from limelight.rerank import (
     Online,
     Prices,
     calibrate,
+    load,
     rerank,
 )
 from limelight.store.model_folder import package_version

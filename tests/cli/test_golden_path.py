@@ -13,7 +13,7 @@ import pytest
 
 from limelight.data import Split, read
 from limelight.evaluate.protocol import evaluate
-from limelight.models.files import load
+from limelight.models.files import load_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ def test_fit_from_a_table(limelight: Run, files: Path, tmp_path: Path) -> None:
     assert ended.code == 0
     assert ended.out == ""
     assert "All epochs ran." in ended.err
-    model = load(tmp_path / "model")
+    model = load_model(tmp_path / "model")
     assert model.get_params()["regularization"] == 0.01
     assert model.config.epochs == 3
 
@@ -102,7 +102,7 @@ def test_fit_summary(limelight: Run, files: Path, tmp_path: Path) -> None:
     command = ["fit", files / "split", *flags.split(), "-o", tmp_path / "model", "--json"]
     ended = limelight(*command)
     record = json.loads(ended.out)
-    model = load(tmp_path / "model")
+    model = load_model(tmp_path / "model")
     assert record["model"] == "exadmm"
     assert record["epochs"] == 4
     assert record["status"] == "finished"
@@ -123,7 +123,7 @@ def test_a_fit_that_needs_much_memory_says_so(
 
 def test_recommend_to_all(limelight: Run, files: Path) -> None:
     table = pq.read_table(files / "lists.parquet").to_pydict()
-    model = load(files / "model")
+    model = load_model(files / "model")
     ids, scores = model.recommend(k=5)
     assert table["item_id"] == model.item_ids[ids[ids >= 0]].tolist()
     assert table["score"] == scores[ids >= 0].tolist()
@@ -132,7 +132,7 @@ def test_recommend_to_all(limelight: Run, files: Path) -> None:
 
 
 def test_recommend_to_some(limelight: Run, files: Path) -> None:
-    model = load(files / "model")
+    model = load_model(files / "model")
     wanted = [str(model.user_ids[9]), str(model.user_ids[3])]
     command = ["recommend", files / "model", "-k", 2, "--threads", 1]
     ended = limelight(*command, "--user-id", wanted[0], "--user-id", wanted[1])
@@ -164,7 +164,7 @@ def test_recommend_to_unseen_users(limelight: Run, files: Path, tmp_path: Path) 
     assert "Users without a known item, who all get the same list: 1" in ended.err
     table = pq.read_table(tmp_path / "lists.parquet").to_pydict()
     assert table["user_id"] == ["ana"] * 3 + ["bob"] * 3
-    model = load(files / "model")
+    model = load_model(files / "model")
     column_of = {item: column for column, item in enumerate(model.item_ids.tolist())}
     history = np.zeros((1, len(column_of)), dtype=np.float32)
     history[0, [column_of[1], column_of[2]]] = 1
@@ -180,7 +180,7 @@ def test_evaluate(limelight: Run, files: Path) -> None:
     assert ended.out.startswith("Evaluation over ")
     command = ["evaluate", files / "model", files / "split", "--part", "validation"]
     record = json.loads(limelight(*command, "-k", 3, "-k", 10, "--threads", 1, "--json").out)
-    model, split = load(files / "model"), Split.load(files / "split")
+    model, split = load_model(files / "model"), Split.load(files / "split")
     expected = evaluate(model, split.validation, k=(3, 10)).to_dict()
     assert record == {"part": "validation", **expected}
 
@@ -191,7 +191,7 @@ def test_evaluate_matches_items_by_id(limelight: Run, files: Path, tmp_path: Pat
     settings = ["--factors", 8, "--epochs", 5, "--seed", 1]
     model = tmp_path / "model"
     limelight("fit", tmp_path / "train.parquet", *settings, "-o", model)
-    assert load(model).item_ids.tolist() != load(files / "model").item_ids.tolist()
+    assert load_model(model).item_ids.tolist() != load_model(files / "model").item_ids.tolist()
     one, other = (
         json.loads(limelight("evaluate", path, files / "split", "-k", 10, "--json").out)
         for path in (model, files / "model")
@@ -201,7 +201,7 @@ def test_evaluate_matches_items_by_id(limelight: Run, files: Path, tmp_path: Pat
 
 
 def test_audit(limelight: Run, files: Path, tmp_path: Path) -> None:
-    items = load(files / "model").item_ids
+    items = load_model(files / "model").item_ids
     rows = "".join(f"{item},{'even' if item % 2 == 0 else 'odd'}\n" for item in items.tolist())
     (tmp_path / "groups.csv").write_text(f"item_id,group\n{rows}")
     catalogue = files / "model" / "items.parquet"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 K = 20
 LEAST_ACCURACY = 0.85
-_KNOWN = 15_000
+_KNOWN = 10_000
 """How many training users, at most, warm up beside the validation users."""
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
 

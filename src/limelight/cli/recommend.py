@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from limelight.data import Interactions
     from limelight.models.base import Model
+    from limelight.rerank.base import Reranked
 
 _BATCH = 8192
 
@@ -136,21 +137,26 @@ def _check(
         refuse_unknown_kind(output)
 
 
-def load_model(folder: Path, threads: int | None) -> "Model":
-    """Load a model, and let it use so many threads."""
-    from limelight.models.files import load
+def load_model(folder: Path, threads: int | None) -> "Model | Reranked":
+    """Load a model and what re-ranks its lists, and let them use so many threads."""
+    from limelight.rerank.base import Reranked
+    from limelight.rerank.files import load
 
-    model = load(folder)
+    found = load(folder)
+    parts: tuple[Any, ...] = (
+        (found.model, found.reranker) if isinstance(found, Reranked) else (found,)
+    )
     if threads is not None:
-        model.config = replace(model.config, num_threads=threads)
-    return model
+        for part in parts:
+            part.config = replace(part.config, num_threads=threads)
+    return found
 
 
-def _refuse_without_history(model: "Model", *, keep_seen: bool) -> None:
+def _refuse_without_history(model: "Model | Reranked", *, keep_seen: bool) -> None:
     """Refuse what a model cannot do that was saved without the histories of its users."""
     from limelight.models.neural.model import NeuralModel
 
-    if isinstance(model, NeuralModel):
+    if isinstance(getattr(model, "model", model), NeuralModel):
         message = "the network was saved without histories, which it answers its users from"
         raise DataError(message, hint="give the histories with --history")
     if not keep_seen:
@@ -159,7 +165,7 @@ def _refuse_without_history(model: "Model", *, keep_seen: bool) -> None:
 
 
 def _question(
-    model: "Model", reading: Reading, history: Path | None, user_id: list[str] | None
+    model: "Model | Reranked", reading: Reading, history: Path | None, user_id: list[str] | None
 ) -> _Question:
     if history is not None:
         histories = reading.interactions(history)
@@ -171,7 +177,7 @@ def _question(
     return _Question(model.user_ids[rows], rows=rows)
 
 
-def _find_users(model: "Model", wanted: list[str]) -> "NDArray[np.int64]":
+def _find_users(model: "Model | Reranked", wanted: list[str]) -> "NDArray[np.int64]":
     """Find the rows of users by their ids, which are typed as text whatever they are."""
     import numpy as np
 
@@ -203,7 +209,7 @@ def _note_unknown(histories: "Interactions", item_ids: "NDArray[Any]") -> None:
 
 
 def _write_lists(
-    model: "Model", question: _Question, k: int, output: Path, *, filter_seen: bool
+    model: "Model | Reranked", question: _Question, k: int, output: Path, *, filter_seen: bool
 ) -> dict[str, float]:
     """Stream the lists to a file; exposure is counted in the same pass."""
     from limelight._progress import progress_bar
@@ -223,7 +229,9 @@ def _write_lists(
     return exposure.result()
 
 
-def _print_lists(model: "Model", question: _Question, k: int, *, filter_seen: bool) -> None:
+def _print_lists(
+    model: "Model | Reranked", question: _Question, k: int, *, filter_seen: bool
+) -> None:
     """Write CSV to standard output once it is complete: half a table looks like a whole one."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lists.csv"

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight.models.base import Model
+    from limelight.store.model_folder import Control
 
 
-def save_model(model: Model, path: str | Path, *, history: bool = True) -> None:
+def save_model(
+    model: Model, path: str | Path, *, history: bool = True, control: Control | None = None
+) -> None:
     """Write a fitted model to a folder, whole or not at all.
 
     Parameters
@@ -29,6 +32,8 @@ def save_model(model: Model, path: str | Path, *, history: bool = True) -> None:
         The folder; one that holds a model is replaced, any other is left alone.
     history
         Whether to keep the training histories, which ``recommend`` leaves out of the lists.
+    control
+        How its lists are re-ranked, if they are.
     """
     learned = model.learned
     seen = learned.seen
@@ -49,12 +54,13 @@ def save_model(model: Model, path: str | Path, *, history: bool = True) -> None:
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
             seen=(seen.indptr, seen.indices) if history and seen is not None else None,
+            control=control,
         ),
     )
 
 
-def load(path: str | Path) -> Model:
-    """Read a model that :meth:`save` wrote.
+def load_model(path: str | Path) -> Model:
+    """Read a model that :meth:`save` wrote, without what re-ranks its lists.
 
     Parameters
     ----------
@@ -73,7 +79,7 @@ def load(path: str | Path) -> Model:
     >>> data = ll.marketplace(300, 100, 4000).interactions
     >>> path = tempfile.mkdtemp() + "/model"
     >>> ll.IALS(factors=8, epochs=2).fit(data).save(path)
-    >>> ll.load(path)
+    >>> load_model(path)
     IALS(factors=8, epochs=2) fitted to 300 users x 100 items
     """
     folder = load_model_folder(path)

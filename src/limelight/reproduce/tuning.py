@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limelight._errors import ConfigError, DataError, SolveError
 from limelight.evaluate.protocol import evaluate
-from limelight.models.files import load
+from limelight.models.files import load_model
 from limelight.reproduce.fronts import front
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Search:
 
     def model(self, trial: Tried) -> Model:
         """Load the model of a trial that is still among the best."""
-        return load(self._model_folder(trial.number))
+        return load_model(self._model_folder(trial.number))
 
     def _repeat_interrupted(self) -> None:
         import optuna

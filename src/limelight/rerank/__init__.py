@@ -6,6 +6,7 @@ from limelight.rerank.base import Reranker
 from limelight.rerank.best_response import BestResponse, Online
 from limelight.rerank.calibrate import calibrate
 from limelight.rerank.fairrec import FairRec
+from limelight.rerank.files import load
 from limelight.rerank.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.greedy import Greedy
 from limelight.rerank.group_shares import GroupPrices, GroupShares
@@ -42,6 +43,7 @@ __all__ = [
     "TargetShares",
     "Welfare",
     "calibrate",
+    "load",
     "read_groups",
     "rerank",
 ]

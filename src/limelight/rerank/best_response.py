@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from limelight._native import resolve_threads
 from limelight.models.checks import check_integer, check_number
 from limelight.models.config import Settings, hyperparameters
-from limelight.rerank.base import Reranker
+from limelight.rerank.base import Memory, Reranker
 from limelight.rerank.market import Market, Survey
 from limelight.rerank.pool import Pool
 from limelight.rerank.relevance import BY_RANK, check_law
@@ -204,6 +204,21 @@ class Online(Reranker):
         self.exposure_ *= users / max(self.served_, 1.0)
         self.served_ = float(users)
         return self
+
+    def memory(self) -> Memory:
+        """Return who was served so far."""
+        if not hasattr(self, "exposure_"):
+            return Memory({}, {})
+        unit, total, merit = self.survey_
+        values = {"served": self.served_, "unit": unit, "total": total}
+        return Memory(values, {"exposure": self.exposure_, "merit": merit})
+
+    def remember(self, memory: Memory) -> None:
+        """Go on from where another one was."""
+        if memory.arrays:
+            values, arrays = memory
+            self.exposure_, self.served_ = arrays["exposure"], values["served"]
+            self.survey_ = Survey(values["unit"], values["total"], arrays["merit"])
 
     def reset(self) -> None:
         """Forget who was served."""

@@ -17,7 +17,7 @@ from limelight._native import resolve_threads
 from limelight.models.checks import check_integer
 from limelight.models.config import hyperparameters
 from limelight.recommend.candidate_ranking import as_ranking
-from limelight.rerank.base import Reranker
+from limelight.rerank.base import Memory, Reranker
 from limelight.rerank.best_response import MarketConfig
 from limelight.rerank.choose import choose
 from limelight.rerank.pool import Pool
@@ -186,6 +186,14 @@ class Prices(Reranker):
         draws = self.draw(user_ids)
         threads = resolve_threads(self.config.num_threads)
         return pool.lists(choose(pool, k, self.mixture.subsidies, draws, threads))
+
+    def memory(self) -> Memory:
+        """Return the mixture."""
+        return Memory({}, self.mixture._asdict())
+
+    def remember(self, memory: Memory) -> None:
+        """Take over a mixture."""
+        self.mixture = Mixture(**memory.arrays)
 
     def draw(self, user_ids: Any) -> Int32:
         """Return which set of prices each user has.

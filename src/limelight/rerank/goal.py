@@ -18,43 +18,47 @@ class Measure(NamedTuple):
     """Of exposure, with log weight."""
     coverage: float
     """Share of the items that some list shows."""
-    relevance_loss: float
-    """Share of the relevance of everybody's own list that was given up."""
+    loss: float
+    """Share of the relevance, or of the accuracy, of everybody's own list that was given up."""
 
 
 @dataclass(frozen=True)
 class Goal:
     """One wish: a Gini index, or a coverage, to be met at the least loss, or a loss to be spent."""
 
-    kind: Literal["gini", "min_coverage", "max_relevance_loss"]
+    kind: Literal["gini", "min_coverage", "max_relevance_loss", "max_ndcg_loss"]
     value: float
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a loss is to be spent, for as even an exposure as that buys."""
+        return self.kind in ("max_relevance_loss", "max_ndcg_loss")
 
     def lack(self, measure: Measure) -> float:
         """Return how far the exposure should still be evened out; below 0 it was too much.
 
         Examples
         --------
-        >>> Goal("gini", 0.6).lack(Measure(gini=0.75, coverage=0.2, relevance_loss=0.0))
+        >>> Goal("gini", 0.6).lack(Measure(gini=0.75, coverage=0.2, loss=0.0))
         0.15
         """
-        found = {
-            "gini": measure.gini - self.value,
-            "min_coverage": self.value - measure.coverage,
-            "max_relevance_loss": self.value - measure.relevance_loss,
-        }[self.kind]
-        return round(found, 12)
+        if self.is_loss:
+            return round(self.value - measure.loss, 12)
+        if self.kind == "gini":
+            return round(measure.gini - self.value, 12)
+        return round(self.value - measure.coverage, 12)
 
     def is_met(self, measure: Measure) -> bool:
         """Tell whether a measure is near enough, and on the right side of a bound."""
         lack = self.lack(measure)
-        if self.kind == "max_relevance_loss":
+        if self.is_loss:
             return 0 <= lack <= _NEAR / 2
         return -_NEAR <= lack <= (0 if self.kind == "min_coverage" else _NEAR)
 
     def miss(self, measure: Measure) -> float:
         """Return how far a measure is from the goal; the wrong side of a bound is farthest."""
         lack = self.lack(measure)
-        wrong = lack < 0 if self.kind == "max_relevance_loss" else lack > 0
+        wrong = lack < 0 if self.is_loss else lack > 0
         return abs(lack) + (1.0 if wrong and self.kind != "gini" else 0.0)
 
     def __str__(self) -> str:
@@ -62,27 +66,23 @@ class Goal:
             "gini": "a Gini index of",
             "min_coverage": "a coverage of",
             "max_relevance_loss": "a loss of relevance of",
+            "max_ndcg_loss": "a loss of nDCG of",
         }
         return f"{words[self.kind]} {self.value:g}"
 
 
-def as_goal(
-    gini: float | None, min_coverage: float | None, max_relevance_loss: float | None
-) -> Goal:
+def as_goal(**wishes: float | None) -> Goal:
     """Take the one wish that was given.
 
     Examples
     --------
-    >>> as_goal(0.6, None, None)
+    >>> as_goal(gini=0.6, min_coverage=None, max_relevance_loss=None)
     Goal(kind='gini', value=0.6)
     """
-    wishes = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
     given = {name: value for name, value in wishes.items() if value is not None}
     if len(given) != 1:
         message = f"give one target, not {len(given)}: {', '.join(given) or 'none was given'}"
-        raise ConfigError(
-            message, hint="choose gini, min_coverage, max_relevance_loss or shares of groups"
-        )
+        raise ConfigError(message, hint=f"choose one of: {', '.join(wishes)}, or shares of groups")
     [(name, value)] = given.items()
     check_number(name, value)
     if value > 1:

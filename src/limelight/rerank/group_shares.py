@@ -21,7 +21,7 @@ from limelight._errors import DataError
 from limelight._native import resolve_threads
 from limelight.models.checks import check_integer, check_number
 from limelight.models.config import Settings, hyperparameters
-from limelight.rerank.base import Reranker
+from limelight.rerank.base import Memory, Reranker
 from limelight.rerank.choose import choose
 from limelight.rerank.group_ascent import Ascent
 from limelight.rerank.group_wishes import as_bounds, as_groups, as_target, check_wishes
@@ -263,6 +263,15 @@ class GroupPrices(Reranker):
         check_integer("k", k, least=1)
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
             return pool.lists(self.choose(pool, k))
+
+    def memory(self) -> Memory:
+        """Return the prices."""
+        return Memory({"prices": self.prices}, {"item_prices": self.item_prices})
+
+    def remember(self, memory: Memory) -> None:
+        """Take over prices."""
+        self.prices = memory.values["prices"]
+        self.item_prices = memory.arrays["item_prices"]
 
     def choose(self, pool: Pool, k: int) -> Int32:
         """Return the places of the lists of a pool's users."""

@@ -254,5 +254,5 @@ def _trial(dial: Dial, goal: Goal) -> tuple[float, float]:
         met = meet(dial, goal)
     except OutOfReachError:
         return 1.0, FIRST
-    cost = met.measure.gini if goal.kind == "max_relevance_loss" else met.measure.relevance_loss
+    cost = met.measure.gini if goal.is_loss else met.measure.loss
     return cost, met.strength or FIRST

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limelight._arrays import Int32
-    from limelight.rerank.dials import Dial
     from limelight.rerank.goal import Goal, Measure
 
 FIRST = 0.1
@@ -24,6 +23,24 @@ _CLOSE = 1.1
 _EDGE = 0.2
 TRIES = 8
 """How many strengths are usually tried."""
+
+
+class Turnable(Protocol):
+    """What a search turns: a method at one strength after the other."""
+
+    whole: bool
+    """Whether strengths are whole numbers."""
+
+    @property
+    def most(self) -> float:
+        """The largest strength that makes sense."""
+
+    @property
+    def places(self) -> Int32:
+        """The lists of the last strength."""
+
+    def turn(self, strength: float) -> Measure:
+        """Make the lists of a strength, and measure them."""
 
 
 class Found(NamedTuple):
@@ -39,7 +56,7 @@ class OutOfReachError(SolveError):
 
 
 def meet(
-    dial: Dial, goal: Goal, *, first: float = FIRST, advance: Callable[[], None] = lambda: None
+    dial: Turnable, goal: Goal, *, first: float = FIRST, advance: Callable[[], None] = lambda: None
 ) -> Found:
     """Turn a dial until the goal is met, as nearly as the method can.
 
@@ -74,11 +91,11 @@ def meet(
     return min((plain, low, high), key=lambda found: goal.miss(found.measure))
 
 
-def _meet_whole(search: _Search, dial: Dial, goal: Goal) -> Found:
+def _meet_whole(search: _Search, dial: Turnable, goal: Goal) -> Found:
     """Find the least guarantee that meets the goal, or the largest that a loss allows."""
     low, high = 0, int(dial.most)
     best = search.try_at(high)
-    if goal.lack(best.measure) > 0 and goal.kind != "max_relevance_loss":
+    if goal.lack(best.measure) > 0 and not goal.is_loss:
         search.give_up(best)
     lowest = search.try_at(0.0)
     while high - low > 1:
@@ -87,11 +104,11 @@ def _meet_whole(search: _Search, dial: Dial, goal: Goal) -> Found:
             low, lowest = int(middle.strength), middle
         else:
             high, best = int(middle.strength), middle
-    return lowest if goal.kind == "max_relevance_loss" and goal.lack(best.measure) < 0 else best
+    return lowest if goal.is_loss and goal.lack(best.measure) < 0 else best
 
 
 class _Search:
-    def __init__(self, dial: Dial, goal: Goal, advance: Callable[[], None]) -> None:
+    def __init__(self, dial: Turnable, goal: Goal, advance: Callable[[], None]) -> None:
         self._dial, self._goal, self._advance = dial, goal, advance
         self.last: Found
 
@@ -106,7 +123,7 @@ class _Search:
         low = high = self.try_at(first)
         while self._goal.lack(high.measure) > 0:
             if high.strength >= self._dial.most:
-                if self._goal.kind == "max_relevance_loss":
+                if self._goal.is_loss:
                     return high, high
                 self.give_up(high)
             low, high = high, self.try_at(min(high.strength * _STRIDE, self._dial.most))

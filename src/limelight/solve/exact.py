@@ -61,7 +61,8 @@ def coupled_u_step(
     response = kappa * some.mean_inverse @ G_V
     system = np.eye(len(G_V)) + response
     # At the old price the mean user would be s + drift; m = s + drift - B (p - old p).
-    guess = np.linalg.solve(system, state.s + some.drift + some.mean_inverse @ state.w)
+    at_once = state.s + some.drift + some.mean_inverse @ state.w
+    guess: Float64 = np.asarray(np.linalg.solve(system, at_once), np.float64)
     for _ in range(_MOST_PASSES):
         price = kappa * G_V @ guess
         solve_side(problem, problem.users, state.V, shared=shared, out=state.U, shift=price)

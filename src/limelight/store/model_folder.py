@@ -5,6 +5,8 @@ config.json           schema and package version, model, hyper-parameters, data 
 users.parquet         user_id by row number
 items.parquet         item_id by column number
 seen.safetensors      indptr and indices of the training histories, if kept
+control.json          how its lists are re-ranked, if they are
+control.safetensors   the arrays that this takes
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -31,17 +33,28 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 """Raised when an older limelight could not read what this one writes."""
 
-FACTORS, CONFIG, USERS, ITEMS, SEEN = (
+FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
     "factors.safetensors",
     "config.json",
     "users.parquet",
     "items.parquet",
     "seen.safetensors",
+    "control.json",
+    "control.safetensors",
 )
+_FILES = {FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS}
 _FACTORS = ("user_factors", "item_factors")
 _REQUIRED = {"model": str, "hyperparameters": dict, "data": dict}
 _OPTIONAL = {"fit": dict}
 _ADDED = {"schema_version": int, "limelight_version": str}
+
+
+class Control(NamedTuple):
+    """What controls a model's lists."""
+
+    record: dict[str, Any]
+    """JSON."""
+    arrays: dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,7 @@ class ModelFolder:
     item_ids: NDArray[Any]
     seen: tuple[NDArray[np.int64], NDArray[np.int32]] | None = field(default=None)
     """`indptr` and `indices` of the training histories, which `recommend` filters."""
+    control: Control | None = None
 
 
 def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None:
@@ -113,6 +127,10 @@ def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None
                 "indices": indices.astype(np.int32),
             }
             save_arrays(temporary / SEEN, seen)
+        if folder.control is not None:
+            text = _to_json(folder.control.record)
+            (temporary / CONTROL).write_text(text + "\n", encoding="utf-8")
+            save_arrays(temporary / CONTROL_ARRAYS, folder.control.arrays)
 
 
 def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
@@ -156,6 +174,27 @@ def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
     return folder
 
 
+def load_control(path: str | os.PathLike[str]) -> Control | None:
+    """Read what controls the lists of a model, if anything does.
+
+    Examples
+    --------
+    >>> load_control("no/such/model")
+    """
+    root, name = Path(path), repr(os.fspath(path))
+    if not (root / CONTROL).exists():
+        return None
+    try:
+        record = json.loads((root / CONTROL).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        message = f"cannot read {CONTROL} of model folder {name}: {error}"
+        raise DataError(message, hint="the file is damaged; save the model again") from error
+    if not isinstance(record, dict):
+        message = f"{CONTROL} of model folder {name} must be an object: {record!r}"
+        raise DataError(message, hint="the file is damaged; save the model again")
+    return Control(record, load_arrays(root / CONTROL_ARRAYS))
+
+
 def is_model_folder(path: Path) -> bool:
     """Tell whether a folder holds a model and nothing else, so that it may be replaced.
 
@@ -166,7 +205,7 @@ def is_model_folder(path: Path) -> bool:
     False
     """
     names = {entry.name for entry in path.iterdir()}
-    if CONFIG not in names or names - {FACTORS, CONFIG, USERS, ITEMS, SEEN}:
+    if CONFIG not in names or names - _FILES:
         return False
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))

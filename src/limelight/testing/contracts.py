@@ -20,7 +20,7 @@ from limelight._errors import ConfigError, DataError
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
 from limelight.evaluate.protocol import evaluate
-from limelight.models.files import load
+from limelight.models.files import load_model
 from limelight.testing.planted import checkerboard, random_interactions
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class RecommenderContract(ABC):
         self, model: Any, X: sparse.csr_matrix, tmp_path: Path
     ) -> None:
         model.save(tmp_path / "model")
-        loaded = load(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
         assert type(loaded) is type(model)
         assert loaded.get_params() == model.get_params()
         for mine, other in zip(loaded.recommend(X, k=5), model.recommend(X, k=5), strict=True):
@@ -103,7 +103,7 @@ class RecommenderContract(ABC):
 
     def test_saved_without_history_it_asks_for_one(self, model: Any, tmp_path: Path) -> None:
         model.save(tmp_path / "model", history=False)
-        loaded = load(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
         assert loaded.recommend(users=[1], k=3, filter_seen=False).ids.shape == (1, 3)
         with pytest.raises(DataError, match="saved without histories"):
             loaded.recommend(users=[1], k=3)

@@ -13,6 +13,8 @@ from limelight.data.split import Split, split_users
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from limelight.data.interactions import Interactions
+
 _SHARE, _MOST = 0.1, 5000
 """How many users are held out for validation, and as many for the test."""
 _LEFT_OUT = 0.2
@@ -29,16 +31,18 @@ def as_split(data: Any) -> Split:
     >>> split.train.n_users, split.validation.n_users, split.test.n_users
     (480, 60, 60)
     """
-    if not isinstance(data, Split):
-        found = as_interactions(data)
-        held_out = min(int(_SHARE * found.n_users), _MOST)
-        data = split_users(found, validation=held_out, test=held_out)
+    split = data if isinstance(data, Split) else _hold_out(as_interactions(data))
     for name in ("validation", "test"):
-        part = getattr(data, name)
+        part = getattr(split, name)
         if not part.targets.nnz:
             message = f"the {part.n_users:,} {name} users have nothing to find"
             raise DataError(message, hint="users with few items have none: hold out more users")
-    return data
+    return split
+
+
+def _hold_out(data: Interactions) -> Split:
+    held_out = min(int(_SHARE * data.n_users), _MOST)
+    return split_users(data, validation=held_out, test=held_out)
 
 
 def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:

@@ -11,7 +11,7 @@ from limelight.data import split_users
 from limelight.data.synthetic import marketplace
 from limelight.evaluate.protocol import evaluate
 from limelight.models import MultiFR
-from limelight.models.files import load
+from limelight.models.files import load_model
 from limelight.solve.loop import Status
 from limelight.testing.contracts import LearnerContract
 
@@ -26,7 +26,7 @@ class TestMultiFR(LearnerContract):
 
     def test_saved_without_history_it_asks_for_one(self, model, tmp_path):
         model.save(tmp_path / "model", history=False)
-        loaded = load(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
         with pytest.raises(DataError, match="saved without histories"):
             loaded.recommend(users=[1], k=3, filter_seen=False)
         assert loaded.recommend(sparse.eye(3, 40, format="csr"), k=3).ids.shape == (3, 3)

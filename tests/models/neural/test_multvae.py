@@ -11,7 +11,7 @@ from limelight._errors import ConfigError, DataError
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
 from limelight.models import MultDAE, MultVAE
-from limelight.models.files import load
+from limelight.models.files import load_model
 from limelight.solve.loop import Status
 from limelight.testing.contracts import LearnerContract
 
@@ -21,7 +21,7 @@ class NeuralContract(LearnerContract):
 
     def test_saved_without_history_it_asks_for_one(self, model, tmp_path):
         model.save(tmp_path / "model", history=False)
-        loaded = load(tmp_path / "model")
+        loaded = load_model(tmp_path / "model")
         for filter_seen in (True, False):
             with pytest.raises(DataError, match="saved without histories") as caught:
                 loaded.recommend(users=[1], k=3, filter_seen=filter_seen)
