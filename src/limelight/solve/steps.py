@@ -54,7 +54,7 @@ def solve_side(
     if problem.row_solver == "cg":
         kernels.rotate(out, Q, out, threads)
         kernels.descend_rows(*system, CG_STEPS, threads)
-    elif failed := kernels.solve_rows(*system, threads):
+    elif failed := kernels.solve_rows(*system, None, None, threads):
         message = f"rows without a unique solution: {failed:,} of {len(out):,}"
         hint = (
             "raise regularization or unobserved_weight; if the factors ran away, use "

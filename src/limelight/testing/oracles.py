@@ -77,10 +77,24 @@ def solve_rows(
     R: Float64, F: Float64, shared: Float64, ridge: Float64, shift: Float64 | None = None
 ) -> Float64:
     """x_i = (shared + ridge_i I + sum_j R_ij f_j f_j^T)^-1 (sum_j R_ij f_j - shift)."""
-    d = F.shape[1]
-    systems = np.einsum("ij,ja,jb->iab", R, F, F) + shared + ridge[:, None, None] * np.eye(d)
     right = R @ F - (0 if shift is None else shift)
-    return np.linalg.solve(systems, right[:, :, None])[:, :, 0]
+    return _solved(_row_systems(R, F, shared, ridge), right)
+
+
+def respond_rows(
+    R: Float64, F: Float64, shared: Float64, ridge: Float64, probe: Float64
+) -> Float64:
+    """y_i = (shared + ridge_i I + sum_j R_ij f_j f_j^T)^-1 probe."""
+    return _solved(_row_systems(R, F, shared, ridge), np.tile(probe, (len(R), 1)))
+
+
+def _row_systems(R: Float64, F: Float64, shared: Float64, ridge: Float64) -> Float64:
+    own = np.einsum("ij,ja,jb->iab", R, F, F)
+    return np.asarray(own + shared + ridge[:, None, None] * np.eye(F.shape[1]), np.float64)
+
+
+def _solved(systems: Float64, right: Float64) -> Float64:
+    return np.asarray(np.linalg.solve(systems, right[:, :, None])[:, :, 0], np.float64)
 
 
 def ials_epoch(problem: DenseProblem, U: Float64, V: Float64) -> tuple[Float64, Float64]:
