@@ -34,6 +34,7 @@ from limelight.evaluate.exposure import (
 )
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
+from limelight.models.exposure_targets import ExposureTargets
 from limelight.models.files import load
 from limelight.rerank import (
     Allocate,
@@ -59,6 +60,7 @@ __all__ = [
     "DataError",
     "Evaluation",
     "ExADMM",
+    "ExposureTargets",
     "FairRec",
     "FrankWolfe",
     "Greedy",

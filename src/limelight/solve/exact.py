@@ -3,9 +3,10 @@
 With the items fixed, users are coupled through their mean alone. With A_i a user's own matrix,
 b_i the sum of her items' factors and kappa = lex / n,
 
-    u_i = A_i^-1 (b_i - p),   p = kappa G_V m,   m = mean(U),
+    u_i = A_i^-1 (b_i - p),   p = kappa (Q m - q),   m = mean(U),
 
-so that m = c - B p with B = mean(A_i^-1) and c = mean(A_i^-1 b_i): a system of d equations. One
+where Q = G_V and q = 0 unless exposure has weights, targets or groups (:mod:`exposure_term`). So
+m = c - B p with B = mean(A_i^-1) and c = mean(A_i^-1 b_i): a system of d equations. One
 pass over the users at a guess of p gives its residual; B is taken from a sample of them. What the
 guess was wrong by then is put right for all users together, by their mean response, or by another
 pass if it is too much for that.
@@ -23,6 +24,7 @@ from limelight.solve.steps import exact_u_step, solve_side
 
 if TYPE_CHECKING:
     from limelight._arrays import Float64, Int64
+    from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
@@ -34,7 +36,12 @@ _FEWEST, _MOST, _SAMPLE_NUMBERS = 32, 256, 1 << 20
 
 
 def coupled_u_step(
-    problem: Problem, state: State, G_V: Float64, *, tolerance: float = TOLERANCE
+    problem: Problem,
+    state: State,
+    G_V: Float64,
+    *,
+    term: MeanTerm | None = None,
+    tolerance: float = TOLERANCE,
 ) -> None:
     """Solve for all users together, and set s to their mean.
 
@@ -46,6 +53,8 @@ def coupled_u_step(
         Where the fit stands; s, the mean user of the epoch before, is the first guess.
     G_V
         V^T V.
+    term
+        The exposure term with the items put in, if it is not the problem's own.
     tolerance
         How far the common correction may move users, against their usual length.
     """
@@ -56,11 +65,13 @@ def coupled_u_step(
     kappa = problem.exposure / problem.n_users
     shared = problem.unobserved_weight * G_V
     sample = _sample(problem, len(G_V))
-    response = kappa * mean_inverse(problem, state, shared, sample) @ G_V
+    if term is None:
+        term = problem.mean_term(state.V, G_V)
+    response = kappa * mean_inverse(problem, state, shared, sample) @ term.Q
     system = np.eye(len(G_V)) + response
     guess = state.s
     for _ in range(_MOST_PASSES):
-        price = kappa * G_V @ guess
+        price = kappa * term.Q @ guess - kappa * term.q
         solve_side(problem, problem.users, state.V, shared=shared, out=state.U, shift=price)
         mean = mean_row(state.U, problem.threads)
         # The residual of m = c - B p at the guess; the mean response corrects it.
