@@ -104,14 +104,17 @@ def test_no_item_could_be_better(dense_term, weight, variant):
 
 
 @pytest.mark.parametrize("weight", [1e-6, 1e-4, 1e-2])
-def test_no_user_could_be_better(dense_term, weight):
+@pytest.mark.parametrize("old_price", [None, 0.5 * np.eye(16)[2]], ids=["mean", "price"])
+def test_no_user_could_be_better(dense_term, weight, old_price):
     problem, dense, state = start(dense_term, weight)
+    state.price = old_price
     coupled_u_step(problem, state, gramian(state.V, 1), tolerance=0.0)
     U, V = factors(state)
     price = V.T @ dense.exposure_force(V, U.mean(axis=0)) / N_USERS
     gradient = oracles.user_gradient(dense, U, V) + price
     scale = np.abs(dense.R @ V).max() + np.abs(price).max()
     np.testing.assert_allclose(gradient, 0, atol=2e-4 * scale)
+    np.testing.assert_allclose(state.price[:FACTORS], price, atol=2e-4 * scale)
 
 
 def test_the_objective_is_that_of_the_twin(dense_term):

@@ -50,7 +50,7 @@ def coupled_u_step(
     problem
         What is minimised.
     state
-        Where the fit stands; s, the mean user of the epoch before, is the first guess.
+        Where the fit stands; the price of the epoch before, or its mean user s, is the first guess.
     G_V
         V^T V.
     term
@@ -67,23 +67,29 @@ def coupled_u_step(
     sample = _sample(problem, len(G_V))
     if term is None:
         term = problem.mean_term(state.V, G_V)
-    response = kappa * mean_inverse(problem, state, shared, sample) @ term.Q
+    B = mean_inverse(problem, state, shared, sample)
+    response = kappa * B @ term.Q
     system = np.eye(len(G_V)) + response
-    guess = state.s
-    for _ in range(_MOST_PASSES):
+    guess, price = state.s, state.price
+    if price is None:
         price = kappa * term.Q @ guess - kappa * term.q
+    for _ in range(_MOST_PASSES):
         solve_side(problem, problem.users, state.V, shared=shared, out=state.U, shift=price)
         mean = mean_row(state.U, problem.threads)
-        # The residual of m = c - B p at the guess; the mean response corrects it.
-        step = np.linalg.solve(system, mean - guess)
-        correction = response @ step
+        # The residual of m = c - B p at the guess; the mean response corrects it. An old price is
+        # not that of the guess: the users already are where the difference has moved them.
+        moved = B @ (price - (kappa * term.Q @ guess - kappa * term.q))
+        step = np.linalg.solve(system, mean - guess + moved)
+        correction = response @ step - moved
         guess = guess + step
+        price = kappa * term.Q @ guess - kappa * term.q
         length = np.linalg.norm(state.U[sample]) / np.sqrt(len(sample))
         if np.linalg.norm(correction) <= tolerance * length:
             break
     _shift_all(problem, state, mean, correction)
     # Not the mean of what was rounded to float32: a large kappa would make a price of rounding.
     state.s = guess
+    state.price = price if problem.has_targets else None
 
 
 def mean_inverse(problem: Problem, state: State, shared: Float64, users: Int64) -> Float64:

@@ -55,6 +55,9 @@ class State:
     """The smallest |mean(U) - s| since the caution was last raised."""
     gramian_U: Float64 | None = None
     """U^T U, if a step came by it."""
+    price: Float64 | None = None
+    """What exposure took off every user's right-hand side when users were last solved for together;
+    kept where exposure has targets."""
     pending: Shift | None = None
     """What U still lacks: applied when U is next read, not in a pass of its own."""
 
