@@ -131,8 +131,8 @@ static void solve_forward(int64_t panels, const float* A, const float* inverses,
   }
 }
 
-// y <- L^-T y, likewise.
-static void solve_backward(int64_t panels, const float* A, const float* inverses, float* y) {
+// y <- L^-T y, likewise. Inlined: a call of its own made the first solve 3 % slower.
+LIMELIGHT_INLINE void solve_backward(int64_t panels, const float* A, const float* inverses, float* y) {
   for (int64_t p = panels - 1; p >= 0; --p) {
     float solved[kPanel] = {};
     add_panel_product<1>(kPanel, inverses + p * kTile, y + p * kPanel, solved);
