@@ -281,12 +281,21 @@ RowSolve row_solve(const Csr& csr, const Matrix& factors, const Floats& eigenval
           "eigenvalues and shift must have one entry a column");
   require(static_cast<int64_t>(regularization.shape(0)) == csr.n_rows(), "one regularization a row is needed");
   return {csr.rows(),           factors.data(), eigenvalues.data(), regularization.data(),
-          shift ? shift->data() : nullptr, out.data(), width};
+          shift ? shift->data() : nullptr, out.data(), nullptr, nullptr, width};
 }
 
 int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
-                   const std::optional<Floats>& shift, const MutableMatrix& out, int threads) {
-  const RowSolve task = row_solve(csr, factors, eigenvalues, regularization, shift, out);
+                   const std::optional<Floats>& shift, const MutableMatrix& out, const std::optional<Floats>& probe,
+                   const std::optional<MutableMatrix>& response, int threads) {
+  RowSolve task = row_solve(csr, factors, eigenvalues, regularization, shift, out);
+  require(probe.has_value() == response.has_value(), "a probe and room for the response come together");
+  if (probe) {
+    require(probe->shape(0) == factors.shape(1), "the probe must have one entry a column");
+    require(response->shape(0) == out.shape(0) && response->shape(1) == out.shape(1),
+            "the response must have the shape of the result");
+    task.probe = probe->data();
+    task.response = response->data();
+  }
   nb::gil_scoped_release unlocked;
   std::atomic<int64_t> failed{0};
   for_each_work_block(csr, threads, scratch_bytes(task.width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
@@ -431,8 +440,10 @@ NB_MODULE(_kernels, m) {
   m.def("shift_and_rotate", &shift_and_rotate, "X"_a.noconvert(), "step"_a.noconvert(), "h"_a.noconvert(),
         "Q"_a.noconvert(), "out"_a.noconvert(), "threads"_a, "x_i <- x_i - step_i h, then out = X Q.");
   m.def("solve_rows", &solve_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
-        "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.");
+        "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "probe"_a.noconvert(),
+        "response"_a.noconvert(), "threads"_a,
+        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.\n\n"
+        "With a probe given, the same inverses times the probe are written to response.");
   m.def("descend_rows", &descend_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
         "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "steps"_a, "threads"_a,
         "The same systems by conjugate-gradient steps, from where out stands.");

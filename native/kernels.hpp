@@ -22,6 +22,8 @@ struct RowSolve {
   const float* regularization;  // one number a row
   const float* shift;           // in the eigenbasis; nullptr is zero
   float* out;
+  const float* probe;           // a second right-hand side for all rows; nullptr: none
+  float* response;              // the same inverse times the probe, a row each
   int64_t width;
 };
 

@@ -5,6 +5,7 @@
 // A long history solves the width x width system D + F^T F directly. A short one, with n rows in F,
 // needs only an n x n system (Woodbury):
 //     x = D^-1 (F^T z - p),   (I + F D^-1 F^T) z = 1 + F D^-1 p.
+// A probe is a second right-hand side, the same for all rows, solved with the factor of the first.
 #pragma once
 
 #include "cholesky.hpp"
@@ -74,6 +75,29 @@ static void gather(const float* factors, const int32_t* history, int64_t depth, 
     for (int r = 0; k + r < depth; ++r) rows[r] = factors + history[k + r] * width;
     gather_rows<false>(rows, static_cast<int>(depth - k), width, panels + k * kPanel, y);
   }
+}
+
+// The factor of the d x d system, used once more.
+static void respond_long(const RowSolve& task, float* response, const SolveScratch& scratch) {
+  memcpy(response, task.probe, task.width * sizeof(float));
+  solve_again(task.width / kPanel, scratch.A, scratch.cholesky, response);
+}
+
+// The factor of the n x n system, used once more: D^-1 (F^T z + probe), (I + F D^-1 F^T) z = -F D^-1 probe.
+static void respond_short(const RowSolve& task, const int32_t* history, int64_t n, float* response,
+                          const SolveScratch& scratch) {
+  const int64_t width = task.width, panels = (n + kPanel - 1) / kPanel, stride = width * kPanel;
+  float *scaled_probe = response, *z = scratch.y;  // the response is free until the end
+  for (int64_t c = 0; c < width; ++c) scaled_probe[c] = task.probe[c] * scratch.scale[c];
+  memset(z, 0, panels * kPanel * sizeof(float));
+  for (int64_t p = 0; p < panels; ++p)
+    add_panel_product<-1>(width, scratch.gathered + p * stride, scaled_probe, z + p * kPanel);
+  solve_again(panels, scratch.A, scratch.cholesky, z);
+
+  memcpy(response, task.probe, width * sizeof(float));
+  add_history(task.factors, history, n, width, z, response);
+  for (int64_t c = 0; c < width; c += kLanes)
+    store(response + c, load(response + c) * load(scratch.scale + c) * load(scratch.scale + c));
 }
 
 // The d x d system: gather the history in slices, add up its outer products, factorise.
@@ -147,6 +171,11 @@ static int64_t solve_rows(const RowSolve& task, int64_t begin, int64_t end, floa
     const bool solved = is_short ? solve_short(task, history, n, x, scratch)
                                  : solve_long(task, history, n, x, scratch);
     failed += unsolvable != 0 || !solved;
+    if (task.probe) {
+      float* response = task.response + i * task.width;
+      if (is_short) respond_short(task, history, n, response, scratch);
+      else respond_long(task, response, scratch);
+    }
   }
   return failed;
 }

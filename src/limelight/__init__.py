@@ -34,6 +34,7 @@ from limelight.evaluate.exposure import (
 )
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
+from limelight.models.exposure_targets import ExposureTargets
 from limelight.rerank import (
     Allocate,
     BestResponse,
@@ -60,6 +61,7 @@ __all__ = [
     "DataError",
     "Evaluation",
     "ExADMM",
+    "ExposureTargets",
     "FairRec",
     "FrankWolfe",
     "Greedy",

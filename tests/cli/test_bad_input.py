@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limelight.models.factor_model import FactorModel
+from limelight.models import ExADMM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -327,7 +327,7 @@ def test_what_the_system_refuses(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(FactorModel, "fit", fail)
+    monkeypatch.setattr(ExADMM, "fit", fail)
     ended = limelight("fit", files / "split", "-o", tmp_path / "model")
     assert ended.code == FAILED
     assert ended.err.startswith(message)

@@ -43,7 +43,7 @@ def test_solve_rows(problem):
     eigenvalues, ridge = positive(width), positive(len(R), 2)
     shift = np.random.default_rng(3).standard_normal(width).astype(np.float32)
     out = np.empty_like(X)
-    assert kernels.solve_rows(rows, F, eigenvalues, ridge, shift, out, 2) == 0
+    assert kernels.solve_rows(rows, F, eigenvalues, ridge, shift, out, None, None, 2) == 0
     expected = oracles.solve_rows(
         R.astype(float), F.astype(float), np.diag(eigenvalues.astype(float)), ridge, shift
     )
@@ -55,7 +55,46 @@ def test_solve_rows_counts_rows_without_solution(problem):
     nothing = np.zeros(len(X), dtype=np.float32)
     zeros = np.zeros(F.shape[1], dtype=np.float32)
     no_factors = np.zeros_like(F)
-    assert kernels.solve_rows(rows, no_factors, zeros, nothing, zeros, X.copy(), 1) == len(X)
+    system = (rows, no_factors, zeros, nothing, zeros, X.copy())
+    assert kernels.solve_rows(*system, None, None, 1) == len(X)
+
+
+def test_a_probe_is_a_second_right_hand_side(problem):
+    R, rows, X, F = problem
+    width = F.shape[1]
+    eigenvalues, ridge, shift = positive(width), positive(len(R), 2), positive(width, 3)
+    probe = np.random.default_rng(4).standard_normal(width).astype(np.float32)
+    alone, out, response = (np.empty_like(X) for _ in range(3))
+    system = (rows, F, eigenvalues, ridge, shift)
+    kernels.solve_rows(*system, alone, None, None, 2)
+    assert kernels.solve_rows(*system, out, probe, response, 2) == 0
+    np.testing.assert_array_equal(out, alone)
+    expected = oracles.respond_rows(
+        R.astype(float), F.astype(float), np.diag(eigenvalues.astype(float)), ridge, probe
+    )
+    assert relative(response, expected) < 1e-5
+
+
+def test_a_probe_meets_empty_histories():
+    rows = sparse_rows(np.zeros(4, np.int64), np.zeros(0, np.int32), 5)
+    F, out, response = (np.ones((n, 32), np.float32) for n in (5, 3, 3))
+    eigenvalues, ridge, probe = positive(32), positive(3, 2), positive(32, 3)
+    assert kernels.solve_rows(rows, F, eigenvalues, ridge, None, out, probe, response, 1) == 0
+    np.testing.assert_allclose(response, probe / (eigenvalues + ridge[:, None]), rtol=1e-5)
+    np.testing.assert_array_equal(out, np.zeros_like(out))
+
+
+def test_a_probe_needs_room_for_the_response(problem):
+    _, rows, X, F = problem
+    system = (rows, F, positive(F.shape[1]), positive(len(X)), None, X.copy())
+    for probe, response, complaint in (
+        (positive(F.shape[1]), None, "come together"),
+        (None, X.copy(), "come together"),
+        (positive(F.shape[1] + 1), X.copy(), "one entry a column"),
+        (positive(F.shape[1]), X[1:].copy(), "shape of the result"),
+    ):
+        with pytest.raises(ValueError, match=complaint):
+            kernels.solve_rows(*system, probe, response, 1)
 
 
 def take_gradient_step(rows, F, G, ridge, X, steps, **own):

@@ -52,6 +52,10 @@ class Model(ABC):
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""
 
+    def optional_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of what some fits leave behind as well, all of it or nothing."""
+        return {}
+
     @abstractmethod
     def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
         """Rank for the chosen rows of the histories or, without them, of the training data.

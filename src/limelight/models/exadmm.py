@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from limelight._errors import ConfigError
+from limelight.data.interactions import as_interactions
 from limelight.models.checks import check_choice, check_number
 from limelight.models.config import FactorConfig, hyperparameters
 from limelight.models.factor_model import FactorModel
 from limelight.models.training import problem_of
 from limelight.recommend.fold_in import fold_in_alone, fold_in_coupled, fold_in_together
 from limelight.solve.epochs import exact_epoch, exadmm_epoch
+from limelight.solve.exposure_term import MeanTerm
 from limelight.solve.state import pad_factors
 from limelight.solve.tempo import Tempo
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
     from limelight._native._kernels import Csr
+    from limelight.models.exposure_targets import ExposureTargets
+    from limelight.solve.loop import Callback
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
@@ -122,10 +126,76 @@ class ExADMM(FactorModel):
 
     @property
     def price_(self) -> Float64:
-        """What exposure takes off every user's right-hand side: (lambda_ex / n_users) G_V s."""
+        """What exposure takes off every user's right-hand side: (lambda_ex / n_users) G_V s.
+
+        With exposure targets G_V s is Q s - q, the slope of what they measure.
+        """
         n_users = len(self.user_factors)
+        kappa = self.config.price_weight(n_users)
+        if self._term is not None:
+            return kappa * (self._term.Q @ self.mean_user_ - self._term.q)
         V = self.item_factors.astype(np.float64)
-        return self.config.price_weight(n_users) * (V.T @ (V @ self.mean_user_))
+        return kappa * (V.T @ (V @ self.mean_user_))
+
+    @property
+    def _term(self) -> MeanTerm | None:
+        """What the fit kept of its exposure targets."""
+        arrays = self.learned.arrays
+        if "exposure_pull" not in arrays:
+            return None
+        return MeanTerm(arrays["exposure_curvature"], arrays["exposure_pull"])
+
+    def fit(
+        self,
+        X: Any,
+        *,
+        init: tuple[np.ndarray, np.ndarray] | None = None,
+        exposure: ExposureTargets | None = None,
+        callback: Callback | None = None,
+        show_progress: bool | None = None,
+    ) -> Self:
+        """Learn the factors.
+
+        Parameters
+        ----------
+        X : Interactions or sparse matrix
+            Users x items; a stored positive value counts 1.
+        init
+            First factors ``(U, V)`` instead of random ones: a warm start.
+        exposure
+            Mean scores that items or groups are to get, instead of small ones for all. It needs
+            ``solver="exact"``.
+        callback
+            Called after every epoch with its number and, where it was traced, its record; a true
+            answer ends the fit.
+        show_progress
+            Whether to show a bar on standard error; None does so on a terminal.
+
+        Returns
+        -------
+        Self
+            The model itself, fitted.
+        """
+        data, term = as_interactions(X), None
+        if exposure is not None:
+            self._refuse_targets_without_exact_steps()
+            term = exposure.term(data.n_items)
+        return self._fit(data, term, init=init, callback=callback, show_progress=show_progress)
+
+    def _refuse_targets_without_exact_steps(self) -> None:
+        config = self.config
+        for name, needed, holds in (
+            ("solver", "exact", config.is_exact),
+            ("row_solver", "cholesky", config.row_solver == "cholesky"),
+        ):
+            if not holds:
+                message = f"exposure targets need {name}={needed!r}: {getattr(config, name)!r}"
+                raise ConfigError(message, hint=f"use ExADMM({name}={needed!r}, ...)")
+
+    def optional_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of what is left behind by a fit with exposure targets."""
+        factors = self.config.factors
+        return {"exposure_curvature": (factors, factors), "exposure_pull": (factors,)}
 
     def _exposure(self, n_users: int) -> float:
         return self.config.price_weight(n_users) * n_users
@@ -144,7 +214,8 @@ class ExADMM(FactorModel):
             exposure = self.config.price_weight(len(self.user_factors)) * rows.n_rows
             problem = problem_of(self.config, rows, exposure)
             if self.config.is_exact:
-                return fold_in_coupled(problem, V)
+                term = self._term
+                return fold_in_coupled(problem, V, term and term.padded(V.shape[1]))
             return fold_in_together(problem, V, self.config.tempo(rows.n_rows), self.config.epochs)
         price = np.zeros(V.shape[1])
         price[: self.config.factors] = self.price_

@@ -9,6 +9,7 @@ from limelight.data.interactions import as_interactions
 from limelight.models.base import VectorModel
 from limelight.models.training import train, unpadded
 from limelight.recommend.histories import history_rows
+from limelight.solve.loop import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
     from limelight._arrays import Float32, Int64
     from limelight._native._kernels import Csr
+    from limelight.data.interactions import Interactions
     from limelight.models.config import FactorConfig
+    from limelight.solve.exposure_term import ExposureTerm
     from limelight.solve.loop import Callback
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
@@ -67,16 +70,34 @@ class FactorModel(VectorModel):
         Self
             The model itself, fitted.
         """
-        data = as_interactions(X)
+        return self._fit(
+            as_interactions(X), None, init=init, callback=callback, show_progress=show_progress
+        )
+
+    def _fit(
+        self,
+        data: Interactions,
+        term: ExposureTerm | None,
+        *,
+        init: tuple[np.ndarray, np.ndarray] | None,
+        callback: Callback | None,
+        show_progress: bool | None,
+    ) -> Self:
         self._learned = train(
             self.config,
             data,
             self._epoch,
             exposure=self._exposure(data.n_users),
+            term=term,
             init=init,
-            callback=callback,
-            show_progress=show_progress,
-            description=f"{type(self).__name__} with {self.config.factors} factors",
+            schedule=Schedule(
+                epochs=self.config.epochs,
+                tolerance=self.config.tolerance,
+                trace_every=self.config.trace_every,
+                callback=callback,
+                show_progress=show_progress,
+                description=f"{type(self).__name__} with {self.config.factors} factors",
+            ),
         )
         return self
 

@@ -101,7 +101,8 @@ def load_model(path: str | Path) -> Model:
 def _learned(folder: ModelFolder, model: Model, name: str) -> Learned:
     """Take what a fit left behind, unless a model with these settings cannot have left it."""
     shapes = {array: values.shape for array, values in folder.arrays.items()}
-    if shapes != model.shapes(len(folder.user_ids), len(folder.item_ids)):
+    expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
+    if shapes not in (expected, expected | model.optional_shapes()):
         message = f"model folder {name!r} has arrays that do not fit its settings: {shapes}"
         raise DataError(message, hint="its parts come from different models; save it again")
     trace, status = _read_fit(folder.config.get("fit", {}), model.record, name)

@@ -11,7 +11,7 @@ from limelight._errors import DataError
 from limelight._native import resolve_threads
 from limelight.models.learned import Learned
 from limelight.solve.gramian import mean_row
-from limelight.solve.loop import Callback, Schedule, run
+from limelight.solve.loop import Schedule, run
 from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
 
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Interactions
     from limelight.models.config import FactorConfig
+    from limelight.solve.exposure_term import ExposureTerm
     from limelight.solve.loop import Status
 
 
-def problem_of(config: FactorConfig, rows: Csr, exposure: float) -> Problem:
+def problem_of(
+    config: FactorConfig, rows: Csr, exposure: float, term: ExposureTerm | None = None
+) -> Problem:
     """Put the settings that shape the objective beside the histories of some users."""
     return Problem(
         rows=rows,
@@ -37,6 +40,7 @@ def problem_of(config: FactorConfig, rows: Csr, exposure: float) -> Problem:
         regularization_exponent=config.regularization_exponent,
         exposure=exposure,
         threads=resolve_threads(config.num_threads),
+        term=term,
     )
 
 
@@ -46,24 +50,15 @@ def train(
     epoch: Callable[[Problem, State], None],
     *,
     exposure: float,
+    term: ExposureTerm | None,
     init: tuple[np.ndarray, np.ndarray] | None,
-    callback: Callback | None,
-    show_progress: bool | None,
-    description: str,
+    schedule: Schedule,
 ) -> Learned:
     """Run a model's epochs in the loop that all models share."""
     rows = training_rows(data)
     # Only training may solve rows by descent: unseen users have nowhere to descend from.
-    problem = replace(problem_of(config, rows, exposure), row_solver=config.row_solver)
+    problem = replace(problem_of(config, rows, exposure, term), row_solver=config.row_solver)
     state = first_state(config, problem, init)
-    schedule = Schedule(
-        epochs=config.epochs,
-        tolerance=config.tolerance,
-        trace_every=config.trace_every,
-        callback=callback,
-        show_progress=show_progress,
-        description=description,
-    )
     outcome = run(problem, state, lambda state: epoch(problem, state), schedule)
     arrays: dict[str, NDArray[Any]] = {
         "user_factors": unpadded(state.U, config.factors),
@@ -71,6 +66,10 @@ def train(
         "mean_user": state.s[: config.factors],
         "dual": state.w[: config.factors],
     }
+    if term is not None:
+        # All that fold-in needs to know of the term; the groups themselves are not kept.
+        at_items = term.at_items(arrays["item_factors"])
+        arrays |= {"exposure_curvature": at_items.Q, "exposure_pull": at_items.q}
     return learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
 
 
@@ -105,7 +104,10 @@ def learned(
 def first_state(
     config: FactorConfig, problem: Problem, init: tuple[np.ndarray, np.ndarray] | None
 ) -> State:
-    """Start from the factors given, or from random ones; s is the mean user and w is 0."""
+    """Start from the factors given, or from random ones; s is the mean user and w is 0.
+
+    A fit with targets has no use for the mean of random users: s is 0.
+    """
     sizes = (problem.rows.n_rows, problem.rows.n_columns)
     if init is None:
         U, V = (
@@ -123,7 +125,8 @@ def first_state(
             _checked_init(name, factors, (n, config.factors))
             for name, factors, n in zip("UV", given, sizes, strict=True)
         )
-    return State(U=U, V=V, s=mean_row(U, problem.threads), w=np.zeros(U.shape[1]))
+    s, nothing = mean_row(U, problem.threads), np.zeros(U.shape[1])
+    return State(U, V, s=nothing if problem.has_targets and init is None else s, w=nothing)
 
 
 def unpadded(X: Float32, factors: int) -> Float32:

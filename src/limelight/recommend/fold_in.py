@@ -18,6 +18,7 @@ from limelight.solve.steps import solve_side
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
+    from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.problem import Problem
     from limelight.solve.tempo import Tempo
 
@@ -31,14 +32,17 @@ def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) ->
     return U
 
 
-def fold_in_coupled(problem: Problem, V: Float32) -> Float32:
-    """Solve for all users at once, exactly, coupled through their mean as in training."""
+def fold_in_coupled(problem: Problem, V: Float32, term: MeanTerm | None = None) -> Float32:
+    """Solve for all users at once, exactly, coupled through their mean as in training.
+
+    The exposure term is |V s|^2 / 2 unless another is given.
+    """
     width = V.shape[1]
     U = factor_matrix(problem.n_users, width)
     U[:] = 0
     state = State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
     with threadpool_limits(1, user_api="blas"):
-        coupled_u_step(problem, state, gramian(V, problem.threads), tolerance=0.0)
+        coupled_u_step(problem, state, gramian(V, problem.threads), term=term, tolerance=0.0)
         state.settle(problem.threads)
     return state.U
 

@@ -32,8 +32,8 @@ def check_objective(problem: Problem, state: State) -> None:
 
 
 def check_against_zeros(problem: Problem, objective: float, when: str) -> None:
-    """Refuse an objective above that of zero factors: half the number of observed pairs."""
-    zeros = 0.5 * problem.n_entries
+    """Refuse an objective above that of zero factors."""
+    zeros = problem.at_zeros
     if not objective <= _TOLERATED * zeros:
         message = (
             f"the fit diverged: {when} the objective is {objective:.6g}, "

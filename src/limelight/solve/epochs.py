@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limelight.solve.exact import coupled_u_step
-from limelight.solve.gramian import gramian
+from limelight.solve.gramian import gramian, mean_row
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
 
 if TYPE_CHECKING:
@@ -28,7 +28,16 @@ def exadmm_epoch(problem: Problem, state: State, tempo: Tempo) -> None:
 
 
 def exact_epoch(problem: Problem, state: State) -> None:
-    """Alternate exact solves, items first, the users coupled through their mean."""
+    """Alternate exact solves, items first, the users coupled through their mean.
+
+    A fit that aims at mean scores starts without a mean user. That of random factors is next to
+    nothing: items that meet their targets with it would be huge, and a large exposure weight keeps
+    them so. One epoch without exposure (s = 0 leaves it out) gives it a mean user of usual length.
+    """
+    if problem.has_targets and not state.s.any():
+        v_step(problem, state)
+        exact_u_step(problem, state)
+        state.s = mean_row(state.U, problem.threads)
     v_step(problem, state)
     coupled_u_step(problem, state, gramian(state.V, problem.threads))
 

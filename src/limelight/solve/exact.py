@@ -3,13 +3,14 @@
 With the items fixed, users are coupled through their mean alone. With A_i a user's own matrix,
 b_i the sum of her items' factors and kappa = lex / n,
 
-    u_i = A_i^-1 (b_i - p),   p = kappa G_V m,   m = mean(U),
+    u_i = A_i^-1 (b_i - p),   p = kappa (Q m - q),   m = mean(U),
 
-so that m = c - B p with B = mean(A_i^-1) and c = mean(A_i^-1 b_i): a system of d equations. B, and
-how far the users have moved since the epoch before, are taken from a sample of them; that gives a
-guess of m. One pass over all users at its price gives the residual of the system. What the guess
-was wrong by is put right for all users together, by their mean response, or by another pass if it
-is too much for that.
+where Q = G_V and q = 0 unless exposure has weights, targets or groups (:mod:`exposure_term`). So
+m = c - B p with B = mean(A_i^-1) and c = mean(A_i^-1 b_i): a system of d equations. B, and how far
+the users have moved since the epoch before, are taken from a sample of them; that gives a guess of
+m. One pass over all users at its price gives the residual of the system. What the guess was wrong
+by is put right for all users together, by their mean response, or by another pass if it is too much
+for that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from limelight.solve.steps import exact_u_step, solve_side
 
 if TYPE_CHECKING:
     from limelight._arrays import Float64, Int64
+    from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
@@ -35,7 +37,12 @@ _FEWEST, _MOST, _SAMPLE_NUMBERS = 32, 128, 1 << 20
 
 
 def coupled_u_step(
-    problem: Problem, state: State, G_V: Float64, *, tolerance: float = TOLERANCE
+    problem: Problem,
+    state: State,
+    G_V: Float64,
+    *,
+    term: MeanTerm | None = None,
+    tolerance: float = TOLERANCE,
 ) -> None:
     """Solve for all users together; set s to their mean and w to the price.
 
@@ -48,6 +55,8 @@ def coupled_u_step(
         costs every user.
     G_V
         V^T V.
+    term
+        The exposure term with the items put in, if it is not the problem's own.
     tolerance
         How far the common correction may move users, against their usual length.
     """
@@ -57,14 +66,17 @@ def coupled_u_step(
         return
     kappa = problem.exposure / problem.n_users
     shared = problem.unobserved_weight * G_V
+    if term is None:
+        term = problem.mean_term(state.V, G_V)
     some = _look(problem, state, shared)
-    response = kappa * some.mean_inverse @ G_V
+    B = some.mean_inverse
+    response = kappa * B @ term.Q
     system = np.eye(len(G_V)) + response
     # At the old price the mean user would be s + drift; m = s + drift - B (p - old p).
-    at_once = state.s + some.drift + some.mean_inverse @ state.w
+    at_once = state.s + some.drift + B @ (state.w + kappa * term.q)
     guess: Float64 = np.asarray(np.linalg.solve(system, at_once), np.float64)
     for _ in range(_MOST_PASSES):
-        price = kappa * G_V @ guess
+        price = kappa * (term.Q @ guess - term.q)
         solve_side(problem, problem.users, state.V, shared=shared, out=state.U, shift=price)
         mean = mean_row(state.U, problem.threads)
         # The residual of m = c - B p at the guess; the mean response corrects it.
@@ -77,7 +89,7 @@ def coupled_u_step(
     _shift_all(problem, state, mean, correction)
     # Not the mean of what was rounded to float32: a large kappa would make a price of rounding.
     state.s = guess
-    state.w = kappa * G_V @ guess
+    state.w = kappa * (term.Q @ guess - term.q)
 
 
 class _Sample(NamedTuple):

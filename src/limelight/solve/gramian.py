@@ -19,6 +19,8 @@ SLOWER = (
 )
 """What to do about a fit that diverged."""
 
+_BLOCK = 4096
+
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
 
@@ -31,6 +33,20 @@ def gramian(X: Float32, threads: int) -> Float64:
 def mean_row(X: Float32, threads: int) -> Float64:
     """Return the mean of X's rows."""
     return kernels.column_sums(X, threads) / max(1, len(X))
+
+
+def row_products(X: Float32, s: Float64) -> Float64:
+    """Return X s in float64, without a copy of X.
+
+    Examples
+    --------
+    >>> row_products(np.ones((3, 16), np.float32), np.full(16, 0.5))
+    array([8., 8., 8.])
+    """
+    out = np.empty(len(X))
+    for first in range(0, len(X), _BLOCK):
+        out[first : first + _BLOCK] = X[first : first + _BLOCK] @ s
+    return out
 
 
 class Eigenbasis(NamedTuple):

@@ -12,6 +12,7 @@ from limelight.solve.gramian import gramian, mean_row
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
+    from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.problem import Problem, Side
     from limelight.solve.state import State
 
@@ -42,19 +43,19 @@ class Objective:
 
     loss: float
     """Everything but exposure: squared error, unobserved pairs, regularisation."""
-    G_V: Float64
+    term: MeanTerm
     mean: Float64
 
     def total(self, problem: Problem) -> float:
         """Return the objective itself: the loss, and the exposure of the true mean user."""
-        return self.loss + exposure_term(problem, self.G_V, self.mean)
+        return self.loss + problem.exposure * self.term.value(self.mean)
 
 
 def measure_objective(problem: Problem, U: Float32, V: Float32) -> Objective:
     """Add up the loss of a pair of factor matrices in float64."""
     G_V = gramian(V, problem.threads)
     loss = user_loss(problem, U, V, G_V) + 0.5 * _weighted_norm(problem.items, V)
-    return Objective(loss, G_V, mean_row(U, problem.threads))
+    return Objective(loss, problem.mean_term(V, G_V), mean_row(U, problem.threads))
 
 
 def user_loss(problem: Problem, U: Float32, V: Float32, G_V: Float64) -> float:
@@ -64,17 +65,12 @@ def user_loss(problem: Problem, U: Float32, V: Float32, G_V: Float64) -> float:
     return 0.5 * (squared_error + unobserved + _weighted_norm(problem.users, U))
 
 
-def exposure_term(problem: Problem, G_V: Float64, s: Float64) -> float:
-    """Return lex / 2 |V s|^2."""
-    return 0.5 * problem.exposure * float(s @ G_V @ s)
-
-
 def describe(problem: Problem, state: State, before: State, seconds: float) -> TraceRecord:
     """Describe the state after an epoch that began at ``before``, which is used up."""
     parts = measure_objective(problem, state.U, state.V)
     gap = parts.mean - state.s
     constraint = np.sum((gap + state.w) ** 2) - np.sum(state.w**2)
-    at_s = parts.loss + exposure_term(problem, parts.G_V, state.s)
+    at_s = parts.loss + problem.exposure * parts.term.value(state.s)
     return TraceRecord(
         epoch=state.epoch,
         seconds=seconds,

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from limelight._native import kernels
+from limelight.solve.exposure_term import MeanTerm
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32
+    from limelight._arrays import Float32, Float64
     from limelight._native._kernels import Csr
+    from limelight.solve.exposure_term import ExposureTerm
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Problem:
         + \tfrac{\lambda_{ex}}{2} \|V s\|^2, \qquad s = \bar u
 
     The regularisation of a row grows with the data behind it: l2 (n_i + a0 N)^exponent, with n_i
-    the length of its history and N the number of rows on the other side.
+    the length of its history and N the number of rows on the other side. Another ``term`` may stand
+    in place of |V s|^2.
     """
 
     rows: Csr
@@ -46,6 +49,8 @@ class Problem:
     """lex, already multiplied by the squared number of users."""
     threads: int
     row_solver: Literal["cholesky", "cg"] = "cholesky"
+    term: ExposureTerm | None = None
+    """What lex multiplies, if not |V s|^2."""
 
     @property
     def n_users(self) -> int:
@@ -56,6 +61,23 @@ class Problem:
     def n_entries(self) -> int:
         """The number of observed pairs."""
         return self.rows.n_entries
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether the exposure term asks for mean scores other than 0."""
+        return self.term is not None and bool(self.term.tau.any())
+
+    @property
+    def at_zeros(self) -> float:
+        """The objective of zero factors, which predict nothing."""
+        missed = 0.0 if self.term is None else float(self.term.tau @ self.term.tau)
+        return 0.5 * self.n_entries + 0.5 * self.exposure * missed
+
+    def mean_term(self, V: Float32, G_V: Float64) -> MeanTerm:
+        """Return what lex multiplies as a function of the mean user, with these items."""
+        if self.term is None:
+            return MeanTerm(G_V, np.zeros(len(G_V)))
+        return self.term.at_items(V)
 
     @cached_property
     def users(self) -> Side:

@@ -41,7 +41,7 @@ class State:
     s: Float64
     """The auxiliary mean user, which the penalty on exposure acts on."""
     w: Float64
-    """The scaled dual variable of the constraint mean(U) = s."""
+    """The scaled dual variable of mean(U) = s; with exact steps, the price itself."""
     epoch: int = 0
 
     # What makes the next epoch cheaper; all of it follows from the fields above and the data.

@@ -5,14 +5,15 @@ In the comments gamma_i is the step size of user i, rho the penalty and lex the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from limelight._arrays import factor_matrix
 from limelight._errors import SolveError
 from limelight._native import kernels
-from limelight.solve.gramian import eigenbasis, gramian
+from limelight.solve.gramian import eigenbasis, gramian, row_products
 from limelight.solve.state import Shift
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ CG_STEPS = 2
 """Conjugate-gradient steps a row, each epoch from where the last one ended."""
 
 
+class Probe(NamedTuple):
+    """A second right-hand side, the same for every row, and room for what it gives."""
+
+    vector: Float64
+    response: Float32
+
+
 def solve_side(
     problem: Problem,
     side: Side,
@@ -35,12 +43,13 @@ def solve_side(
     out: Float32,
     shift: Float64 | None = None,
     pending: Shift | None = None,
+    probe: Probe | None = None,
 ) -> None:
     """Solve every row of one side, users and items alike.
 
     x_i = (shared + reg_i I + sum_j f_j f_j^T)^-1 (sum_j f_j - shift), with f_j the rows of
     ``other`` in the history of i, once what they have pending is applied. The kernels work in the
-    eigenbasis of ``shared``, where it is a diagonal.
+    eigenbasis of ``shared``, where it is a diagonal. Only exact solves take a probe.
     """
     threads = problem.threads
     values, Q = eigenbasis(shared, problem.factors)
@@ -50,18 +59,24 @@ def solve_side(
     else:
         kernels.shift_and_rotate(other, *pending, Q, rotated, threads)
     price = None if shift is None else (shift @ Q).astype(np.float32)
+    vector, response = None, None
+    if probe is not None:
+        vector, response = (probe.vector @ Q).astype(np.float32), probe.response
     system = (side.rows, rotated, values, side.regularization, price, out)
     if problem.row_solver == "cg":
         kernels.rotate(out, Q, out, threads)
         kernels.descend_rows(*system, CG_STEPS, threads)
-    elif failed := kernels.solve_rows(*system, threads):
+    elif failed := kernels.solve_rows(*system, vector, response, threads):
         message = f"rows without a unique solution: {failed:,} of {len(out):,}"
         hint = (
             "raise regularization or unobserved_weight; if the factors ran away, use "
             'learning_rate="auto" or lower exposure_weight'
         )
         raise SolveError(message, hint=hint)
-    kernels.rotate(out, np.ascontiguousarray(Q.T), out, threads)
+    back = np.ascontiguousarray(Q.T)
+    kernels.rotate(out, back, out, threads)
+    if response is not None:
+        kernels.rotate(response, back, response, threads)
 
 
 def exact_u_step(problem: Problem, state: State) -> None:
@@ -72,11 +87,24 @@ def exact_u_step(problem: Problem, state: State) -> None:
 
 
 def v_step(problem: Problem, state: State) -> None:
-    """Solve for every item: A_j = a0 G_U + lex s s^T + reg_j I + sum_i u_i u_i^T."""
+    """Solve for every item: A_j = a0 G_U + lex s s^T + reg_j I + sum_i u_i u_i^T.
+
+    Where exposure has a term of its own, items are first solved without lex s s^T, and then give
+    way along y_j = A_j^-1 s, all of them together: s is all that couples them.
+    """
     G_U = gramian(state.U, problem.threads) if state.gramian_U is None else state.gramian_U
-    shared = problem.unobserved_weight * G_U + problem.exposure * np.outer(state.s, state.s)
-    pending, state.pending = state.pending, None
-    solve_side(problem, problem.items, state.U, shared=shared, out=state.V, pending=pending)
+    shared = problem.unobserved_weight * G_U
+    solve = partial(solve_side, problem, problem.items, state.U, out=state.V, pending=state.pending)
+    state.pending = None
+    if problem.term is None:
+        solve(shared=shared + problem.exposure * np.outer(state.s, state.s))
+        return
+    response = factor_matrix(*state.V.shape)
+    solve(shared=shared, probe=Probe(state.s, response))
+    free, along = (row_products(X, state.s) for X in (state.V, response))
+    pulls = problem.term.pulls(problem.exposure, free, along)
+    response *= pulls.astype(np.float32)[:, None]
+    state.V -= response
 
 
 def u_step(problem: Problem, state: State, G_V: Float64, tempo: Tempo) -> Float64:

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from limelight._arrays import Float64
 
 
+class DenseTerm(NamedTuple):
+    """Groups x items, and a weight and a target for each group."""
+
+    W: Float64
+    c: Float64
+    tau: Float64
+
+
 @dataclass(frozen=True, eq=False)
 class DenseProblem:
     """The objective over a dense binary matrix R, with its weights."""
@@ -28,6 +36,8 @@ class DenseProblem:
     exponent: float = 1.0
     exposure: float = 0.0
     """lambda_ex"""
+    term: DenseTerm | None = None
+    """What it multiplies; None is |V s|^2."""
 
     @property
     def user_ridge(self) -> Float64:
@@ -53,15 +63,26 @@ class DenseProblem:
 
     def objective(self, U: Float64, V: Float64) -> float:
         """Return the loss and the exposure of the mean user."""
-        return self.loss(U, V) + 0.5 * self.exposure * float(np.sum((V @ U.mean(axis=0)) ** 2))
+        return self.loss(U, V) + self.exposure_term(V, U.mean(axis=0))
+
+    def exposure_term(self, V: Float64, s: Float64) -> float:
+        """Return lambda_ex / 2 sum_g c_g ((W V s)_g - tau_g)^2."""
+        if self.term is None:
+            return 0.5 * self.exposure * float(np.sum((V @ s) ** 2))
+        W, c, tau = self.term
+        return 0.5 * self.exposure * float(np.sum(c * (W @ V @ s - tau) ** 2))
+
+    def exposure_force(self, V: Float64, s: Float64) -> Float64:
+        """Return its derivative by every item's mean score."""
+        W, c, tau = self.term or DenseTerm(np.eye(len(V)), np.ones(len(V)), np.zeros(len(V)))
+        return np.asarray(self.exposure * W.T @ (c * (W @ V @ s - tau)), np.float64)
 
     def lagrangian(self, state: DenseState, rho: float) -> float:
         """Return the augmented Lagrangian with the scaled dual variable w."""
         U, V, s, w = state
         gap = U.mean(axis=0) - s
-        exposure = 0.5 * self.exposure * float(np.sum((V @ s) ** 2))
         constraint = np.sum((gap + w) ** 2) - np.sum(w**2)
-        return self.loss(U, V) + exposure + 0.5 * rho * float(constraint)
+        return self.loss(U, V) + self.exposure_term(V, s) + 0.5 * rho * float(constraint)
 
 
 class DenseState(NamedTuple):
@@ -77,10 +98,24 @@ def solve_rows(
     R: Float64, F: Float64, shared: Float64, ridge: Float64, shift: Float64 | None = None
 ) -> Float64:
     """x_i = (shared + ridge_i I + sum_j R_ij f_j f_j^T)^-1 (sum_j R_ij f_j - shift)."""
-    d = F.shape[1]
-    systems = np.einsum("ij,ja,jb->iab", R, F, F) + shared + ridge[:, None, None] * np.eye(d)
     right = R @ F - (0 if shift is None else shift)
-    return np.linalg.solve(systems, right[:, :, None])[:, :, 0]
+    return _solved(_row_systems(R, F, shared, ridge), right)
+
+
+def respond_rows(
+    R: Float64, F: Float64, shared: Float64, ridge: Float64, probe: Float64
+) -> Float64:
+    """y_i = (shared + ridge_i I + sum_j R_ij f_j f_j^T)^-1 probe."""
+    return _solved(_row_systems(R, F, shared, ridge), np.tile(probe, (len(R), 1)))
+
+
+def _row_systems(R: Float64, F: Float64, shared: Float64, ridge: Float64) -> Float64:
+    own = np.einsum("ij,ja,jb->iab", R, F, F)
+    return np.asarray(own + shared + ridge[:, None, None] * np.eye(F.shape[1]), np.float64)
+
+
+def _solved(systems: Float64, right: Float64) -> Float64:
+    return np.asarray(np.linalg.solve(systems, right[:, :, None])[:, :, 0], np.float64)
 
 
 def ials_epoch(problem: DenseProblem, U: Float64, V: Float64) -> tuple[Float64, Float64]:
@@ -103,6 +138,13 @@ def user_gradient(problem: DenseProblem, U: Float64, V: Float64) -> Float64:
     error = problem.R * (U @ V.T - 1)
     unobserved = problem.unobserved_weight * U @ (V.T @ V)
     return error @ V + unobserved + problem.user_ridge[:, None] * U
+
+
+def item_gradient(problem: DenseProblem, U: Float64, V: Float64) -> Float64:
+    """Return the gradient of the loss at every item, exposure left out."""
+    error = problem.R.T * (V @ U.T - 1)
+    unobserved = problem.unobserved_weight * V @ (U.T @ U)
+    return error @ U + unobserved + problem.item_ridge[:, None] * V
 
 
 def u_step(problem: DenseProblem, state: DenseState, steps: Float64 | float, rho: float) -> Float64:

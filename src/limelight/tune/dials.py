@@ -1,4 +1,4 @@
-"""Controls that a search turns: how strongly lists are re-ranked, or exposure weighs in training."""
+"""What a search turns: how strongly lists are re-ranked, or exposure weighs in training."""
 
 from __future__ import annotations
 
