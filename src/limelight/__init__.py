@@ -49,6 +49,7 @@ from limelight.rerank import (
     rerank,
 )
 from limelight.store.model_folder import package_version
+from limelight.tune.target import fit_to
 
 __version__ = package_version()
 
@@ -86,6 +87,7 @@ __all__ = [
     "entropy",
     "evaluate",
     "exposure",
+    "fit_to",
     "gini",
     "gini_floor",
     "load",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
+from limelight.cli.fit_target import Targets, fit_target
 from limelight.cli.options import DataFile, Json, Reading, showing, takes_flags
 from limelight.cli.output import aligned, note, size, summarise
 
@@ -215,6 +216,7 @@ def fit(
             "compare with.",
         ),
     ] = ModelName.exadmm,
+    targets: Targets,
     settings: Settings,
     reading: Reading,
     no_history: Annotated[
@@ -228,20 +230,33 @@ def fit(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Learn a model from interactions.
+    """Learn a model from interactions, or find one that meets a target.
 
     In: a table of interactions, or a split folder, of which the training part is taken; a neural
     network also takes the validation part, to know when to stop. Out: a model folder for
     `recommend` and `evaluate`, and a summary on standard error.
+
+    With a target, the model is fitted to training users, validation users decide what controls it
+    and how strongly (in training, or by re-ranking), and test users say what was achieved; of a
+    table a tenth of the users each, at most 5,000, are held out for both. The model folder then
+    holds the control, too.
 
     \b
     Examples:
       limelight fit split/ --exposure-weight 1e-5 -o model/
       limelight fit ratings.csv --rating rating --min-rating 4 --factors 128 -o model/
       limelight fit split/ --model ials --regularization 0.01 -o baseline/
+      limelight fit ratings.parquet --gini 0.6 --at 20 -o model/
+      limelight fit split/ --max-ndcg-loss 2% --serve stream -o model/
+      limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
     """
     fitted = _make(model, settings.given())
     refuse_no_model(output)
+    if targets.any:
+        fit_target(
+            fitted, targets, source, reading, output, history=not no_history, as_json=as_json
+        )
+        return
     data, validation = reading.interactions_and_validation(source)
     _warn_of_memory(data, fitted.config)
     started = time.perf_counter()

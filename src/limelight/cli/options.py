@@ -15,6 +15,7 @@ from limelight._errors import ConfigError
 if TYPE_CHECKING:
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
+    from limelight.data.split import Split
 
 DataFile = Annotated[
     Path,
@@ -108,16 +109,20 @@ class Reading:
 
     def interactions_and_validation(self, path: Path) -> "tuple[Interactions, HeldOut | None]":
         """Read a table, or the training and the validation part of a split folder."""
-        if (path / SPLIT_FILE).is_file():
-            from limelight.data import Split
+        from limelight.data import Split
 
-            hint = "give this flag to `limelight data split`"
-            self.refuse("a split folder is already filtered, it does not take", hint)
-            split = Split.load(path)
-            return split.train, split.validation
-        from limelight.data import read
+        data = self.interactions_or_split(path)
+        return (data.train, data.validation) if isinstance(data, Split) else (data, None)
 
-        return read(path, **self.given()), None
+    def interactions_or_split(self, path: Path) -> "Interactions | Split":
+        """Read a table, or a split folder."""
+        from limelight.data import Split, read
+
+        if not (path / SPLIT_FILE).is_file():
+            return read(path, **self.given())
+        hint = "give this flag to `limelight data split`"
+        self.refuse("a split folder is already filtered, it does not take", hint)
+        return Split.load(path)
 
 
 def takes_flags(command: Callable[..., None]) -> Callable[..., None]:

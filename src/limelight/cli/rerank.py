@@ -8,6 +8,7 @@ import typer
 from limelight._errors import ConfigError
 from limelight.cli.options import Json, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import summarise
+from limelight.cli.shares import parse_share, parse_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,11 +150,11 @@ def rerank(
     ListWriter(output).check()
     settings = {
         "gini": gini,
-        "min_coverage": _share("--min-coverage", min_coverage),
-        "max_relevance_loss": _share("--max-relevance-loss", max_relevance_loss),
-        "group_cap": _share("--group-cap", group_cap),
-        "group_floor": _share("--group-floor", group_floor),
-        "group_shares": _shares(group_shares),
+        "min_coverage": parse_share("--min-coverage", min_coverage),
+        "max_relevance_loss": parse_share("--max-relevance-loss", max_relevance_loss),
+        "group_cap": parse_share("--group-cap", group_cap),
+        "group_floor": parse_share("--group-floor", group_floor),
+        "group_shares": parse_shares(group_shares, "equal", "catalogue"),
         "k": k,
         "method": method,
         "held_out": held_out,
@@ -215,26 +216,6 @@ def _refuse_own_input(output: Path, *inputs: Path | None) -> None:
         if path is not None and path.exists() and path.resolve() == output.resolve():
             message = f"the output is also an input: {str(output)!r}"
             raise ConfigError(message, hint="choose another name with -o")
-
-
-def _share(flag: str, text: str | None) -> float | None:
-    """Read 2% as 0.02."""
-    if text is None:
-        return None
-    try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        message = f"{flag} must be a share: {text!r}"
-        raise ConfigError(message, hint="write 2% or 0.02") from None
-
-
-def _shares(text: str | None) -> "str | dict[Any, float] | None":
-    """Read the name of a target, or a table of shares."""
-    if text is None or text in {"equal", "catalogue"}:
-        return text
-    from limelight.rerank.group_wishes import read_shares
-
-    return read_shares(Path(text))
 
 
 def _bytes(gib: float) -> int:

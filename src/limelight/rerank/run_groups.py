@@ -62,13 +62,20 @@ def as_group_goal(
     return GroupGoal(groups, given)
 
 
+def group_settings(goal: GroupGoal) -> dict[str, Any]:
+    """Return what was wished as settings of ``GroupShares``."""
+    return {_SETTINGS[name]: value for name, value in goal.wishes.items()}
+
+
 def reach_groups(setting: Setting, goal: GroupGoal, law: Law) -> tuple[Int32, dict[str, Any]]:
     """Return lists with the shares that were wished, or the nearest, and what a result says."""
     pool = setting.pool
     members = read_groups(goal.groups, ids_to_arrow(pool.candidates.item_ids))
-    settings = {_SETTINGS[name]: value for name, value in goal.wishes.items()}
     method = GroupShares(
-        **settings, relevance=law, random_state=setting.seed, num_threads=setting.threads
+        **group_settings(goal),
+        relevance=law,
+        random_state=setting.seed,
+        num_threads=setting.threads,
     )
     _, found = method.solve(pool, setting.k, members)
     outcome = method.outcome_

@@ -54,6 +54,8 @@ class Found(NamedTuple):
 class OutOfReachError(SolveError):
     """No strength meets the goal."""
 
+    nearest: Found
+
 
 def meet(
     dial: Turnable, goal: Goal, *, first: float = FIRST, advance: Callable[[], None] = lambda: None
@@ -139,4 +141,6 @@ class _Search:
             f"a Gini index of {gini:.3f} and a coverage of {coverage:.3f}"
         )
         hint = "ask for less, give users more candidates, or try another method"
-        raise OutOfReachError(message, hint=hint)
+        error = OutOfReachError(message, hint=hint)
+        error.nearest = best
+        raise error

@@ -18,26 +18,34 @@ if TYPE_CHECKING:
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
     from limelight.models.base import Model
+    from limelight.recommend.ranking import Ranking
     from limelight.rerank.base import Reranked, Reranker
 
 _SHORTER = 8
 """By what a warm start divides the number of epochs."""
+_SLIGHT = 1e-3  # how near to a strength no control at all counts as
 
 
-class Accuracy(NamedTuple):
-    """How lists do for held-out users."""
+class Judges(NamedTuple):
+    """The users who decide, and how their lists do without control."""
 
-    ndcg: float
-    gini: float
-    coverage: float
+    part: HeldOut
+    ranking: Ranking
+    k: int
+    own: Int32
+    """The lists of the model itself."""
 
+    def measure(self, ids: Int32) -> Measure:
+        """Measure lists; the loss is the share of the model's own nDCG that they give up."""
+        ndcg, gini, coverage = self._figures(ids)
+        own = self._figures(self.own)[0]
+        return Measure(gini, coverage, 1 - ndcg / own if own else 0.0)
 
-def accuracy(ids: Int32, part: HeldOut, k: int) -> Accuracy:
-    """Measure lists of held-out users."""
-    seen = ListAccumulator(part.targets.shape[1], k)
-    seen.update(ids, part.targets)
-    found = seen.result()
-    return Accuracy(*(found[f"{name}@{k}"] for name in Accuracy._fields))
+    def _figures(self, ids: Int32) -> tuple[float, float, float]:
+        seen = ListAccumulator(self.part.targets.shape[1], self.k)
+        seen.update(ids, self.part.targets)
+        found = seen.result()
+        return found[f"ndcg@{self.k}"], found[f"gini@{self.k}"], found[f"coverage@{self.k}"]
 
 
 class RerankDial:
@@ -47,82 +55,71 @@ class RerankDial:
     ----------
     name
         What to call the method.
-    plain
-        The model that is re-ranked.
+    model
+        Whose lists are re-ranked.
     make
         Makes the re-ranker of a strength, ready to serve.
-    part
+    judges
         The users who decide.
-    ranking
-        What ranks for them.
-    k
-        Length of the lists.
     """
 
     whole, most = False, 1e3
 
     def __init__(
-        self,
-        name: str,
-        plain: Model,
-        make: Callable[[float], Reranker],
-        part: HeldOut,
-        lists: Callable[[Reranker], Int32],
-        k: int,
+        self, name: str, model: Model, make: Callable[[float], Reranker], judges: Judges
     ) -> None:
-        self.name, self._plain, self._make = name, plain, make
-        self._part, self._lists, self._k = part, lists, k
-        own = plain.recommend(part.history, k).ids
-        self._own = accuracy(own, part, k)
-        self.places = own
+        self.name, self._model, self._make, self._judges = name, model, make, judges
+        self.places = judges.own
 
     def turn(self, strength: float) -> Measure:
-        """Re-rank at a strength; the loss is of nDCG."""
-        if strength == 0:
-            return as_measure(self._own, self._own)
-        self.places = self._lists(self._make(strength))
-        return as_measure(accuracy(self.places, self._part, self._k), self._own)
+        """Re-rank at a strength."""
+        self.places = self._judges.own
+        if strength:
+            reranker = self._make(strength)
+            self.places = reranker.rerank(self._judges.ranking, self._judges.k).ids
+        return self._judges.measure(self.places)
 
-    def model(self, strength: float) -> Model | Reranked:
-        """Return what serves at a strength."""
-        return self._make(strength).over(self._plain) if strength else self._plain
+    def at(self, strength: float) -> Model | Reranked:
+        """Return what serves at a strength; whoever was served in the search is forgotten."""
+        return self._make(strength).over(self._model) if strength else self._model
 
 
 class ExposureDial:
-    """ExADMM with a growing exposure strength, each fit from that of the nearest strength."""
+    """ExADMM with a growing exposure strength, each fit from that of the nearest strength.
 
-    whole, most = False, 100.0
+    Parameters
+    ----------
+    model
+        Fitted without exposure control.
+    data
+        What it was fitted to.
+    judges
+        The users who decide.
+    """
+
     name = "exadmm"
+    whole, most = False, 100.0
 
-    def __init__(self, plain: ExADMM, data: Interactions, part: HeldOut, k: int) -> None:
-        self._data, self._part, self._k = data, part, k
-        self._fits: dict[float, ExADMM] = {0.0: plain}
-        self.places = plain.recommend(part.history, k).ids
-        self._own = accuracy(self.places, part, k)
+    def __init__(self, model: ExADMM, data: Interactions, judges: Judges) -> None:
+        self._data, self._judges = data, judges
+        self._fits = {0.0: model}
+        self.places = judges.own
 
     def turn(self, strength: float) -> Measure:
-        """Fit at a strength; the loss is of nDCG."""
-        self.places = self.model(strength).recommend(self._part.history, self._k).ids
-        return as_measure(accuracy(self.places, self._part, self._k), self._own)
+        """Fit at a strength."""
+        history, k = self._judges.part.history, self._judges.k
+        self.places = self.at(strength).recommend(history, k).ids
+        return self._judges.measure(self.places)
 
-    def model(self, strength: float) -> ExADMM:
+    def at(self, strength: float) -> ExADMM:
         """Return the fit of a strength."""
         if strength not in self._fits:
-            near = min(self._fits, key=lambda known: abs(np.log((known + 1e-3) / strength)))
+            near = min(self._fits, key=lambda known: abs(np.log((known + _SLIGHT) / strength)))
             start = self._fits[near]
-            epochs = max(2, start.config.epochs // _SHORTER) if near else start.config.epochs
-            config = replace(
-                start.config, exposure_weight=0.0, exposure_strength=strength, epochs=epochs
-            )
-            settings = config.changed()
+            epochs = max(2, self._fits[0.0].config.epochs // _SHORTER)
+            config = replace(start.config, exposure_strength=strength, epochs=epochs)
             first = (start.user_factors, start.item_factors)
-            self._fits[strength] = ExADMM(**settings).fit(
+            self._fits[strength] = ExADMM(**config.changed()).fit(
                 self._data, init=first, show_progress=False
             )
         return self._fits[strength]
-
-
-def as_measure(found: Accuracy, own: Accuracy) -> Measure:
-    """Say what lists give up against a model's own."""
-    loss = 1 - found.ndcg / own.ndcg if own.ndcg else 0.0
-    return Measure(found.gini, found.coverage, loss)

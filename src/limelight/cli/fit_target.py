@@ -1,0 +1,122 @@
+"""The targets of ``limelight fit``: a wish instead of a weight."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._errors import ConfigError
+from limelight.cli.options import Reading
+from limelight.cli.output import note, report
+from limelight.cli.shares import parse_share, parse_shares
+
+if TYPE_CHECKING:
+    from limelight.models.base import Model
+
+_NAMED_SHARES = ("equal", "catalogue", "interactions")
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the lists should reach; one wish, or caps and floors of groups."""
+
+    gini: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Target: the Gini index of exposure, such as 0.6."),
+    ] = None
+    max_ndcg_loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Target: the nDCG that may go for as even an exposure as that buys, such as 2%.",
+        ),
+    ] = None
+    min_coverage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE", help="Target: the share of the catalogue shown, such as 50%."
+        ),
+    ] = None
+    groups: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Groups of items: item_id,group[,weight]."),
+    ] = None
+    group_cap: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Target: the share of all exposure that no group may exceed, such as 3% "
+            "(needs --groups).",
+        ),
+    ] = None
+    group_floor: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Target: the share that every group should have."),
+    ] = None
+    group_shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="equal|catalogue|interactions|FILE",
+            help="Target: the same for all groups, in proportion to their items or to their "
+            "interactions, or a table group,share.",
+        ),
+    ] = None
+    at: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Length of the lists that the target speaks of.  [20]"),
+    ] = None
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="batch|stream|stateless",
+            help="How users will be served: together, one after the other, or by machines that "
+            "share nothing.  [batch]",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the wishes that were given, as the library takes them."""
+        wishes = {
+            "gini": self.gini,
+            "max_ndcg_loss": parse_share("--max-ndcg-loss", self.max_ndcg_loss),
+            "min_coverage": parse_share("--min-coverage", self.min_coverage),
+            "groups": self.groups,
+            "group_cap": parse_share("--group-cap", self.group_cap),
+            "group_floor": parse_share("--group-floor", self.group_floor),
+            "group_shares": parse_shares(self.group_shares, *_NAMED_SHARES),
+            "at": self.at,
+            "serve": self.serve,
+        }
+        return {name: value for name, value in wishes.items() if value is not None}
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a target."""
+        given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
+        lone = [name for name in given if name in ("at", "serve")]
+        if lone and len(lone) == len(given):
+            message = f"--{lone[0]} speaks of a target, and none was given"
+            raise ConfigError(message, hint="add a target such as --gini 0.6")
+        return bool(given)
+
+
+def fit_target(
+    model: "Model",
+    targets: Targets,
+    source: Path,
+    reading: Reading,
+    output: Path,
+    *,
+    history: bool,
+    as_json: bool,
+) -> None:
+    """Fit a model to a target, write what serves, and say what was achieved."""
+    from limelight.tune.target import fit_to
+
+    data = reading.interactions_or_split(source)
+    result = fit_to(data, model=model, **targets.given())
+    result.model.save(output, history=history)
+    record = {**result.to_dict(), "output": str(output)}
+    report(str(result), record, as_json=as_json)
+    note(f"written to {output}")

@@ -1,0 +1,204 @@
+"""What a search for a target found, and how it does for users whom nothing was decided by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from limelight.evaluate.accuracy import ndcg
+from limelight.evaluate.audit import audit
+from limelight.evaluate.protocol import evaluate
+from limelight.evaluate.text_table import table
+
+if TYPE_CHECKING:
+    from limelight._arrays import Float64, Int32
+    from limelight.data.held_out import HeldOut
+    from limelight.models.base import Model
+    from limelight.rerank.base import Reranked
+    from limelight.rerank.group_shares import GroupShare
+
+_RESAMPLES = 1000
+_SHOWN = 12
+"""How many groups a summary shows, those with the most exposure."""
+
+
+class Tried(NamedTuple):
+    """A method, the strength at which it met the target or came nearest, and what that gave."""
+
+    method: str
+    strength: float
+    gini: float
+    coverage: float
+    ndcg_loss: float
+    met: bool
+
+
+@dataclass(frozen=True, eq=False)
+class TargetResult:
+    """A model that meets a target, and what that costs."""
+
+    model: Model | Reranked
+    """What to serve with; ``model.save(folder)`` keeps it."""
+    plain: Model = field(repr=False)
+    """The same without control."""
+    method: str
+    """What controls it."""
+    strength: float
+    """Of the control; 0 where the plain model met the target."""
+    goal: dict[str, Any]
+    at: int
+    """Length of the lists."""
+    validation: dict[str, float] = field(repr=False)
+    """How it does for the users who decided."""
+    test: dict[str, float] = field(repr=False)
+    """How it does for others: what to expect. ``_low`` and ``_high`` are bounds of 95 %
+    intervals, ``ndcg_loss`` is against the plain model, ``_before`` are its own figures."""
+    seconds: float
+    tried: tuple[Tried, ...] = field(default=(), repr=False)
+    """What each method gave on validation users."""
+    groups: tuple[GroupShare, ...] = field(default=(), repr=False)
+    """The shares of groups in the lists of test users, where they are the target."""
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures, ready for JSON."""
+        return {
+            "target": {**self.goal, "at": self.at},
+            "method": self.method,
+            "strength": self.strength,
+            "validation": self.validation,
+            "test": self.test,
+            "tried": [one._asdict() for one in self.tried],
+            "groups": [share._asdict() for share in self.groups],
+            "notes": list(self.notes),
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        wish = ", ".join(f"{name} {value}" for name, value in self.goal.items())
+        return "\n".join(
+            [
+                f"target: {wish}, lists of {self.at}",
+                f"met by: {self.method}, strength {self.strength:.4g}",
+                *self._figures(),
+                *self._others(),
+                *self._shares(),
+                *self.notes,
+            ]
+        )
+
+    def _figures(self) -> list[str]:
+        def cell(part: dict[str, float], name: str) -> str:
+            return f"{part[f'{name}@{self.at}']:.4f}"
+
+        def bounds(name: str) -> str:
+            low, high = (self.test.get(f"{name}@{self.at}_{side}") for side in ("low", "high"))
+            return "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
+
+        def before(name: str) -> str:
+            value = self.test.get(f"{name}@{self.at}_before")
+            return "" if value is None else f"{value:.4f}"
+
+        rows = [
+            (name, before(name), cell(self.test, name), bounds(name), cell(self.validation, name))
+            for name in (*_MAIN, "ndcg_loss")
+        ]
+        return table(("", "plain", "test users", "95 %", "validation users"), rows)
+
+    def _others(self) -> list[str]:
+        if not self.tried:
+            return []
+        rows = [
+            (
+                one.method,
+                f"{one.strength:.4g}",
+                f"{one.gini:.4f}",
+                f"{one.coverage:.4f}",
+                f"{one.ndcg_loss:.4f}",
+                "" if one.met else "out of reach",
+            )
+            for one in self.tried
+        ]
+        head = ("tried, on validation users", "strength", "gini", "coverage", "ndcg loss", "")
+        return table(head, rows)
+
+    def _shares(self) -> list[str]:
+        largest = sorted(self.groups, key=lambda share: -share.before)[:_SHOWN]
+        rows = [
+            (str(share.id), f"{100 * share.before:.2f} %", f"{100 * share.after:.2f} %")
+            for share in largest
+        ]
+        return table(("group, of test users", "plain", "now"), rows) if rows else []
+
+
+_MAIN = ("gini", "coverage", "ndcg")
+
+
+def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> dict[str, float]:
+    """Measure a controlled model beside the plain one, for the same held-out users.
+
+    Parameters
+    ----------
+    served
+        The controlled model.
+    plain
+        The same without control.
+    part
+        Users with histories and targets.
+    k
+        Length of the lists.
+    """
+    lists, own = (one.recommend(part.history, k).ids for one in (served, plain))
+    found = dict(evaluate(_Fixed(lists), part, k))
+    before = evaluate(_Fixed(own), part, k)
+    gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in (lists, own))
+    scored = ~np.isnan(base)
+    pairs = np.column_stack([gains, base])[scored]
+    low, high = _loss_bounds(pairs)
+    exposure = _exposure_bounds(lists[scored], part.targets.shape[1], k)
+    return {
+        **found,
+        **exposure,
+        f"ndcg_loss@{k}": _loss(pairs.mean(axis=0)),
+        f"ndcg_loss@{k}_low": low,
+        f"ndcg_loss@{k}_high": high,
+        **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
+    }
+
+
+class _Fixed:
+    """Lists that are there already, as a recommender."""
+
+    def __init__(self, ids: Int32) -> None:
+        self._ids = ids
+
+    def recommend(self, histories: Any, k: int) -> tuple[Int32, Int32]:
+        del histories
+        return self._ids[:, :k], self._ids[:, :k]
+
+
+def _loss(means: Float64) -> float:
+    return float(1 - means[0] / means[1]) if means[1] else 0.0
+
+
+def _loss_bounds(pairs: Float64) -> tuple[float, float]:
+    """Draw users with both of their figures, so that what they share cancels."""
+    generator = np.random.default_rng(0)
+    losses = [
+        _loss(pairs[generator.integers(0, len(pairs), len(pairs))].mean(axis=0))
+        for _ in range(_RESAMPLES)
+    ]
+    low, high = np.quantile(losses, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _exposure_bounds(ids: Int32, n_items: int, k: int) -> dict[str, float]:
+    """Give the intervals of the audit of these lists."""
+    rows, columns = np.nonzero(ids >= 0)
+    lists = pa.table({"user_id": rows, "item_id": ids[rows, columns], "rank": columns + 1})
+    found = audit(lists, k=k, catalogue=range(n_items)).to_dict()
+    names = [f"{name}@{k}_{side}" for name in ("gini", "coverage") for side in ("low", "high")]
+    return {name: found[name] for name in names if name in found}

@@ -1,0 +1,255 @@
+"""``ll.fit_to``: a wish in, a model that meets it out."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from limelight._errors import ConfigError, SolveError
+from limelight._progress import progress_bar
+from limelight.evaluate.floor import handout_gini
+from limelight.evaluate.lists import position_weights
+from limelight.models.checks import check_choice, check_integer
+from limelight.models.exadmm import ExADMM
+from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.rerank.best_response import BestResponse, Online
+from limelight.rerank.calibrate import calibrate
+from limelight.rerank.frank_wolfe import FrankWolfe
+from limelight.rerank.goal import as_goal
+from limelight.rerank.relevance import Relevance
+from limelight.rerank.run_groups import as_group_goal
+from limelight.rerank.search import TRIES, OutOfReachError, meet
+from limelight.rerank.stage import stage
+from limelight.tune.dials import ExposureDial, Judges, RerankDial
+from limelight.tune.groups import fit_groups
+from limelight.tune.result import TargetResult, Tried, compared
+from limelight.tune.users import as_split, as_unseen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight.data.sources import Source
+    from limelight.data.split import Split
+    from limelight.models.base import Model
+    from limelight.rerank.base import Reranker
+    from limelight.rerank.goal import Goal
+    from limelight.rerank.group_wishes import Share
+    from limelight.rerank.run_groups import GroupGoal
+    from limelight.rerank.search import Found
+    from limelight.rerank.welfare import WelfareName
+
+Serve = Literal["batch", "stream", "stateless"]
+_SERVES = ("batch", "stream", "stateless")
+_KNOWN = 10_000
+"""How many training users, at most, warm a stream up, or find prices."""
+
+
+def fit_to(  # noqa: PLR0913
+    data: Any,
+    *,
+    gini: float | None = None,
+    max_ndcg_loss: float | None = None,
+    min_coverage: float | None = None,
+    groups: Source | None = None,
+    group_cap: Share | None = None,
+    group_floor: Share | None = None,
+    group_shares: Literal["equal", "catalogue", "interactions"] | Share | None = None,
+    at: int = 20,
+    model: Model | None = None,
+    serve: Serve = "batch",
+    show_progress: bool | None = None,
+) -> TargetResult:
+    """Fit a model, and find the control that meets a target at the least loss of accuracy.
+
+    Control is tried in training, by the exposure strength of ExADMM, and afterwards, by re-ranking
+    what the model likes best. Validation users decide; test users, whom nothing was decided by,
+    say what was achieved.
+
+    Parameters
+    ----------
+    data
+        A split, or interactions: then a tenth of the users, at most 5,000, are held out for
+        validation, and as many for the test.
+    gini, max_ndcg_loss, min_coverage
+        The target, one of them: the Gini index of exposure, the share of nDCG that may be given up
+        for as even an exposure as that buys, or the share of the catalogue that lists show.
+    groups, group_cap, group_floor, group_shares
+        Or a target for groups of items, a table ``item_id, group[, weight]``: the share of all
+        exposure that none may exceed, or each should have, or the share of each, as for
+        ``ll.GroupShares``. Prices of groups serve batch, stream and machines alike.
+    at
+        Length of the lists that the target speaks of.
+    model
+        What to fit; ``ExADMM()`` unless given. Only ExADMM can be controlled in training.
+    serve
+        How users will be served: many together (``batch``), one after the other (``stream``), or
+        by machines that share nothing (``stateless``).
+    show_progress
+        Whether to show a progress bar; left out, where standard error is a terminal.
+
+    Raises
+    ------
+    SolveError
+        If the target is out of reach; the message says how near each method came.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(2000, 200, 40_000).interactions
+    >>> result = ll.fit_to(data, gini=0.4, at=10, model=ll.ExADMM(factors=8, epochs=20))
+    >>> abs(result.test["gini@10"] - 0.4) < 0.05
+    True
+    >>> ids, scores = result.model.recommend(data.matrix[:5], k=10)
+    """
+    started = time.perf_counter()
+    wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
+    shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
+    by_group = as_group_goal(groups, shares, wishes, "auto")
+    goal = None if by_group else as_goal(**wishes)
+    check_integer("at", at, least=1)
+    check_choice("serve", serve, _SERVES)
+    plain = ExADMM() if model is None else model
+    _refuse_control(plain)
+    split = as_split(data)
+    plain.fit(split.train, show_progress=show_progress)
+    if by_group is not None:
+        return _groups_result(plain, split, by_group, at, started)
+    assert goal is not None
+    dials = _dials(plain, split, at, serve)
+    with progress_bar("search", TRIES * len(dials), show=show_progress) as advance:
+        tried, found = _try_all(dials, goal, advance)
+    if not found:
+        raise _out_of_reach(goal, tried, split, at)
+    best = min(found, key=lambda name: _cost(goal, found[name]))
+    [dial] = [dial for dial in dials if dial.name == best]
+    strength = found[best].strength
+    served = dial.at(strength)
+    return TargetResult(
+        model=served,
+        plain=plain,
+        method=best,
+        strength=strength,
+        goal={goal.kind: goal.value},
+        at=at,
+        validation=compared(dial.at(strength), plain, split.validation, at),
+        test=compared(dial.at(strength), plain, split.test, at),
+        tried=tuple(tried),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _groups_result(
+    plain: Model, split: Split, goal: GroupGoal, k: int, started: float
+) -> TargetResult:
+    prices, outcome, shares = fit_groups(plain, split, goal, k)
+    served = prices.over(plain)
+    return TargetResult(
+        model=served,
+        plain=plain,
+        method="group prices",
+        strength=max(map(abs, prices.prices.values()), default=0.0),
+        goal=goal.wishes,
+        at=k,
+        validation=compared(served, plain, split.validation, k),
+        test=compared(served, plain, split.test, k),
+        groups=shares,
+        notes=(*outcome.notes, str(outcome)),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _refuse_control(model: Model) -> None:
+    for name in ("exposure_weight", "exposure_strength"):
+        if value := getattr(model.config, name, 0):
+            message = f"a target finds the exposure weight by itself: {name}={value!r}"
+            raise ConfigError(message, hint="leave it out, or leave the target out")
+
+
+def _dials(plain: Model, split: Split, k: int, serve: Serve) -> list[RerankDial | ExposureDial]:
+    """List the ways to control, each judged by the validation users."""
+    part = split.validation
+    ranking = CandidateRanking(stage(plain.ranking(part.history)))
+    own = ranking.top(np.arange(ranking.n_users), k).ids
+    judges = Judges(part, ranking, k, own)
+    law = calibrate(ranking, part.targets, k)
+    laws = {"calibrated": law}
+    if law.scale == "log":
+        # Where few users were held out, one scale for all of them may do better than a fit.
+        laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
+    makers = _makers(plain, split, k, serve)
+    dials: list[RerankDial | ExposureDial] = [
+        RerankDial(f"{name} of {scale}", plain, lambda s, m=maker, r=rule: m(s, r), judges)  # type: ignore[misc]
+        for name, maker in makers.items()
+        for scale, rule in laws.items()
+    ]
+    if isinstance(plain, ExADMM):
+        dials.append(ExposureDial(plain, split.train, judges))
+    return dials
+
+
+def _makers(
+    plain: Model, split: Split, k: int, serve: Serve
+) -> dict[str, Callable[[float, Relevance], Reranker]]:
+    """Say how a re-ranker of a strength and a law of relevance is made, ready to serve."""
+    threads = plain.config.num_threads
+    welfares: tuple[WelfareName, ...] = ("log", "power")
+    if serve == "batch":
+        return {
+            f"best response ({welfare})": lambda s, law, w=welfare: BestResponse(  # type: ignore[misc]
+                strength=s, relevance=law, welfare=w, num_threads=threads
+            )
+            for welfare in welfares
+        }
+    known = CandidateRanking(stage(plain.ranking(as_unseen(split.train.matrix, _KNOWN))))
+    if serve == "stream":
+        return {
+            f"online ({welfare})": lambda s, law, w=welfare: Online(  # type: ignore[misc]
+                strength=s, relevance=law, welfare=w, num_threads=threads
+            ).warm_up(known, k)
+            for welfare in welfares
+        }
+    return {
+        "prices": lambda s, law: FrankWolfe(strength=s, relevance=law, num_threads=threads).fit(
+            known, k
+        )
+    }
+
+
+def _try_all(
+    dials: list[RerankDial | ExposureDial], goal: Goal, advance: Callable[[], None]
+) -> tuple[list[Tried], dict[str, Found]]:
+    """Turn every dial until it meets the goal, or cannot."""
+    tried, found = [], {}
+    for dial in dials:
+        try:
+            met = found[dial.name] = meet(dial, goal, advance=advance)
+            tried.append(Tried(dial.name, met.strength, *met.measure, met=True))
+        except OutOfReachError as error:
+            nearest = error.nearest
+            tried.append(Tried(dial.name, nearest.strength, *nearest.measure, met=False))
+    return tried, found
+
+
+def _cost(goal: Goal, met: Found) -> float:
+    return met.measure.gini if goal.is_loss else met.measure.loss
+
+
+def _out_of_reach(goal: Goal, tried: list[Tried], split: Split, k: int) -> SolveError:
+    """Say how near every method came, and what stands in the way."""
+    near = ", ".join(
+        f"{one.method} a Gini index of {one.gini:.3f} and a coverage of {one.coverage:.3f}"
+        for one in tried
+    )
+    part = split.validation
+    scored = int(np.count_nonzero(np.diff(part.targets.indptr)))
+    floor = handout_gini(position_weights(k), np.full(k, scored), split.train.n_items)
+    shown = min(1.0, scored * k / split.train.n_items)
+    message = (
+        f"out of reach: {goal} for {scored:,} users; {near}; lists of {k} for so many users cannot "
+        f"go below a Gini index of about {floor:.3f}, nor show more than {shown:.1%} of "
+        f"{split.train.n_items:,} items"
+    )
+    hint = "ask for less, hold out more users, or make lists longer"
+    return SolveError(message, hint=hint)
