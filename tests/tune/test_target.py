@@ -1,0 +1,152 @@
+"""A wish in, a model that meets it out: on users whom nothing was decided by."""
+
+import numpy as np
+import pytest
+
+import limelight as ll
+from limelight._errors import ConfigError, DataError, SolveError
+from limelight.rerank.base import Reranked
+from limelight.tune.users import as_split, as_unseen
+
+K = 10
+
+
+@pytest.fixture(scope="module")
+def split():
+    data = ll.marketplace(2400, 150, 50_000, seed=3).interactions
+    return ll.split_users(data, validation=600, test=600)
+
+
+def small():
+    return ll.ExADMM(factors=8, epochs=16)
+
+
+@pytest.fixture(scope="module")
+def halved(split):
+    """Half of the way from the plain Gini index to 0."""
+    plain = ll.evaluate(small().fit(split.train), split.test, k=K)
+    return ll.fit_to(split, gini=round(plain["gini@10"] / 2, 3), at=K, model=small())
+
+
+def test_a_gini_index_holds_for_other_users(halved):
+    wish = halved.goal["gini"]
+    assert halved.validation["gini@10"] == pytest.approx(wish, abs=0.005)
+    assert halved.test["gini@10"] == pytest.approx(wish, abs=0.03)
+    assert halved.test["gini@10_low"] < halved.test["gini@10"] < halved.test["gini@10_high"]
+    assert halved.test["gini@10_before"] > 1.5 * wish
+
+
+def test_the_figures_are_those_of_what_is_served(halved, split):
+    found = ll.evaluate(halved.model, split.test, k=K)
+    plain = ll.evaluate(halved.plain, split.test, k=K)
+    for name in ("ndcg@10", "gini@10", "coverage@10"):
+        assert halved.test[name] == pytest.approx(found[name])
+        assert halved.test[f"{name}_before"] == pytest.approx(plain[name])
+    loss = 1 - found["ndcg@10"] / plain["ndcg@10"]
+    assert halved.test["ndcg_loss@10"] == pytest.approx(loss)
+    assert halved.test["ndcg_loss@10_low"] < loss < halved.test["ndcg_loss@10_high"]
+
+
+def test_the_method_that_loses_least_is_taken(halved):
+    met = [one for one in halved.tried if one.met]
+    assert len(met) >= 2
+    best = min(met, key=lambda one: one.ndcg_loss)
+    assert (halved.method, halved.strength) == (best.method, best.strength)
+    assert "exadmm" in {one.method for one in halved.tried}
+
+
+def test_a_loss_is_spent_and_not_more(split):
+    result = ll.fit_to(split, max_ndcg_loss=0.05, at=K, model=small())
+    assert 0.03 < result.validation["ndcg_loss@10"] <= 0.05
+    assert result.test["gini@10"] < result.test["gini@10_before"] - 0.05
+
+
+def test_a_coverage_is_reached(split):
+    result = ll.fit_to(split, min_coverage=0.95, at=K, model=small())
+    assert result.validation["coverage@10"] >= 0.95
+    assert result.test["coverage@10"] > 0.9
+
+
+@pytest.mark.parametrize("serve", ["stream", "stateless"])
+def test_users_are_served_one_by_one_as_well(split, serve):
+    result = ll.fit_to(split, gini=0.4, at=K, model=small(), serve=serve)
+    assert result.test["gini@10"] == pytest.approx(0.4, abs=0.06)
+    assert result.test["ndcg_loss@10"] < 0.5
+
+
+def test_a_met_wish_needs_no_control(split):
+    result = ll.fit_to(split, gini=0.99, at=K, model=small())
+    assert result.strength == 0
+    assert not isinstance(result.model, Reranked)
+
+
+def test_what_is_saved_serves_the_same_lists(halved, split, tmp_path):
+    halved.model.save(tmp_path / "model")
+    ids, _ = ll.load(tmp_path / "model").recommend(split.test.history, k=K)
+    np.testing.assert_array_equal(ids, halved.model.recommend(split.test.history, k=K).ids)
+
+
+def test_a_stream_goes_on_after_loading(split, tmp_path):
+    result = ll.fit_to(split, gini=0.4, at=K, model=small(), serve="stream")
+    first, second = split.test.history[:300], split.test.history[300:]
+    result.model.recommend(first, k=K)
+    result.model.save(tmp_path / "model")
+    loaded = ll.load(tmp_path / "model")
+    assert loaded.reranker.served_ == result.model.reranker.served_
+    np.testing.assert_array_equal(
+        loaded.recommend(second, k=K).ids, result.model.recommend(second, k=K).ids
+    )
+
+
+def test_groups_keep_to_a_cap(split):
+    sellers = {"item_id": split.train.item_ids, "group": np.arange(split.train.n_items) % 5}
+    frame = pytest.importorskip("pandas").DataFrame(sellers)
+    plain = ll.fit_to(split, groups=frame, group_cap=0.9, at=K, model=small())
+    largest = max(share.before for share in plain.groups)
+    cap = round((largest + 0.2) / 2, 3)
+    result = ll.fit_to(split, groups=frame, group_cap=cap, at=K, model=small())
+    assert max(share.after for share in result.groups) < cap + 0.02
+    assert result.to_dict()["target"] == {"group_cap": cap, "at": K}
+
+
+def test_out_of_reach_says_how_near_and_why(split):
+    with pytest.raises(SolveError) as error:
+        ll.fit_to(split, gini=0.0001, at=2, model=small())
+    text = str(error.value)
+    assert "out of reach: a Gini index of 0.0001" in text
+    assert "cannot go below a Gini index of about" in text
+    assert "exadmm a Gini index of" in text
+
+
+def test_any_model_can_be_re_ranked(split):
+    result = ll.fit_to(split, gini=0.5, at=K, model=ll.Popularity())
+    assert result.test["gini@10"] == pytest.approx(0.5, abs=0.05)
+    assert {one.method.split(" ")[0] for one in result.tried} == {"best"}
+
+
+def test_wishes_that_contradict_each_other(split):
+    with pytest.raises(ConfigError, match="give one target, not 2: gini, min_coverage"):
+        ll.fit_to(split, gini=0.5, min_coverage=0.5)
+    with pytest.raises(ConfigError, match="give one target, not 0"):
+        ll.fit_to(split)
+    with pytest.raises(ConfigError, match="finds the exposure weight by itself"):
+        ll.fit_to(split, gini=0.5, model=ll.ExADMM(exposure_weight=1e-3))
+    with pytest.raises(ConfigError, match="serve"):
+        ll.fit_to(split, gini=0.5, serve="never")
+
+
+def test_users_who_have_nothing_to_find():
+    with pytest.raises(DataError, match="users have nothing to find"):
+        ll.fit_to(ll.marketplace(12, 30, 60).interactions, gini=0.5)
+
+
+def test_training_users_as_if_unseen():
+    data = ll.marketplace(300, 60, 5000).interactions.matrix
+    some = as_unseen(data, 100, seed=1)
+    assert some.shape == (100, 60)
+    assert 0.7 < some.nnz / data.nnz * 3 < 0.9
+    np.testing.assert_array_equal(some.toarray(), as_unseen(data, 100, seed=1).toarray())
+
+
+def test_a_split_is_taken_as_it_is(split):
+    assert as_split(split) is split
