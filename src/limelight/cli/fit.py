@@ -230,7 +230,7 @@ def fit(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Learn a model from interactions, or find one that meets a target.
+    """Learn a model from interactions, or meet a target.
 
     In: a table of interactions, or a split folder, of which the training part is taken; a neural
     network also takes the validation part, to know when to stop. Out: a model folder for
