@@ -6,7 +6,7 @@ import pytest
 import limelight as ll
 from limelight._errors import ConfigError, DataError, SolveError
 from limelight.rerank.base import Reranked
-from limelight.tune.users import as_split, as_unseen
+from limelight.tune.users import as_split, as_unseen, refolded
 
 K = 10
 
@@ -150,3 +150,16 @@ def test_training_users_as_if_unseen():
 
 def test_a_split_is_taken_as_it_is(split):
     assert as_split(split) is split
+
+
+def test_every_item_is_to_be_found_once(split):
+    parts = refolded(split.validation)
+    whole = split.validation.history + split.validation.targets
+    found = sum(part.targets for part in parts)
+    scored = np.diff(split.validation.targets.indptr) > 0
+    assert (found[scored] != whole[scored]).nnz == 0
+    assert found[~scored].nnz == 0
+    for part in parts:
+        assert (part.history + part.targets != whole).nnz == 0
+        assert part.history.multiply(part.targets).nnz == 0
+        assert part.targets.nnz == pytest.approx(split.validation.targets.nnz, rel=0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from limelight.evaluate.accumulate import ListAccumulator
 from limelight.models.exadmm import ExADMM
+from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.rerank.goal import Measure
+from limelight.rerank.stage import stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limelight._arrays import Int32
     from limelight.data.held_out import HeldOut
@@ -26,90 +29,132 @@ _SHORTER = 8
 _SLIGHT = 1e-3  # how near to a strength no control at all counts as
 
 
-class Judges(NamedTuple):
-    """The users who decide, and how their lists do without control."""
+class Sitting(NamedTuple):
+    """Users who decide, with what they are asked to find."""
 
     part: HeldOut
     ranking: Ranking
-    k: int
     own: Int32
     """The lists of the model itself."""
 
-    def measure(self, ids: Int32) -> Measure:
+
+class Judges:
+    """The users who decide, in one sitting or several.
+
+    Parameters
+    ----------
+    model
+        Ranks for them.
+    parts
+        Held-out users; in every part the same ones, who have to find something else.
+    k
+        Length of the lists.
+    """
+
+    def __init__(self, model: Model, parts: Sequence[HeldOut], k: int) -> None:
+        self.k = k
+        rankings = [CandidateRanking(stage(model.ranking(part.history))) for part in parts]
+        self.sittings = [
+            Sitting(part, ranking, ranking.top(np.arange(ranking.n_users), k).ids)
+            for part, ranking in zip(parts, rankings, strict=True)
+        ]
+
+    def measure(self, make: Callable[[Sitting], Int32]) -> Measure:
         """Measure lists; the loss is the share of the model's own nDCG that they give up."""
-        ndcg, gini, coverage = self._figures(ids)
-        own = self._figures(self.own)[0]
+        found = np.array([self._figures(at.part, make(at)) for at in self.sittings]).mean(axis=0)
+        ndcg, gini, coverage = found.tolist()
+        own = float(np.mean([self._figures(at.part, at.own)[0] for at in self.sittings]))
         return Measure(gini, coverage, 1 - ndcg / own if own else 0.0)
 
-    def _figures(self, ids: Int32) -> tuple[float, float, float]:
-        seen = ListAccumulator(self.part.targets.shape[1], self.k)
-        seen.update(ids, self.part.targets)
+    def _figures(self, part: HeldOut, ids: Int32) -> tuple[float, float, float]:
+        seen = ListAccumulator(part.targets.shape[1], self.k)
+        seen.update(ids, part.targets)
         found = seen.result()
         return found[f"ndcg@{self.k}"], found[f"gini@{self.k}"], found[f"coverage@{self.k}"]
 
 
-class RerankDial:
-    """Re-rankers of growing strength over one model.
+class Control(ABC):
+    """A way to control a model, at the strength to which it was turned last.
 
     Parameters
     ----------
     name
-        What to call the method.
+        What to call it.
+    judges
+        The users who decide.
+    """
+
+    whole = False
+    most = 1e3
+
+    def __init__(self, name: str, judges: Judges) -> None:
+        self.name, self.judges = name, judges
+        self.places = judges.sittings[0].own
+
+    def turn(self, strength: float) -> Measure:
+        """Make the lists of a strength, and measure them."""
+        return self.judges.measure(lambda at: self._lists(strength, at))
+
+    @abstractmethod
+    def _lists(self, strength: float, at: Sitting) -> Int32:
+        """Return the lists of the users who decide."""
+
+    @abstractmethod
+    def at(self, strength: float) -> Model | Reranked:
+        """Return what serves at a strength; whoever was served in a search is forgotten."""
+
+
+class RerankDial(Control):
+    """Re-rankers of growing strength over one model.
+
+    Parameters
+    ----------
+    name, judges
+        As for all controls.
     model
         Whose lists are re-ranked.
     make
         Makes the re-ranker of a strength, ready to serve.
-    judges
-        The users who decide.
     """
 
-    whole, most = False, 1e3
-
     def __init__(
-        self, name: str, model: Model, make: Callable[[float], Reranker], judges: Judges
+        self, name: str, judges: Judges, model: Model, make: Callable[[float], Reranker]
     ) -> None:
-        self.name, self._model, self._make, self._judges = name, model, make, judges
-        self.places = judges.own
+        super().__init__(name, judges)
+        self._model, self._make = model, make
 
-    def turn(self, strength: float) -> Measure:
-        """Re-rank at a strength."""
-        self.places = self._judges.own
-        if strength:
-            reranker = self._make(strength)
-            self.places = reranker.rerank(self._judges.ranking, self._judges.k).ids
-        return self._judges.measure(self.places)
+    def _lists(self, strength: float, at: Sitting) -> Int32:
+        if not strength:
+            return at.own
+        return self._make(strength).rerank(at.ranking, self.judges.k).ids
 
     def at(self, strength: float) -> Model | Reranked:
-        """Return what serves at a strength; whoever was served in the search is forgotten."""
+        """Return what serves at a strength."""
         return self._make(strength).over(self._model) if strength else self._model
 
 
-class ExposureDial:
+class ExposureDial(Control):
     """ExADMM with a growing exposure strength, each fit from that of the nearest strength.
 
     Parameters
     ----------
+    judges
+        The users who decide.
     model
         Fitted without exposure control.
     data
         What it was fitted to.
-    judges
-        The users who decide.
     """
 
-    name = "exadmm"
-    whole, most = False, 100.0
+    most = 100.0
 
-    def __init__(self, model: ExADMM, data: Interactions, judges: Judges) -> None:
-        self._data, self._judges = data, judges
+    def __init__(self, judges: Judges, model: ExADMM, data: Interactions) -> None:
+        super().__init__("exadmm", judges)
+        self._data = data
         self._fits = {0.0: model}
-        self.places = judges.own
 
-    def turn(self, strength: float) -> Measure:
-        """Fit at a strength."""
-        history, k = self._judges.part.history, self._judges.k
-        self.places = self.at(strength).recommend(history, k).ids
-        return self._judges.measure(self.places)
+    def _lists(self, strength: float, at: Sitting) -> Int32:
+        return self.at(strength).recommend(at.part.history, self.judges.k).ids
 
     def at(self, strength: float) -> ExADMM:
         """Return the fit of a strength."""

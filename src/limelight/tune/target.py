@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,16 +17,16 @@ from limelight.models.exadmm import ExADMM
 from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.rerank.best_response import BestResponse, Online
 from limelight.rerank.calibrate import calibrate
-from limelight.rerank.frank_wolfe import FrankWolfe
+from limelight.rerank.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.goal import as_goal
 from limelight.rerank.relevance import Relevance
 from limelight.rerank.run_groups import as_group_goal
 from limelight.rerank.search import TRIES, OutOfReachError, meet
 from limelight.rerank.stage import stage
-from limelight.tune.dials import ExposureDial, Judges, RerankDial
+from limelight.tune.dials import Control, ExposureDial, Judges, RerankDial
 from limelight.tune.groups import fit_groups
 from limelight.tune.result import TargetResult, Tried, compared
-from limelight.tune.users import as_split, as_unseen
+from limelight.tune.users import as_split, as_unseen, refolded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from limelight.rerank.welfare import WelfareName
 
 Serve = Literal["batch", "stream", "stateless"]
+Maker: TypeAlias = "Callable[..., Reranker]"
 _SERVES = ("batch", "stream", "stateless")
 _KNOWN = 10_000
 """How many training users, at most, warm a stream up, or find prices."""
@@ -117,14 +119,19 @@ def fit_to(  # noqa: PLR0913
     if by_group is not None:
         return _groups_result(plain, split, by_group, at, started)
     assert goal is not None
-    dials = _dials(plain, split, at, serve)
+    judges = Judges(plain, [split.validation], at)
+    dials = _dials(plain, split, judges, serve)
     with progress_bar("search", TRIES * len(dials), show=show_progress) as advance:
         tried, found = _try_all(dials, goal, advance)
-    if not found:
-        raise _out_of_reach(goal, tried, split, at)
-    best = min(found, key=lambda name: _cost(goal, found[name]))
-    [dial] = [dial for dial in dials if dial.name == best]
-    strength = found[best].strength
+        if not found:
+            raise _out_of_reach(goal, tried, split, at)
+        best = min(found, key=lambda name: _cost(goal, found[name]))
+        [dial] = [dial for dial in dials if dial.name == best]
+        strength = found[best].strength
+        if goal.is_loss and strength:
+            # A loss is a small difference: the same users find other items of theirs as well.
+            dial.judges = Judges(plain, refolded(split.validation), at)
+            strength = meet(dial, goal, first=strength, advance=advance).strength
     served = dial.at(strength)
     return TargetResult(
         model=served,
@@ -167,58 +174,55 @@ def _refuse_control(model: Model) -> None:
             raise ConfigError(message, hint="leave it out, or leave the target out")
 
 
-def _dials(plain: Model, split: Split, k: int, serve: Serve) -> list[RerankDial | ExposureDial]:
+def _dials(plain: Model, split: Split, judges: Judges, serve: Serve) -> list[Control]:
     """List the ways to control, each judged by the validation users."""
-    part = split.validation
-    ranking = CandidateRanking(stage(plain.ranking(part.history)))
-    own = ranking.top(np.arange(ranking.n_users), k).ids
-    judges = Judges(part, ranking, k, own)
-    law = calibrate(ranking, part.targets, k)
+    part, ranking, _ = judges.sittings[0]
+    law = calibrate(ranking, part.targets, judges.k)
     laws = {"calibrated": law}
     if law.scale == "log":
         # Where few users were held out, one scale for all of them may do better than a fit.
         laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
-    makers = _makers(plain, split, k, serve)
-    dials: list[RerankDial | ExposureDial] = [
-        RerankDial(f"{name} of {scale}", plain, lambda s, m=maker, r=rule: m(s, r), judges)  # type: ignore[misc]
+    makers = _makers(plain, split, judges.k, serve)
+    dials: list[Control] = [
+        RerankDial(f"{name} of {scale}", judges, plain, partial(_made, maker, rule))
         for name, maker in makers.items()
         for scale, rule in laws.items()
     ]
     if isinstance(plain, ExADMM):
-        dials.append(ExposureDial(plain, split.train, judges))
+        dials.append(ExposureDial(judges, plain, split.train))
     return dials
 
 
-def _makers(
-    plain: Model, split: Split, k: int, serve: Serve
-) -> dict[str, Callable[[float, Relevance], Reranker]]:
+def _made(maker: Maker, law: Relevance, strength: float) -> Reranker:
+    return maker(strength=strength, relevance=law)
+
+
+def _makers(plain: Model, split: Split, k: int, serve: Serve) -> dict[str, Maker]:
     """Say how a re-ranker of a strength and a law of relevance is made, ready to serve."""
     threads = plain.config.num_threads
     welfares: tuple[WelfareName, ...] = ("log", "power")
     if serve == "batch":
         return {
-            f"best response ({welfare})": lambda s, law, w=welfare: BestResponse(  # type: ignore[misc]
-                strength=s, relevance=law, welfare=w, num_threads=threads
-            )
-            for welfare in welfares
+            f"best response ({name})": partial(BestResponse, welfare=name, num_threads=threads)
+            for name in welfares
         }
     known = CandidateRanking(stage(plain.ranking(as_unseen(split.train.matrix, _KNOWN))))
+
+    def warm(**settings: Any) -> Online:
+        online: Online = Online(num_threads=threads, **settings)
+        return online.warm_up(known, k)
+
+    def priced(**settings: Any) -> Prices:
+        method: FrankWolfe = FrankWolfe(num_threads=threads, **settings)
+        return method.fit(known, k)
+
     if serve == "stream":
-        return {
-            f"online ({welfare})": lambda s, law, w=welfare: Online(  # type: ignore[misc]
-                strength=s, relevance=law, welfare=w, num_threads=threads
-            ).warm_up(known, k)
-            for welfare in welfares
-        }
-    return {
-        "prices": lambda s, law: FrankWolfe(strength=s, relevance=law, num_threads=threads).fit(
-            known, k
-        )
-    }
+        return {f"online ({name})": partial(warm, welfare=name) for name in welfares}
+    return {"prices": priced}
 
 
 def _try_all(
-    dials: list[RerankDial | ExposureDial], goal: Goal, advance: Callable[[], None]
+    dials: list[Control], goal: Goal, advance: Callable[[], None]
 ) -> tuple[list[Tried], dict[str, Found]]:
     """Turn every dial until it meets the goal, or cannot."""
     tried, found = [], {}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from limelight._errors import DataError
+from limelight.data.grouping import row_numbers
+from limelight.data.held_out import HeldOut
 from limelight.data.interactions import as_interactions
 from limelight.data.split import Split, split_users
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
     from limelight.data.interactions import Interactions
 
 _SHARE, _MOST = 0.1, 5000
@@ -43,6 +44,39 @@ def as_split(data: Any) -> Split:
 def _hold_out(data: Interactions) -> Split:
     held_out = min(int(_SHARE * data.n_users), _MOST)
     return split_users(data, validation=held_out, test=held_out)
+
+
+def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
+    """Let the same users find other items of theirs: each item is to be found once.
+
+    What a user has to find is drawn at random, and says much less of her than five such draws. The
+    first part is the given one; the others ask for the items of the history in turn.
+
+    Parameters
+    ----------
+    part
+        Users who were held out with a fifth of their items, or so.
+    folds
+        How many parts to return.
+    seed
+        Of the order of every history.
+    """
+    history = part.history
+    users = row_numbers(history.indptr.astype(np.int64))
+    ranked = np.lexsort((np.random.default_rng(seed).random(history.nnz), users))
+    places = np.empty(history.nnz, dtype=np.int64)
+    places[ranked] = np.arange(history.nnz) - history.indptr[users[ranked]]
+    # Users without anything to find had too few items, and stay without.
+    is_scored = np.diff(part.targets.indptr)[users] > 0
+    parts = [part]
+    for fold in range(folds - 1):
+        asked = is_scored & (places % (folds - 1) == fold)
+        pairs = (users[asked], history.indices[asked])
+        targets = csr_matrix((history.data[asked], pairs), history.shape)
+        shown = csr_matrix(history + part.targets - targets)
+        shown.eliminate_zeros()
+        parts.append(HeldOut(shown, targets, part.user_ids))
+    return parts
 
 
 def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
