@@ -48,6 +48,8 @@ from limelight.rerank import (
     rerank,
 )
 from limelight.store.model_folder import package_version
+from limelight.tune.frontier import frontier
+from limelight.tune.frontier_result import Frontier
 
 __version__ = package_version()
 
@@ -62,6 +64,7 @@ __all__ = [
     "ExADMM",
     "FairRec",
     "FrankWolfe",
+    "Frontier",
     "Greedy",
     "GroupShares",
     "HeldOut",
@@ -84,6 +87,7 @@ __all__ = [
     "entropy",
     "evaluate",
     "exposure",
+    "frontier",
     "gini",
     "gini_floor",
     "load",
