@@ -168,6 +168,9 @@ class Reranking(Method):
         What it starts from.
     """
 
+    needs: ClassVar[tuple[str, ...]] = ("validation", "test")
+    """Whose candidates it wants."""
+
     def __init__(self, served: Served) -> None:
         self._served = served
 
@@ -182,14 +185,12 @@ class Reranking(Method):
             "random_state": config.random_state,
             "num_threads": config.num_threads,
         }
-        self._prepare()
+        # Made before the clock starts, so that no single point pays for the candidates of all.
+        for part in self.needs:
+            getattr(served, part)
         started = time.perf_counter()
         validation, test = self._lists(settings)
         return Made(validation, test, time.perf_counter() - started)
-
-    def _prepare(self) -> None:
-        """Make candidates that are not there yet, so that no single point pays for them."""
-        _ = self._served.validation, self._served.test
 
     @abstractmethod
     def _lists(self, settings: dict[str, Any]) -> tuple[Int32, Int32]:
@@ -210,9 +211,7 @@ class Batch(Reranking):
 class Stream(Reranking):
     """Online: one after the other, after others who came before."""
 
-    def _prepare(self) -> None:
-        super()._prepare()
-        _ = self._served.known
+    needs = ("validation", "test", "known")
 
     def _lists(self, settings: dict[str, Any]) -> tuple[Int32, Int32]:
         at = self._served.at
@@ -228,9 +227,7 @@ class Stream(Reranking):
 class Stateless(Reranking):
     """A mixture of prices that was found for others."""
 
-    def _prepare(self) -> None:
-        super()._prepare()
-        _ = self._served.known
+    needs = ("validation", "test", "known")
 
     def _lists(self, settings: dict[str, Any]) -> tuple[Int32, Int32]:
         served, split = self._served, self._served.split
