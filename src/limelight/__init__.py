@@ -49,6 +49,8 @@ from limelight.rerank import (
     rerank,
 )
 from limelight.store.model_folder import package_version
+from limelight.tune.frontier import frontier
+from limelight.tune.frontier_result import Frontier
 from limelight.tune.target import fit_to
 
 __version__ = package_version()
@@ -65,6 +67,7 @@ __all__ = [
     "ExposureTargets",
     "FairRec",
     "FrankWolfe",
+    "Frontier",
     "Greedy",
     "GroupShares",
     "HeldOut",
@@ -88,6 +91,7 @@ __all__ = [
     "evaluate",
     "exposure",
     "fit_to",
+    "frontier",
     "gini",
     "gini_floor",
     "load",

@@ -27,6 +27,7 @@ COMMANDS = (
     "recommend",
     "evaluate",
     "audit",
+    "frontier",
     "bench",
     "doctor",
 )
@@ -55,7 +56,7 @@ def test_examples_use_flags_that_exist(limelight: Run, command: str) -> None:
 def test_the_list_of_commands(limelight: Run) -> None:
     text = limelight("--help").out
     listed = re.findall(r"^  ([a-z]+)  +[A-Z].*\.$", text.partition("Commands:")[2], re.MULTILINE)
-    expected = "demo data fit recommend evaluate audit rerank reproduce bench doctor"
+    expected = "demo data fit recommend evaluate audit rerank frontier reproduce bench doctor"
     assert " ".join(listed) == expected
     assert "..." not in text.partition("Commands:")[2], "a summary was cut short"
 

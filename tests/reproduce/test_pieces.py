@@ -15,10 +15,10 @@ from limelight.models import IALS, ExADMM
 from limelight.reproduce.experiments import EXPERIMENTS, Size, find, make_up, prepare, size_of
 from limelight.reproduce.fronts import front, thin
 from limelight.reproduce.methods import Method, Range
-from limelight.reproduce.notebook import Notebook
 from limelight.reproduce.pictures import distribution
 from limelight.reproduce.tables import Table, statistics
 from limelight.reproduce.tuning import Search
+from limelight.store.notebook import Notebook
 
 SPACE = {"regularization": Range(1e-3, 1e-1)}
 

@@ -20,6 +20,7 @@ from limelight.cli import (
     doctor,
     evaluate,
     fit,
+    frontier,
     recommend,
     reproduce,
     rerank,
@@ -35,6 +36,7 @@ _ORDER = (
     "evaluate",
     "audit",
     "rerank",
+    "frontier",
     "reproduce",
     "bench",
     "doctor",
@@ -66,6 +68,7 @@ recommend.register(app)
 evaluate.register(app)
 audit.register(app)
 rerank.register(app)
+frontier.register(app)
 reproduce.register(app)
 bench.register(app)
 doctor.register(app)

@@ -10,9 +10,9 @@ from limelight.reproduce.experiments import size_of
 from limelight.reproduce.growth import growth
 from limelight.reproduce.measure import exposures, fairrec_points, measured_points
 from limelight.reproduce.methods import FAIRREC, methods_of
-from limelight.reproduce.notebook import Notebook
 from limelight.reproduce.times import fair_lists_of, inference_times, lists_of, training_time
 from limelight.reproduce.tuning import Search
+from limelight.store.notebook import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

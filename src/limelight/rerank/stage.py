@@ -68,7 +68,7 @@ def stage(
     if isinstance(ranking, CandidateRanking) and ranking.candidates is not None:
         return ranking.candidates
     if width is None:
-        width = int(np.clip(_MOST_PAIRS // max(ranking.n_users, 1), _FEWEST, _MOST))
+        width = usual_width(ranking.n_users)
 
     def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
         for rows in batches(ranking.n_users, _ROWS):
@@ -79,6 +79,17 @@ def stage(
 
     ids = (np.arange(ranking.n_users), np.arange(ranking.n_items)) if ids is None else ids
     return _gather(pairs(), ids, memory, folder)
+
+
+def usual_width(n_users: int) -> int:
+    """Return how many candidates each of so many users has, unless told otherwise.
+
+    Examples
+    --------
+    >>> usual_width(1000), usual_width(1_000_000)
+    (4000, 536)
+    """
+    return int(np.clip(_MOST_PAIRS // max(n_users, 1), _FEWEST, _MOST))
 
 
 def without(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from limelight.evaluate.accumulate import ListAccumulator
-from limelight.models.exadmm import ExADMM
 from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.rerank.goal import Measure
 from limelight.rerank.stage import stage
+from limelight.tune.warm import warm_fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,11 +20,10 @@ if TYPE_CHECKING:
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
     from limelight.models.base import Model
+    from limelight.models.exadmm import ExADMM
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.base import Reranked, Reranker
 
-_SHORTER = 8
-"""By what a warm start divides the number of epochs."""
 _SLIGHT = 1e-3  # how near to a strength no control at all counts as
 
 
@@ -160,11 +158,6 @@ class ExposureDial(Control):
         """Return the fit of a strength."""
         if strength not in self._fits:
             near = min(self._fits, key=lambda known: abs(np.log((known + _SLIGHT) / strength)))
-            start = self._fits[near]
-            epochs = max(2, self._fits[0.0].config.epochs // _SHORTER)
-            config = replace(start.config, exposure_strength=strength, epochs=epochs)
-            first = (start.user_factors, start.item_factors)
-            self._fits[strength] = ExADMM(**config.changed()).fit(
-                self._data, init=first, show_progress=False
-            )
+            plain, start = self._fits[0.0], self._fits[near]
+            self._fits[strength] = warm_fit(plain.config, start, self._data, strength)
         return self._fits[strength]

@@ -1,0 +1,158 @@
+"""``limelight frontier``: what evenness costs, from one end of a method's control to the other."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from limelight.cli.options import (
+    Json,
+    Reading,
+    showing,
+    signature_defaults,
+    takes_flags,
+)
+from limelight.cli.output import note, report
+
+
+class MethodName(StrEnum):
+    """The methods that have a front."""
+
+    exadmm = "exadmm"
+    best_response = "best-response"
+    online = "online"
+    prices = "prices"
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The settings of the factor model; what was not given is left to its config."""
+
+    factors: Annotated[int | None, typer.Option(metavar="N", help="Length of the vectors.")] = None
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Of the first fit; those that start from a neighbour have an eighth."
+        ),
+    ] = None
+    unobserved_weight: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Weight of a pair that was not observed.")
+    ] = None
+    regularization: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Weight of the squared norms of what is learnt."),
+    ] = None
+    row_solver: Annotated[
+        str | None,
+        typer.Option(
+            metavar="cholesky|cg",
+            help="Solve every row exactly, or by a few steps of descent: for many factors.",
+        ),
+    ] = None
+    random_state: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", help="The same seed gives the same front."),
+    ] = None
+    num_threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            help="How many threads to use; 0: all that the process may use.",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that were given."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(cls=showing(_defaults))(frontier)
+
+
+@takes_flags
+def frontier(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
+            show_default=False,
+        ),
+    ],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The folder to write to, and to go on from.",
+            show_default=False,
+        ),
+    ] = None,
+    methods: Annotated[
+        list[MethodName] | None,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="exadmm: control in training; best-response, online and prices: the plain model, "
+            "re-ranked in a batch, one user after the other, or without any state. May be "
+            "repeated.  [default: exadmm, best-response]",
+            show_default=False,
+        ),
+    ] = None,
+    points: Annotated[
+        int | None, typer.Option(metavar="N", help="How many points each method has.")
+    ] = None,
+    at: Annotated[int | None, typer.Option(metavar="N", help="Length of the lists.")] = None,
+    settings: Factors,
+    reading: Reading,
+    as_json: Json = False,
+) -> None:
+    """Trace what evenness of exposure costs in accuracy.
+
+    In: a table of interactions, of whose users a tenth is held out for validation and another for
+    the test, at most 5,000 each; or a split folder. Out: a table of points on standard output, from
+    no control to a strong one, and with -o a folder with frontier.parquet, frontier.json,
+    frontier.png and the models on the front. Points go where the curve has its widest gap.
+    Validation users decide, test users confirm.
+
+    A model is trained from nothing once. Every other one starts from its nearest neighbour, so
+    that twelve points take little more than twice the time of one. With -o every point is written
+    at once: the same command goes on where it was interrupted.
+
+    \b
+    Which point to take:
+      the lowest Gini whose nDCG you can afford, among those marked "front". Then
+      FOLDER/models/exadmm-N is its model, ready for `limelight recommend`; N is its number in
+      frontier.json. A re-ranker has a strength for `ll.BestResponse(strength=...)` and others.
+
+    \b
+    Examples:
+      limelight frontier split/ -o front/
+      limelight frontier ratings.csv --rating rating --min-rating 4 --factors 128 -o front/
+      limelight frontier split/ --method best-response --method online --points 8 --at 10 --json
+    """
+    from limelight.tune.frontier import frontier as trace
+
+    names = [name.value for name in methods] if methods else None
+    named: dict[str, Any] = {"methods": names, "points": points, "at": at}
+    given = {name: value for name, value in named.items() if value is not None}
+    found = trace(reading.interactions_or_split(source), folder=output, **given, **settings.given())
+    report(repr(found), found.to_dict() | {"output": output}, as_json=as_json)
+    if output is not None:
+        note(f"written to {output}")
+
+
+def _defaults() -> dict[str, str]:
+    from limelight.models.exadmm import ExADMMConfig
+    from limelight.tune.frontier import frontier as trace
+
+    config = ExADMMConfig()
+    settings = {name: str(getattr(config, name)) for name in vars(Factors())}
+    return settings | signature_defaults(trace, "points", "at")

@@ -1,0 +1,94 @@
+"""What is kept of a front that is being traced: in a folder, to go on from, or in memory.
+
+frontier.json, frontier.parquet, frontier.png   the front, once it is complete
+models/plain, models/exadmm-3, ...              the models of its points
+state/notebook.json                             every point, as soon as it was found
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from limelight._atomic import atomic_file, refuse_stranger
+from limelight._errors import ConfigError, DataError
+from limelight.models.files import load
+from limelight.store.notebook import Notebook
+from limelight.tune.frontier_result import FrontierPoint
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from limelight.models.exadmm import ExADMM
+    from limelight.tune.frontier_result import Frontier
+
+PLAIN = "plain"
+_MODELS, _STATE = "models", "state"
+
+
+class FrontierFolder:
+    """Points and models by name.
+
+    Parameters
+    ----------
+    path
+        The folder; None keeps everything in memory.
+    about
+        What the front is of. A folder with any other front is refused, and so is one that holds
+        something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
+        self._path = None if path is None else Path(path)
+        self._models: dict[str, ExADMM] = {}
+        self._notebook: Notebook | None = None
+        if self._path is not None:
+            if self._path.exists() and not self._path.is_dir():
+                message = f"the output is not a folder: {str(self._path)!r}"
+                raise DataError(message, hint="choose another name")
+            refuse_stranger(self._path, lambda folder: (folder / _STATE).is_dir())
+            self._notebook = Notebook(self._path / _STATE, about)
+
+    def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
+        """Return a point, found out now unless it was before."""
+        if self._notebook is None:
+            return find_out()
+        return FrontierPoint.from_dict(self._notebook.once(name, lambda: asdict(find_out())))
+
+    def keep(self, name: str, model: ExADMM) -> None:
+        """Keep a model."""
+        if self._path is None:
+            self._models[name] = model
+        else:
+            model.save(self._path / _MODELS / name)
+
+    def model(self, name: str) -> ExADMM:
+        """Return a model that was kept."""
+        if self._path is None:
+            return self._models[name]
+        return cast("ExADMM", load(self._path / _MODELS / name))
+
+    def finish(self, found: Frontier) -> Frontier:
+        """Write the front, and delete the models that are not on it; says what was left out."""
+        if self._path is None:
+            return found
+        names = {f"{point.method}-{point.number}" for point in found.points if point.on_front}
+        for folder in (self._path / _MODELS).iterdir():
+            if folder.name not in names | {PLAIN}:
+                shutil.rmtree(folder)
+        try:
+            found.plot(self._path / "frontier.png")
+        except ConfigError as error:
+            # Without matplotlib the figures are still there as numbers.
+            found = replace(found, notes=(*found.notes, f"No figure: {error.hint}"))
+        with atomic_file(self._path / "frontier.json") as temporary:
+            temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+        with atomic_file(self._path / "frontier.parquet") as temporary:
+            import pyarrow.parquet as pq
+
+            pq.write_table(found.to_table(), temporary)
+        return found

@@ -1,0 +1,242 @@
+"""A front as it was measured: its points, what they cost, and which to take."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limelight.evaluate.text_table import table
+from limelight.models.checks import check_choice, check_number
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from limelight.evaluate.accumulate import ListAccumulator
+
+_METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
+
+
+class Cost(NamedTuple):
+    """What all points of exADMM took, in units of the one fit that starts from nothing."""
+
+    training: float
+    """Of the seconds in which factors were updated, and nothing else."""
+    wall_clock: float
+    """Of all seconds: reading and writing models, lists and their measures as well."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Accuracy and exposure of the lists of some users."""
+
+    ndcg: float
+    ndcg_low: float
+    ndcg_high: float
+    """The bounds of the 95 % bootstrap interval."""
+    gini: float
+    coverage: float
+
+    @classmethod
+    def of(cls, lists: ListAccumulator) -> Measured:
+        """Take the measures of lists that are as long as the accumulator's largest cutoff."""
+        found, k = lists.result(), lists.k[-1]
+        return cls(**{name: found[_key(name, k)] for name in _METRICS})
+
+    def to_dict(self, k: int) -> dict[str, float]:
+        """Return the measures under keys such as "ndcg@20" and "ndcg@20_low"."""
+        return {_key(name, k): getattr(self, name) for name in _METRICS}
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A method at one strength."""
+
+    method: str
+    number: int
+    """In which order the points of the method were found; the plain model is 0."""
+    strength: float
+    validation: Measured
+    test: Measured
+    seconds: float
+    """Training for exADMM and for the plain model, making the lists for re-rankers."""
+    wall_seconds: float
+    """Everything that the point needed."""
+    epochs: int
+    """Of training; 0 for re-rankers."""
+    on_front: bool = False
+    """Whether no other point of the method is both more accurate and more even, for validation
+    users."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> FrontierPoint:
+        """Read what ``dataclasses.asdict`` wrote."""
+        parts = {part: Measured(**values[part]) for part in ("validation", "test")}
+        return cls(**{**values, **parts})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier:
+    """The trade-off between accuracy and exposure of one or more methods.
+
+    Attributes
+    ----------
+    points : tuple of FrontierPoint
+        Method by method, each from strength 0 up.
+    at : int
+        Length of the lists.
+    notes : tuple of str
+        What the reader should know.
+    """
+
+    points: tuple[FrontierPoint, ...]
+    at: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, in the order in which they were asked for."""
+        return list(dict.fromkeys(point.method for point in self.points))
+
+    @property
+    def cost(self) -> Cost | None:
+        """What the points of exADMM took in all, over what the first took; None without exADMM."""
+        found = [point for point in self.points if point.method == "exadmm"]
+        if not found:
+            return None
+        training, wall = (
+            sum(getattr(point, name) for point in found) / getattr(found[0], name)
+            for name in ("seconds", "wall_seconds")
+        )
+        return Cost(training, wall)
+
+    def best(self, method: str | None = None, max_ndcg_loss: float = 0.05) -> FrontierPoint:
+        """Return the point of the most even exposure that keeps the accuracy, for validation users.
+
+        Parameters
+        ----------
+        method
+            Whose points to look at; everybody's, unless given.
+        max_ndcg_loss
+            Share of the nDCG of the plain model that may go.
+        """
+        check_number("max_ndcg_loss", max_ndcg_loss)
+        if method is not None:
+            check_choice("method", method, self.methods)
+        least = (1 - max_ndcg_loss) * self.points[0].validation.ndcg
+        kept = [
+            point
+            for point in self.points
+            if method in {None, point.method} and point.validation.ndcg >= least
+        ]
+        return min(kept, key=lambda point: point.validation.gini)
+
+    def to_table(self) -> pa.Table:
+        """Return an Arrow table, one row a point."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([self._row(point) for point in self.points])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        points = []
+        for point in self.points:
+            parts = {part: getattr(point, part).to_dict(self.at) for part in ("validation", "test")}
+            points.append(asdict(point) | parts)
+        cost = self.cost
+        return {
+            "at": self.at,
+            "points": points,
+            "cost": cost._asdict() if cost else None,
+            "notes": list(self.notes),
+        }
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw the front for test users; the ending of the file's name says the format.
+
+        Only points that validation users put on the front are drawn. Needs the extra ``plot``.
+
+        Parameters
+        ----------
+        path
+            Where to write the figure.
+        """
+        from limelight.report import figures
+
+        series = {"no control": [_drawn(self.points[0])]} | {
+            method: [_drawn(p) for p in self.points if p.method == method and p.on_front]
+            for method in self.methods
+        }
+        figures.save(figures.front(series, accuracy=f"nDCG@{self.at}"), path)
+
+    def __repr__(self) -> str:
+        """Show a table, and what the front cost."""
+        head = (
+            "method", "strength", "front", "nDCG", "Gini", "coverage",
+            "test nDCG", "interval", "Gini", "coverage", "seconds",
+        )  # fmt: skip
+        rows = [_cells(point) for point in self.points]
+        first = f"Frontier of {' and '.join(self.methods)}, lists of {self.at}"
+        lines = [first, *table(head, rows)]
+        if self.cost:
+            lines.append(
+                f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
+                f"{self.cost.wall_clock:.1f} x its wall-clock time"
+            )
+        return "\n".join([*lines, *self.notes])
+
+    def _row(self, point: FrontierPoint) -> dict[str, Any]:
+        measures = {
+            f"{part}_{name}": value
+            for part in ("validation", "test")
+            for name, value in getattr(point, part).to_dict(self.at).items()
+        }
+        row = asdict(point)
+        del row["validation"], row["test"]
+        return row | measures
+
+
+def mark_front(points: Iterable[FrontierPoint]) -> list[FrontierPoint]:
+    """Say which points of one method no other one beats in both, for validation users."""
+    found = list(points)
+
+    def is_beaten(point: FrontierPoint) -> bool:
+        own = point.validation
+        return any(
+            other.validation.ndcg > own.ndcg and other.validation.gini < own.gini for other in found
+        )
+
+    return [replace(point, on_front=not is_beaten(point)) for point in found]
+
+
+def _key(name: str, k: int) -> str:
+    """Return the key of a measure, such as "ndcg@20_low"."""
+    metric, _, bound = name.partition("_")
+    return f"{metric}@{k}_{bound}" if bound else f"{metric}@{k}"
+
+
+def _cells(point: FrontierPoint) -> tuple[str, ...]:
+    low, high = point.test.ndcg_low, point.test.ndcg_high
+    return (
+        point.method,
+        f"{point.strength:.4g}",
+        "yes" if point.on_front else "",
+        *_short(point.validation),
+        *_short(point.test)[:1],
+        f"{low:.4f}-{high:.4f}",
+        *_short(point.test)[1:],
+        f"{point.seconds:.1f}",
+    )
+
+
+def _short(found: Measured) -> tuple[str, str, str]:
+    return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
+
+
+def _drawn(point: FrontierPoint) -> Any:
+    from limelight.report.figures import Point
+
+    label = f"{point.strength:.2g}" if point.strength else ""
+    return Point(point.test.gini, point.test.ndcg, label)
