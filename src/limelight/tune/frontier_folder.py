@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from limelight._atomic import atomic_file, refuse_stranger
 from limelight._errors import ConfigError, DataError
-from limelight.models.files import load
+from limelight.models.files import load_model
 from limelight.store.notebook import Notebook
 from limelight.tune.frontier_result import FrontierPoint
 
@@ -70,7 +70,7 @@ class FrontierFolder:
         """Return a model that was kept."""
         if self._path is None:
             return self._models[name]
-        return cast("ExADMM", load(self._path / _MODELS / name))
+        return cast("ExADMM", load_model(self._path / _MODELS / name))
 
     def finish(self, found: Frontier) -> Frontier:
         """Write the front, and delete the models that are not on it; says what was left out."""
