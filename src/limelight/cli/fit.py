@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
+from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.fit_target import Targets, fit_target
 from limelight.cli.options import DataFile, Json, Reading, showing, takes_flags
 from limelight.cli.output import aligned, note, size, summarise
@@ -32,14 +33,9 @@ class ModelName(StrEnum):
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Hyper-parameters; what was not given is left to the model's config."""
+class Settings(FactorFlags):
+    """The hyper-parameters of all models."""
 
-    factors: Annotated[int | None, typer.Option(metavar="N", help="Length of the vectors.")] = None
-    epochs: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="How many times all users and items are updated."),
-    ] = None
     exposure_weight: Annotated[
         float | None,
         typer.Option(
@@ -54,13 +50,6 @@ class Settings:
             metavar="NUMBER",
             help="The same in a form that means the same for data of any size. Try 0.01 to 10.",
         ),
-    ] = None
-    unobserved_weight: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Weight of a pair that was not observed.")
-    ] = None
-    regularization: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Weight of the squared norms of what is learnt."),
     ] = None
     regularization_exponent: Annotated[
         float | None,
@@ -85,13 +74,6 @@ class Settings:
             metavar="auto|exact|admm",
             help="How the users are updated: all at once, exactly, or by the paper's alternating "
             "directions. auto: exact, unless a penalty or a learning rate is given.",
-        ),
-    ] = None
-    row_solver: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cholesky|cg",
-            help="Solve every row exactly, or by a few steps of descent: for many factors.",
         ),
     ] = None
     fold_in: Annotated[
@@ -165,22 +147,10 @@ class Settings:
     trace_every: Annotated[
         int | None, typer.Option(metavar="N", help="Measure the objective every so many epochs.")
     ] = None
-    random_state: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", help="The same seed gives the same model."),
-    ] = None
-    num_threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads",
-            metavar="N",
-            help="How many threads to use; 0: all that the process may use.",
-        ),
-    ] = None
 
     def given(self) -> dict[str, Any]:
         """Return the settings that were given, numbers as numbers."""
-        settings = {name: value for name, value in vars(self).items() if value is not None}
+        settings = super().given()
         for name in ("penalty", "learning_rate"):
             try:
                 settings[name] = float(settings[name])

@@ -10,6 +10,7 @@ from limelight._errors import ConfigError
 from limelight.cli.options import Reading
 from limelight.cli.output import note, report
 from limelight.cli.shares import parse_share, parse_shares
+from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
 
 if TYPE_CHECKING:
     from limelight.models.base import Model
@@ -21,10 +22,7 @@ _NAMED_SHARES = ("equal", "catalogue", "interactions")
 class Targets:
     """What the lists should reach; one wish, or caps and floors of groups."""
 
-    gini: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Target: the Gini index of exposure, such as 0.6."),
-    ] = None
+    gini: Gini = None
     max_ndcg_loss: Annotated[
         str | None,
         typer.Option(
@@ -32,28 +30,10 @@ class Targets:
             help="Target: the nDCG that may go for as even an exposure as that buys, such as 2%.",
         ),
     ] = None
-    min_coverage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE", help="Target: the share of the catalogue shown, such as 50%."
-        ),
-    ] = None
-    groups: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Groups of items: item_id,group[,weight]."),
-    ] = None
-    group_cap: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Target: the share of all exposure that no group may exceed, such as 3% "
-            "(needs --groups).",
-        ),
-    ] = None
-    group_floor: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Target: the share that every group should have."),
-    ] = None
+    min_coverage: MinCoverage = None
+    groups: Groups = None
+    group_cap: GroupCap = None
+    group_floor: GroupFloor = None
     group_shares: Annotated[
         str | None,
         typer.Option(

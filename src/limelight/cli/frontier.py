@@ -1,12 +1,12 @@
 """``limelight frontier``: what evenness costs, from one end of a method's control to the other."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.options import (
     Json,
     Reading,
@@ -24,49 +24,6 @@ class MethodName(StrEnum):
     best_response = "best-response"
     online = "online"
     prices = "prices"
-
-
-@dataclass(frozen=True)
-class Factors:
-    """The settings of the factor model; what was not given is left to its config."""
-
-    factors: Annotated[int | None, typer.Option(metavar="N", help="Length of the vectors.")] = None
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Of the first fit; those that start from a neighbour have an eighth."
-        ),
-    ] = None
-    unobserved_weight: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Weight of a pair that was not observed.")
-    ] = None
-    regularization: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Weight of the squared norms of what is learnt."),
-    ] = None
-    row_solver: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cholesky|cg",
-            help="Solve every row exactly, or by a few steps of descent: for many factors.",
-        ),
-    ] = None
-    random_state: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", help="The same seed gives the same front."),
-    ] = None
-    num_threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads",
-            metavar="N",
-            help="How many threads to use; 0: all that the process may use.",
-        ),
-    ] = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the settings that were given."""
-        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def register(app: typer.Typer) -> None:
@@ -110,7 +67,7 @@ def frontier(
         int | None, typer.Option(metavar="N", help="How many points each method has.")
     ] = None,
     at: Annotated[int | None, typer.Option(metavar="N", help="Length of the lists.")] = None,
-    settings: Factors,
+    settings: FactorFlags,
     reading: Reading,
     as_json: Json = False,
 ) -> None:
@@ -154,5 +111,5 @@ def _defaults() -> dict[str, str]:
     from limelight.tune.frontier import frontier as trace
 
     config = ExADMMConfig()
-    settings = {name: str(getattr(config, name)) for name in vars(Factors())}
+    settings = {name: str(getattr(config, name)) for name in vars(FactorFlags())}
     return settings | signature_defaults(trace, "points", "at")

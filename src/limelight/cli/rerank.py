@@ -9,6 +9,7 @@ from limelight._errors import ConfigError
 from limelight.cli.options import Json, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import summarise
 from limelight.cli.shares import parse_share, parse_shares
+from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,16 +49,8 @@ def rerank(
             show_default=False,
         ),
     ],
-    gini: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Target: the Gini index of exposure, such as 0.6."),
-    ] = None,
-    min_coverage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE", help="Target: the share of the catalogue shown, such as 50%."
-        ),
-    ] = None,
+    gini: Gini = None,
+    min_coverage: MinCoverage = None,
     max_relevance_loss: Annotated[
         str | None,
         typer.Option(metavar="SHARE", help="Target: the relevance that may go, such as 2%."),
@@ -90,25 +83,9 @@ def rerank(
         Path | None,
         typer.Option(metavar="FILE", help="All items that could be shown: a table with item_id."),
     ] = None,
-    groups: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Groups of items, to show or set what they get: item_id,group[,weight].",
-        ),
-    ] = None,
-    group_cap: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Target: the share of all exposure that no group may exceed, such as 3% "
-            "(needs --groups).",
-        ),
-    ] = None,
-    group_floor: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Target: the share that every group should have."),
-    ] = None,
+    groups: Groups = None,
+    group_cap: GroupCap = None,
+    group_floor: GroupFloor = None,
     group_shares: Annotated[
         str | None,
         typer.Option(
