@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,12 +13,12 @@ from limelight.evaluate.accuracy import ndcg
 from limelight.evaluate.audit import audit
 from limelight.evaluate.protocol import evaluate
 from limelight.evaluate.text_table import table
+from limelight.rerank.base import Reranked
 
 if TYPE_CHECKING:
     from limelight._arrays import Float64, Int32
     from limelight.data.held_out import HeldOut
     from limelight.models.base import Model
-    from limelight.rerank.base import Reranked
     from limelight.rerank.group_shares import GroupShare
 
 _RESAMPLES = 1000
@@ -151,7 +152,8 @@ def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> d
     k
         Length of the lists.
     """
-    lists, own = (one.recommend(part.history, k).ids for one in (served, plain))
+    # Whoever is served here must not be there when the model is deployed.
+    lists, own = (one.recommend(part.history, k).ids for one in (_fresh(served), plain))
     found = dict(evaluate(_Fixed(lists), part, k))
     before = evaluate(_Fixed(own), part, k)
     gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in (lists, own))
@@ -167,6 +169,13 @@ def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> d
         f"ndcg_loss@{k}_high": high,
         **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
     }
+
+
+def _fresh(served: Model | Reranked) -> Model | Reranked:
+    """Return the same without a common memory of who was served."""
+    if isinstance(served, Reranked):
+        return Reranked(copy.deepcopy(served.reranker), served.model)
+    return served
 
 
 class _Fixed:

@@ -20,7 +20,7 @@ from limelight.rerank.calibrate import calibrate
 from limelight.rerank.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.goal import as_goal
 from limelight.rerank.relevance import Relevance
-from limelight.rerank.run_groups import as_group_goal
+from limelight.rerank.run_groups import GroupGoal, as_group_goal
 from limelight.rerank.search import TRIES, OutOfReachError, meet
 from limelight.rerank.stage import stage
 from limelight.tune.dials import Control, ExposureDial, Judges, RerankDial
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from limelight.rerank.base import Reranker
     from limelight.rerank.goal import Goal
     from limelight.rerank.group_wishes import Share
-    from limelight.rerank.run_groups import GroupGoal
     from limelight.rerank.search import Found
     from limelight.rerank.welfare import WelfareName
 
 Serve = Literal["batch", "stream", "stateless"]
 Maker: TypeAlias = "Callable[..., Reranker]"
 _SERVES = ("batch", "stream", "stateless")
+_NEAR = 0.01  # a target that is missed by more is not met
 _KNOWN = 10_000
 """How many training users, at most, warm a stream up, or find prices."""
 
@@ -108,63 +108,67 @@ def fit_to(  # noqa: PLR0913
     started = time.perf_counter()
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
-    by_group = as_group_goal(groups, shares, wishes, "auto")
-    goal = None if by_group else as_goal(**wishes)
+    goal = as_group_goal(groups, shares, wishes, "auto") or as_goal(**wishes)
     check_integer("at", at, least=1)
     check_choice("serve", serve, _SERVES)
     plain = ExADMM() if model is None else model
     _refuse_control(plain)
     split = as_split(data)
     plain.fit(split.train, show_progress=show_progress)
-    if by_group is not None:
-        return _groups_result(plain, split, by_group, at, started)
-    assert goal is not None
-    judges = Judges(plain, [split.validation], at)
+    if isinstance(goal, GroupGoal):
+        found = _reach_groups(plain, split, goal, at)
+    else:
+        found = _reach(plain, split, goal, at, serve, show_progress=show_progress)
+    served = found["model"]
+    return TargetResult(
+        plain=plain,
+        at=at,
+        validation=compared(served, plain, split.validation, at),
+        test=compared(served, plain, split.test, at),
+        seconds=time.perf_counter() - started,
+        **found,
+    )
+
+
+def _reach(
+    plain: Model, split: Split, goal: Goal, k: int, serve: Serve, *, show_progress: bool | None
+) -> dict[str, Any]:
+    """Find what meets a goal at the least loss, and say how."""
+    judges = Judges(plain, [split.validation], k)
     dials = _dials(plain, split, judges, serve)
     with progress_bar("search", TRIES * len(dials), show=show_progress) as advance:
         tried, found = _try_all(dials, goal, advance)
         if not found:
-            raise _out_of_reach(goal, tried, split, at)
-        best = min(found, key=lambda name: _cost(goal, found[name]))
+            raise _out_of_reach(goal, tried, split, k)
+        best = _best(goal, found)
         [dial] = [dial for dial in dials if dial.name == best]
         strength = found[best].strength
         if goal.is_loss and strength:
             # A loss is a small difference: the same users find other items of theirs as well.
-            dial.judges = Judges(plain, refolded(split.validation), at)
+            dial.judges = Judges(plain, refolded(split.validation), k)
             strength = meet(dial, goal, first=strength, advance=advance).strength
-    served = dial.at(strength)
-    return TargetResult(
-        model=served,
-        plain=plain,
-        method=best,
-        strength=strength,
-        goal={goal.kind: goal.value},
-        at=at,
-        validation=compared(dial.at(strength), plain, split.validation, at),
-        test=compared(dial.at(strength), plain, split.test, at),
-        tried=tuple(tried),
-        seconds=time.perf_counter() - started,
-    )
+    missed = not _is_near(goal, found[best])
+    return {
+        "model": dial.at(strength),
+        "method": best,
+        "strength": strength,
+        "goal": {goal.kind: goal.value},
+        "tried": tuple(tried),
+        "notes": (f"The target, {goal}, was not met: no strength comes nearer.",) * missed,
+    }
 
 
-def _groups_result(
-    plain: Model, split: Split, goal: GroupGoal, k: int, started: float
-) -> TargetResult:
+def _reach_groups(plain: Model, split: Split, goal: GroupGoal, k: int) -> dict[str, Any]:
+    """Find prices of groups, and say what shares they lead to."""
     prices, outcome, shares = fit_groups(plain, split, goal, k)
-    served = prices.over(plain)
-    return TargetResult(
-        model=served,
-        plain=plain,
-        method="group prices",
-        strength=max(map(abs, prices.prices.values()), default=0.0),
-        goal=goal.wishes,
-        at=k,
-        validation=compared(served, plain, split.validation, k),
-        test=compared(served, plain, split.test, k),
-        groups=shares,
-        notes=(*outcome.notes, str(outcome)),
-        seconds=time.perf_counter() - started,
-    )
+    return {
+        "model": prices.over(plain),
+        "method": "group prices",
+        "strength": max(map(abs, prices.prices.values()), default=0.0),
+        "goal": goal.wishes,
+        "groups": shares,
+        "notes": (*outcome.notes, str(outcome)),
+    }
 
 
 def _refuse_control(model: Model) -> None:
@@ -229,15 +233,28 @@ def _try_all(
     for dial in dials:
         try:
             met = found[dial.name] = meet(dial, goal, advance=advance)
-            tried.append(Tried(dial.name, met.strength, *met.measure, met=True))
+            near = _is_near(goal, met)
+            tried.append(Tried(dial.name, met.strength, *met.measure, met=near))
         except OutOfReachError as error:
             nearest = error.nearest
             tried.append(Tried(dial.name, nearest.strength, *nearest.measure, met=False))
     return tried, found
 
 
-def _cost(goal: Goal, met: Found) -> float:
-    return met.measure.gini if goal.is_loss else met.measure.loss
+def _is_near(goal: Goal, met: Found) -> bool:
+    """Tell whether a goal is met; a wish that asks for less than the plain model gives, is."""
+    return goal.lack(met.measure) <= 0 or goal.miss(met.measure) <= _NEAR
+
+
+def _best(goal: Goal, found: dict[str, Found]) -> str:
+    """Return who meets the goal at the least loss, or comes nearest to it."""
+
+    def cost(name: str) -> tuple[float, float]:
+        met = found[name]
+        missed = 0.0 if _is_near(goal, met) else goal.miss(met.measure)
+        return missed, met.measure.gini if goal.is_loss else met.measure.loss
+
+    return min(found, key=cost)
 
 
 def _out_of_reach(goal: Goal, tried: list[Tried], split: Split, k: int) -> SolveError:
