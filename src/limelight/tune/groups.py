@@ -13,6 +13,7 @@ from limelight.evaluate.audit_input import read_groups
 from limelight.evaluate.exposure import exposure
 from limelight.rerank.calibrate import calibrate
 from limelight.rerank.group_shares import GroupShare, GroupShares
+from limelight.rerank.group_wishes import as_groups
 from limelight.rerank.run_groups import group_settings
 from limelight.tune.users import as_unseen
 
@@ -49,7 +50,8 @@ def fit_groups(
     part = split.validation
     law = calibrate(plain.ranking(part.history), part.targets, k)
     histories = [part.history, as_unseen(split.train.matrix, _KNOWN)]
-    members = read_groups(goal.groups, ids_to_arrow(plain.item_ids))
+    named = read_groups(goal.groups, ids_to_arrow(plain.item_ids))
+    members = as_groups(named, len(plain.item_ids))
     method = GroupShares(
         **group_settings(goal), relevance=law, num_threads=plain.config.num_threads
     )
