@@ -292,7 +292,7 @@ def test_a_marketplace_that_cannot_be(limelight: Run, tmp_path: Path) -> None:
         ("fly", "No such command 'fly'"),
         ("fit data.csv", "Missing option '-o'"),
         ("fit", "Missing argument 'DATA'"),
-        ("fit data.csv -o m --gini 0.6", "No such option: --gini"),
+        ("fit data.csv -o m --ginny 0.6", "No such option: --ginny"),
         ("fit data.csv -o m --model magic", "'magic'"),
         ("fit data.csv -o m --factors many", "Invalid value for '--factors'"),
         ("data split data.csv -o s --test few", "not a number: 'few'"),
