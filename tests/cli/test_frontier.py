@@ -18,8 +18,8 @@ def test_a_front_of_a_split(limelight, files, tmp_path) -> None:
     assert lines[0] == "Frontier of exadmm and best-response, lists of 5"
     assert [line.split()[:2] for line in lines[2:5]] == [
         ["exadmm", "0"],
-        ["exadmm", "0.1"],
-        ["exadmm", "10"],
+        ["exadmm-1", "0.1"],
+        ["exadmm-2", "10"],
     ]
     assert ended.err == f"written to {tmp_path / 'front'}\n"
     assert (tmp_path / "front" / "frontier.parquet").is_file()

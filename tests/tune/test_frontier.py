@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
+from limelight._errors import DataError
 from limelight.report import figures
 from limelight.tune.frontier_result import FrontierPoint, Measured, mark_front
 from limelight.tune.placing import Tried, nearest, next_strength
@@ -169,7 +170,7 @@ class TestFront:
         assert lines[0] == (
             "Frontier of exadmm and best-response and online and prices, lists of 10"
         )
-        assert lines[1].split()[:3] == ["method", "strength", "front"]
+        assert lines[1].split()[:3] == ["point", "strength", "front"]
         assert len(lines) == 2 + 20 + 1
         assert "the training of one fit" in lines[-1]
 
@@ -295,3 +296,19 @@ class TestMistakes:
         data = ll.marketplace(9, 30, 60).interactions
         with pytest.raises(ll.DataError, match="have nothing to find"):
             ll.frontier(data)
+
+
+def test_what_others_wrote_is_left_alone(tmp_path):
+    data = ll.marketplace(600, 60, 9000).interactions
+    mine = tmp_path / "models" / "mine" / "weights.bin"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    (tmp_path / "state").mkdir()
+    ask = {"methods": ["best-response"], "points": 3, "at": 5, "factors": 8, "epochs": 4}
+    with pytest.raises(DataError, match="will not replace"):
+        ll.frontier(data, folder=tmp_path, **ask)
+    assert mine.read_text() == "mine"
+    ll.frontier(data, folder=tmp_path / "front", **ask)
+    (tmp_path / "front" / "models" / "mine").mkdir()
+    ll.frontier(data, folder=tmp_path / "front", **ask)
+    assert (tmp_path / "front" / "models" / "mine").is_dir()

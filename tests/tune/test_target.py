@@ -1,5 +1,7 @@
 """A wish in, a model that meets it out: on users whom nothing was decided by."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import limelight as ll
 from limelight._errors import ConfigError, DataError, SolveError
 from limelight.rerank.base import Reranked
+from limelight.store.arrays import save_arrays
 from limelight.tune.users import as_split, as_unseen, refolded
 
 K = 10
@@ -165,3 +168,79 @@ def test_every_item_is_to_be_found_once(split):
         assert (part.history + part.targets != whole).nnz == 0
         assert part.history.multiply(part.targets).nnz == 0
         assert part.targets.nnz == pytest.approx(split.validation.targets.nnz, rel=0.5)
+
+
+def test_a_user_gets_the_same_list_alone_as_together(split, tmp_path):
+    result = ll.fit_to(split, gini=0.35, at=K, model=small(), serve="stateless")
+    part = split.test
+    together = result.model.recommend(part.history, k=K, user_ids=part.user_ids).ids
+    result.model.save(tmp_path / "model")
+    loaded = ll.load(tmp_path / "model")
+    for row in (0, 7, 99):
+        alone = loaded.recommend(part.history[row], k=K, user_ids=part.user_ids[[row]]).ids
+        np.testing.assert_array_equal(alone[0], together[row])
+    known = loaded.recommend(users=[5], k=K).ids
+    np.testing.assert_array_equal(known[0], loaded.recommend(k=K).ids[5])
+    assert ll.evaluate(loaded, part, k=K)["gini@10"] == pytest.approx(result.test["gini@10"])
+
+
+def test_lists_as_long_as_the_catalogue(split):
+    items = split.train.n_items
+    result = ll.fit_to(split, min_coverage=0.5, at=items, model=ll.Popularity())
+    assert result.strength == 0
+    assert result.method == "the plain model"
+    with pytest.raises(ConfigError, match="at must be"):
+        ll.fit_to(split, gini=0.5, at=items + 1)
+
+
+def test_groups_are_checked_before_the_fit(split):
+    def fail(*_args, **_settings):
+        pytest.fail("it was fitted")
+
+    model = ll.Popularity()
+    model.fit = fail
+    with pytest.raises(DataError):
+        ll.fit_to(split, groups="no such file.csv", group_cap=0.1, model=model)
+    frame = pa.table({"item_id": split.train.item_ids, "group": ["a"] * split.train.n_items})
+    with pytest.raises(ConfigError):
+        ll.fit_to(split, groups=frame, group_cap=0.1, model=model)
+
+
+def test_what_is_no_model(split):
+    with pytest.raises(ConfigError, match="a target needs a model to fit"):
+        ll.fit_to(split, gini=0.5, model=ll.ExADMM)
+
+
+DAMAGE = {
+    "no record": lambda folder: (folder / "control.json").unlink(),
+    "no arrays": lambda folder: (folder / "control.safetensors").unlink(),
+    "no object": lambda folder: (folder / "control.json").write_text("[1]"),
+    "no JSON": lambda folder: (folder / "control.json").write_text("{"),
+    "a strange re-ranker": lambda folder: _change(folder, reranker=["a"]),
+    "an unknown re-ranker": lambda folder: _change(folder, reranker="Magic"),
+    "a strange setting": lambda folder: _change(folder, settings={"strength": "x"}),
+    "a strange memory": lambda folder: _change(folder, memory={"served": "x"}),
+    "too few items": lambda folder: save_arrays(
+        folder / "control.safetensors", {"exposure": np.ones(3), "merit": np.ones(3)}
+    ),
+    "no finite exposure": lambda folder: save_arrays(
+        folder / "control.safetensors", {"exposure": np.full(150, np.nan), "merit": np.ones(150)}
+    ),
+}
+
+
+def _change(folder, **parts):
+    record = json.loads((folder / "control.json").read_text())
+    (folder / "control.json").write_text(json.dumps(record | parts))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_control_is_one_sentence(split, tmp_path, damage):
+    model = ll.Popularity().fit(split.train)
+    online = ll.Online(strength=0.3).warm_up(model.ranking(split.validation.history), k=K)
+    online.over(model).save(tmp_path / "model")
+    DAMAGE[damage](tmp_path / "model")
+    with pytest.raises(DataError) as error:
+        ll.load(tmp_path / "model")
+    assert "hint" not in error.value.message
+    assert "model" in str(error.value)

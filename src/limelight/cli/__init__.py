@@ -100,7 +100,7 @@ def limelight(
       limelight demo -o run/
     Then with data of your own:
       limelight data split ratings.csv --rating rating --min-rating 4 -o split/
-      limelight fit split/ --exposure-weight 1e-5 -o model/
+      limelight fit split/ --gini 0.6 -o model/
       limelight evaluate model/ split/
       limelight recommend model/ -k 20 -o lists.parquet
     """

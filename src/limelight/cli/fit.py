@@ -213,7 +213,7 @@ def fit(
 
     \b
     Examples:
-      limelight fit split/ --exposure-weight 1e-5 -o model/
+      limelight fit split/ --exposure-strength 0.1 -o model/
       limelight fit ratings.csv --rating rating --min-rating 4 --factors 128 -o model/
       limelight fit split/ --model ials --regularization 0.01 -o baseline/
       limelight fit ratings.parquet --gini 0.6 --at 20 -o model/

@@ -80,14 +80,14 @@ def frontier(
     Validation users decide, test users confirm.
 
     A model is trained from nothing once. Every other one starts from its nearest neighbour, so
-    that twelve points take little more than twice the time of one. With -o every point is written
+    that twelve points take two to three times as long as one. With -o every point is written
     at once: the same command goes on where it was interrupted.
 
     \b
     Which point to take:
       the lowest Gini whose nDCG you can afford, among those marked "front". Then
-      FOLDER/models/exadmm-N is its model, ready for `limelight recommend`; N is its number in
-      frontier.json. A re-ranker has a strength for `ll.BestResponse(strength=...)` and others.
+      FOLDER/models/exadmm-N is its model, ready for `limelight recommend`. A re-ranker has a
+      strength for `ll.BestResponse(strength=...)` and others.
 
     \b
     Examples:

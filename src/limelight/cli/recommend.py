@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from limelight.rerank.base import Reranked
 
 _BATCH = 8192
+_TOGETHER = ("BestResponse", "FairRec", "Allocate")
+_FEW = 100
+"""From so many users on, lists that are made together share exposure."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ def recommend(
     question = _question(model, reading, history, user_id)
     if question.histories is None and model.learned.seen is None:
         _refuse_without_history(model, keep_seen=keep_seen)
+    if kind := getattr(model, "reranker", None):
+        _note_control(type(kind).__name__, len(question.user_ids))
     started = time.perf_counter()
     k = min(k, len(model.item_ids))  # a file holds no padding
     if output is None:
@@ -150,6 +155,17 @@ def load_model(folder: Path, threads: int | None) -> "Model | Reranked":
         for part in parts:
             part.config = replace(part.config, num_threads=threads)
     return found
+
+
+def _note_control(kind: str, n_users: int) -> None:
+    """Say what a re-ranked model's lists depend on."""
+    if kind == "Online":
+        note("The model's stream starts where it was saved; who is served here is not remembered.")
+    elif kind in _TOGETHER and n_users < _FEW:
+        note(
+            f"Lists of this model are made for many users together; for {n_users:,} they are "
+            "nearly those of the model without control."
+        )
 
 
 def _refuse_without_history(model: "Model | Reranked", *, keep_seen: bool) -> None:

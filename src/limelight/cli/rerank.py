@@ -7,7 +7,7 @@ import typer
 
 from limelight._errors import ConfigError
 from limelight.cli.options import Json, Seed, Threads, showing, signature_defaults
-from limelight.cli.output import summarise
+from limelight.cli.output import note, summarise
 from limelight.cli.shares import parse_share, parse_shares
 from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
 
@@ -173,6 +173,8 @@ def _open(
     from limelight.rerank.stage import stage
 
     model = load_model(path, threads)
+    if hasattr(model, "reranker"):
+        note("The model's own control is left out: its plain lists are re-ranked.")
     return stage(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
 
 

@@ -144,7 +144,10 @@ def evaluate(
     """
     cutoffs = check_cutoffs(k)
     history, targets = _parts(held_out)
-    ids, _ = model.recommend(history, k=cutoffs[-1])
+    if getattr(model, "by_user", False) and hasattr(held_out, "user_ids"):
+        ids, _ = model.recommend(history, k=cutoffs[-1], user_ids=held_out.user_ids)  # type: ignore[call-arg]
+    else:
+        ids, _ = model.recommend(history, k=cutoffs[-1])
     accumulator = ListAccumulator(targets.shape[1], cutoffs)
     accumulator.update(ids, targets)
     return Evaluation(accumulator.result())

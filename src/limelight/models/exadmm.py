@@ -97,8 +97,8 @@ class ExADMM(FactorModel):
 
     The penalty ``exposure_weight * n_users^2 / 2 * |V mean(U)|^2`` acts on the score that an item
     gets from the average user. Users are coupled through their mean alone: they are solved for
-    together, exactly, at about the cost of an epoch of iALS, or by the paper's ADMM, which parts
-    the penalty from the users.
+    together, exactly, for a little more than an epoch of iALS costs, or by the paper's ADMM, which
+    parts the penalty from the users.
 
     Parameters are the fields of :class:`~limelight.models.exadmm.ExADMMConfig`, by name.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from limelight._errors import DataError
 from limelight.models.base import Batch
+from limelight.models.checks import check_number
 from limelight.recommend.topk import Lists, batches
 
 if TYPE_CHECKING:
@@ -29,11 +31,30 @@ class Memory(NamedTuple):
     values: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
+    def number(self, name: str) -> float:
+        """Return a number from 0 up, or refuse it."""
+        check_number(name, self.values.get(name))
+        return float(self.values[name])
+
+    def array(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return an array of finite numbers of a shape, or refuse it."""
+        found = self.arrays.get(name)
+        if found is None or found.shape != shape or found.dtype.kind != "f":
+            what = "nothing" if found is None else f"{found.dtype} of shape {found.shape}"
+            message = f"{name} must be numbers of shape {shape}: {what}"
+            raise DataError(message, hint="save the model again")
+        if not np.isfinite(found).all():
+            message = f"{name} holds values that are not finite"
+            raise DataError(message, hint="save the model again")
+        return found
+
 
 class Reranker(ABC):
     """Makes the lists of many users together, so that items share the exposure."""
 
     config: Settings
+    by_user: ClassVar[bool] = False
+    """Whether a list depends on who the user is: ``rerank`` then takes ``user_ids``."""
 
     @abstractmethod
     def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
@@ -67,9 +88,9 @@ class Reranker(ABC):
         """Return what it knows beside its settings, to be saved."""
         return Memory({}, {})
 
-    def remember(self, memory: Memory) -> None:
-        """Take over what another one knew."""
-        del memory
+    def remember(self, memory: Memory, n_items: int) -> None:
+        """Take over what another one knew, of so many items."""
+        del memory, n_items
 
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults."""
@@ -96,8 +117,19 @@ class Reranked:
         """Show both."""
         return f"{self.reranker!r} over {self.model!r}"
 
+    @property
+    def by_user(self) -> bool:
+        """Whether a list depends on who the user is."""
+        return self.reranker.by_user
+
     def recommend(
-        self, histories: Any = None, k: int = 10, *, users: Any = None, filter_seen: bool = True
+        self,
+        histories: Any = None,
+        k: int = 10,
+        *,
+        users: Any = None,
+        filter_seen: bool = True,
+        user_ids: Any = None,
     ) -> Lists:
         """Make the lists of all these users together.
 
@@ -105,9 +137,21 @@ class Reranked:
         ----------
         histories, k, users, filter_seen
             As for a model's ``recommend``. A list depends on who else asks.
+        user_ids
+            Who the users are, for ``Prices``. Known of training users and of interactions; of a
+            matrix, row numbers stand for them unless they are given.
         """
         ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
-        return self.reranker.rerank(ranking, k)
+        if not self.by_user:
+            return self.reranker.rerank(ranking, k)
+        if user_ids is None:
+            user_ids = self._ids_of(histories, users)
+        return self.reranker.rerank(ranking, k, user_ids=user_ids)  # type: ignore[call-arg]
+
+    def _ids_of(self, histories: Any, users: Any) -> Any:
+        if histories is not None:
+            return getattr(histories, "user_ids", None)
+        return self.user_ids if users is None else self.user_ids[np.atleast_1d(users)]
 
     def ranking(
         self, histories: Any = None, *, users: Any = None, filter_seen: bool = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from limelight._native import resolve_threads
 from limelight.models.checks import check_integer, check_number
 from limelight.models.config import Settings, hyperparameters
@@ -213,12 +215,13 @@ class Online(Reranker):
         values = {"served": self.served_, "unit": unit, "total": total}
         return Memory(values, {"exposure": self.exposure_, "merit": merit})
 
-    def remember(self, memory: Memory) -> None:
+    def remember(self, memory: Memory, n_items: int) -> None:
         """Go on from where another one was."""
-        if memory.arrays:
-            values, arrays = memory
-            self.exposure_, self.served_ = arrays["exposure"], values["served"]
-            self.survey_ = Survey(values["unit"], values["total"], arrays["merit"])
+        if memory.values or memory.arrays:
+            exposure = memory.array("exposure", (n_items,)).astype(np.float64)
+            self.exposure_, self.served_ = np.maximum(exposure, 0), memory.number("served")
+            merit = memory.array("merit", (n_items,)).astype(np.float64)
+            self.survey_ = Survey(memory.number("unit"), memory.number("total"), merit)
 
     def reset(self) -> None:
         """Forget who was served."""

@@ -103,7 +103,7 @@ def load(path: str | Path) -> Model | Reranked:
     if control is None:
         return model
     name = control.record.get("reranker")
-    if name not in _RERANKERS:
+    if not isinstance(name, str) or name not in _RERANKERS:
         message = f"model folder {str(path)!r} holds an unknown re-ranker: {name!r}"
         raise DataError(message, hint=f"this limelight knows: {', '.join(_RERANKERS)}")
     kind, config = _RERANKERS[name]
@@ -112,9 +112,10 @@ def load(path: str | Path) -> Model | Reranked:
         reranker = kind.__new__(kind)
         reranker.config = config(**settings)
         values = {key: _decoded(value) for key, value in control.record["memory"].items()}
-        reranker.remember(Memory(values, control.arrays))
+        reranker.remember(Memory(values, control.arrays), len(model.item_ids))
     except (LimelightError, TypeError, KeyError, AttributeError, ValueError) as error:
-        message = f"model folder {str(path)!r} has a re-ranker that cannot be used: {error}"
+        reason = getattr(error, "message", f"{type(error).__name__} {error}")
+        message = f"model folder {str(path)!r} has a re-ranker that cannot be used: {reason}"
         raise DataError(message, hint="its parts come from different models; save it again") from (
             error
         )

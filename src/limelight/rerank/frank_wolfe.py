@@ -151,6 +151,7 @@ class Prices(Reranker):
         draws.
     """
 
+    by_user = True
     config: FrankWolfeConfig
 
     def __init__(self, mixture: Mixture, config: FrankWolfeConfig) -> None:
@@ -191,9 +192,11 @@ class Prices(Reranker):
         """Return the mixture."""
         return Memory({}, self.mixture._asdict())
 
-    def remember(self, memory: Memory) -> None:
+    def remember(self, memory: Memory, n_items: int) -> None:
         """Take over a mixture."""
-        self.mixture = Mixture(**memory.arrays)
+        steps = self.config.steps
+        subsidies = memory.array("subsidies", (steps, n_items)).astype(np.float32)
+        self.mixture = Mixture(subsidies, memory.array("chances", (steps,)).astype(np.float64))
 
     def draw(self, user_ids: Any) -> Int32:
         """Return which set of prices each user has.

@@ -206,7 +206,7 @@ class GroupShares(Reranker):
             message = "GroupShares needs groups, not None"
             raise DataError(message, hint="pass groups=..., or serve with what fit returns")
         members = as_groups(groups, pool.n_items)
-        wishes = self._wishes(members, pool.n_items, counts)
+        wishes = self.wishes(members, pool.n_items, counts)
         threads = resolve_threads(self.config.num_threads)
         tolerance, rounds = self.config.tolerance, self.config.rounds
         start = None
@@ -221,7 +221,8 @@ class GroupShares(Reranker):
         item_prices = ascent.item_prices(found.prices).astype(np.float32)
         return GroupPrices(dict(prices), item_prices, self.config), found
 
-    def _wishes(self, members: Groups, n_items: int, counts: Any) -> Wishes:
+    def wishes(self, members: Groups, n_items: int, counts: Any) -> Wishes:
+        """Return what is wished of each group, unless it contradicts itself."""
         config = self.config
         if config.target is not None:
             return as_target(config.target, members, n_items, counts)
@@ -268,10 +269,10 @@ class GroupPrices(Reranker):
         """Return the prices."""
         return Memory({"prices": self.prices}, {"item_prices": self.item_prices})
 
-    def remember(self, memory: Memory) -> None:
+    def remember(self, memory: Memory, n_items: int) -> None:
         """Take over prices."""
-        self.prices = memory.values["prices"]
-        self.item_prices = memory.arrays["item_prices"]
+        self.prices = {group: float(price) for group, price in memory.values["prices"].items()}
+        self.item_prices = memory.array("item_prices", (n_items,)).astype(np.float32)
 
     def choose(self, pool: Pool, k: int) -> Int32:
         """Return the places of the lists of a pool's users."""

@@ -42,7 +42,7 @@ def as_group_goal(
     given = {name: value for name, value in wishes.items() if value is not None}
     if not given:
         if groups is not None:
-            message = f"groups have no target: {groups!r}"
+            message = f"groups have no target: {str(groups)[:100]}"
             hint = "give group_cap, group_floor or group_shares; result.group_changes shows gains"
             raise ConfigError(message, hint=hint)
         return None

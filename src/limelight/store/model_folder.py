@@ -183,6 +183,9 @@ def load_control(path: str | os.PathLike[str]) -> Control | None:
     """
     root, name = Path(path), repr(os.fspath(path))
     if not (root / CONTROL).exists():
+        if (root / CONTROL_ARRAYS).exists():
+            message = f"model folder {name} lacks {CONTROL!r}, which says how lists are re-ranked"
+            raise DataError(message, hint="the folder is incomplete; save the model again")
         return None
     try:
         record = json.loads((root / CONTROL).read_text(encoding="utf-8"))
@@ -192,6 +195,9 @@ def load_control(path: str | os.PathLike[str]) -> Control | None:
     if not isinstance(record, dict):
         message = f"{CONTROL} of model folder {name} must be an object: {record!r}"
         raise DataError(message, hint="the file is damaged; save the model again")
+    if not (root / CONTROL_ARRAYS).exists():
+        message = f"model folder {name} lacks {CONTROL_ARRAYS!r}"
+        raise DataError(message, hint="the folder is incomplete; save the model again")
     return Control(record, load_arrays(root / CONTROL_ARRAYS))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-_FILE = "notebook.json"
+FILE = "notebook.json"
 
 
 class Notebook:
@@ -40,16 +40,16 @@ class Notebook:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._results: dict[str, Any] = {}
-        if (folder / _FILE).exists():
+        if (folder / FILE).exists():
             self._read(json.loads(json.dumps(about)))
         self._about = dict(about)
 
     def _read(self, about: dict[str, Any]) -> None:
         try:
-            stored = json.loads((self.folder / _FILE).read_text(encoding="utf-8"))
+            stored = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
             found, self._results = dict(stored["about"]), dict(stored["results"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"cannot read {str(self.folder / _FILE)!r}: {error}"
+            message = f"cannot read {str(self.folder / FILE)!r}: {error}"
             raise DataError(message, hint="move it away to start anew") from error
         different = [key for key in found.keys() | about.keys() if found.get(key) != about.get(key)]
         if different:
@@ -65,6 +65,6 @@ class Notebook:
         if name not in self._results:
             self._results[name] = find_out()
             text = json.dumps({"about": self._about, "results": self._results}, indent=1)
-            with atomic_file(self.folder / _FILE) as temporary:
+            with atomic_file(self.folder / FILE) as temporary:
                 temporary.write_text(text + "\n", encoding="utf-8")
         return self._results[name]

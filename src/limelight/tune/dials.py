@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -124,7 +124,9 @@ class RerankDial(Control):
     def _lists(self, strength: float, at: Sitting) -> Int32:
         if not strength:
             return at.own
-        return self._make(strength).rerank(at.ranking, self.judges.k).ids
+        reranker = self._make(strength)
+        known: dict[str, Any] = {"user_ids": at.part.user_ids} if reranker.by_user else {}
+        return reranker.rerank(at.ranking, self.judges.k, **known).ids
 
     def at(self, strength: float) -> Model | Reranked:
         """Return what serves at a strength."""

@@ -49,7 +49,7 @@ def frontier(
     The first point of every method is the plain model. Further points go where the curve has its
     widest gap. Validation users decide where points go and which of them are on the front; test
     users are only measured. Each fit of exADMM starts from the nearest one before it and needs an
-    eighth of the epochs, so that a front costs little more than two fits from nothing.
+    eighth of the epochs, so that twelve points cost two to three fits from nothing.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def frontier(
     """
     names = _check_methods(methods)
     check_integer("points", points, least=_FEWEST)
-    check_integer("at", at, least=1)
     plain = _plain(settings, random_state)
     split = as_split(data)
+    check_integer("at", at, least=1, most=split.train.n_items)
     about = _about(plain, split) | {"methods": names, "points": points, "at": at}
     kept = FrontierFolder(folder, about)
     n_points = 1 + len(names) * (points - 1)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from limelight._atomic import atomic_file, refuse_stranger
 from limelight._errors import ConfigError, DataError
 from limelight.models.files import load_model
-from limelight.store.notebook import Notebook
+from limelight.store.notebook import FILE, Notebook
 from limelight.tune.frontier_result import FrontierPoint
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class FrontierFolder:
             if self._path.exists() and not self._path.is_dir():
                 message = f"the output is not a folder: {str(self._path)!r}"
                 raise DataError(message, hint="choose another name")
-            refuse_stranger(self._path, lambda folder: (folder / _STATE).is_dir())
+            refuse_stranger(self._path, lambda folder: (folder / _STATE / FILE).is_file())
             self._notebook = Notebook(self._path / _STATE, about)
 
     def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
@@ -76,10 +76,11 @@ class FrontierFolder:
         """Write the front, and delete the models that are not on it; says what was left out."""
         if self._path is None:
             return found
-        names = {f"{point.method}-{point.number}" for point in found.points if point.on_front}
-        for folder in (self._path / _MODELS).iterdir():
-            if folder.name not in names | {PLAIN}:
-                shutil.rmtree(folder)
+        for point in found.points:
+            # Whatever else stands there is not ours to delete.
+            if point.method == "exadmm" and point.number and not point.on_front:
+                folder = self._path / _MODELS / f"{point.method}-{point.number}"
+                shutil.rmtree(folder, ignore_errors=True)
         try:
             found.plot(self._path / "frontier.png")
         except ConfigError as error:

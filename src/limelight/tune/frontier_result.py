@@ -174,7 +174,7 @@ class Frontier:
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""
         head = (
-            "method", "strength", "front", "nDCG", "Gini", "coverage",
+            "point", "strength", "front", "nDCG", "Gini", "coverage",
             "test nDCG", "interval", "Gini", "coverage", "seconds",
         )  # fmt: skip
         rows = [_cells(point) for point in self.points]
@@ -220,7 +220,7 @@ def _key(name: str, k: int) -> str:
 def _cells(point: FrontierPoint) -> tuple[str, ...]:
     low, high = point.test.ndcg_low, point.test.ndcg_high
     return (
-        point.method,
+        f"{point.method}-{point.number}" if point.number else point.method,
         f"{point.strength:.4g}",
         "yes" if point.on_front else "",
         *_short(point.validation),

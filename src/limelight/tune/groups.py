@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -24,45 +24,75 @@ if TYPE_CHECKING:
     from limelight.evaluate.audit_input import Groups
     from limelight.models.base import Model
     from limelight.rerank.base import Reranked
-    from limelight.rerank.group_shares import GroupOutcome, GroupPrices
+    from limelight.rerank.group_shares import GroupOutcome
     from limelight.rerank.run_groups import GroupGoal
 
 _KNOWN = 15_000
 """How many training users, at most, find the prices beside the validation users."""
 
 
-def fit_groups(
-    plain: Model, split: Split, goal: GroupGoal, k: int
-) -> tuple[GroupPrices, GroupOutcome, tuple[GroupShare, ...]]:
-    """Find prices of groups on known users; return them, and the shares of test users.
+class GroupControl:
+    """Finds prices of groups; what can be wrong with the wishes is found out before any fit.
 
     Parameters
     ----------
-    plain
-        A fitted model.
     split
         Whose validation users find the prices, together with training users.
     goal
         What was wished.
-    k
-        Length of the lists.
     """
-    part = split.validation
-    law = calibrate(plain.ranking(part.history), part.targets, k)
-    histories = [part.history, as_unseen(split.train.matrix, _KNOWN)]
-    named = read_groups(goal.groups, ids_to_arrow(plain.item_ids))
-    members = as_groups(named, len(plain.item_ids))
-    method = GroupShares(
-        **group_settings(goal), relevance=law, num_threads=plain.config.num_threads
-    )
-    prices = method.fit(
-        plain.ranking(sparse.vstack(histories, format="csr")),
-        k,
-        groups=members,
-        counts=np.asarray(split.train.matrix.sum(axis=0)).ravel(),
-    )
-    shares = _shares(prices.over(plain), plain, split.test, members, method.outcome_, k)
-    return prices, method.outcome_, shares
+
+    def __init__(self, split: Split, goal: GroupGoal) -> None:
+        self._split, self._goal = split, goal
+        n_items = split.train.n_items
+        named = read_groups(goal.groups, ids_to_arrow(split.train.item_ids))
+        self._members = as_groups(named, n_items)
+        self._counts = np.asarray(split.train.matrix.sum(axis=0)).ravel()
+        GroupShares(**group_settings(goal)).wishes(self._members, n_items, self._counts)
+
+    def reach(self, plain: Model, k: int) -> dict[str, Any]:
+        """Find the prices for a fitted model, and say what shares they lead to.
+
+        Parameters
+        ----------
+        plain
+            The model.
+        k
+            Length of the lists.
+        """
+        part = self._split.validation
+        law = calibrate(plain.ranking(part.history), part.targets, k)
+        histories = [part.history, as_unseen(self._split.train.matrix, _KNOWN)]
+        known = sparse.vstack(histories, format="csr")
+        method = GroupShares(
+            **group_settings(self._goal), relevance=law, num_threads=plain.config.num_threads
+        )
+        prices = method.fit(plain.ranking(known), k, groups=self._members, counts=self._counts)
+        served, outcome = prices.over(plain), method.outcome_
+        shares = _shares(served, plain, self._split.test, self._members, outcome, k)
+        return {
+            "model": served,
+            "method": "group prices",
+            "strength": max(map(abs, prices.prices.values()), default=0.0),
+            "met": outcome.is_met,
+            "goal": self._goal.wishes,
+            "groups": shares,
+            "notes": (
+                *outcome.notes,
+                f"{known.shape[0]:,} users who found the prices: {outcome}",
+                _worst(shares),
+            ),
+        }
+
+
+def _worst(shares: tuple[GroupShare, ...]) -> str:
+    """Say which group is furthest from its wish among other users."""
+    missed = [max(share.after - share.at_most, share.at_least - share.after) for share in shares]
+    worst = int(np.argmax(missed))
+    if missed[worst] <= 0:
+        return "Test users: all wishes hold."
+    points, group = 100 * missed[worst], shares[worst].id
+    return f"Test users: {group!r} misses its wish by most, {points:.2f} points."
 
 
 def _shares(

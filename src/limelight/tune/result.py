@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,8 @@ class TargetResult:
     """What controls it."""
     strength: float
     """Of the control; 0 where the plain model met the target."""
+    met: bool
+    """Whether the users who decided got what was wished."""
     goal: dict[str, Any]
     at: int
     """Length of the lists."""
@@ -67,9 +70,10 @@ class TargetResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""
         return {
-            "target": {**self.goal, "at": self.at},
+            "target": {**{name: _plain(wish) for name, wish in self.goal.items()}, "at": self.at},
             "method": self.method,
             "strength": self.strength,
+            "met": self.met,
             "validation": self.validation,
             "test": self.test,
             "tried": [one._asdict() for one in self.tried],
@@ -83,13 +87,16 @@ class TargetResult:
         return "\n".join(
             [
                 f"target: {wish}, lists of {self.at}",
-                f"met by: {self.method}, strength {self.strength:.4g}",
+                f"{self._how()}: {self.method}, strength {self.strength:.4g}",
                 *self._figures(),
                 *self._others(),
                 *self._shares(),
                 *self.notes,
             ]
         )
+
+    def _how(self) -> str:
+        return "met by" if self.met else "nearest by"
 
     def _figures(self) -> list[str]:
         def cell(part: dict[str, float], name: str) -> str:
@@ -153,7 +160,8 @@ def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> d
         Length of the lists.
     """
     # Whoever is served here must not be there when the model is deployed.
-    lists, own = (one.recommend(part.history, k).ids for one in (_fresh(served), plain))
+    lists = lists_of(_fresh(served), part, k)
+    own = plain.recommend(part.history, k).ids
     found = dict(evaluate(_Fixed(lists), part, k))
     before = evaluate(_Fixed(own), part, k)
     gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in (lists, own))
@@ -171,11 +179,25 @@ def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> d
     }
 
 
+def lists_of(served: Model | Reranked, part: HeldOut, k: int) -> Int32:
+    """Return the lists of held-out users."""
+    if isinstance(served, Reranked):
+        return served.recommend(part.history, k, user_ids=part.user_ids).ids
+    return served.recommend(part.history, k).ids
+
+
 def _fresh(served: Model | Reranked) -> Model | Reranked:
     """Return the same without a common memory of who was served."""
     if isinstance(served, Reranked):
         return Reranked(copy.deepcopy(served.reranker), served.model)
     return served
+
+
+def _plain(wish: Any) -> Any:
+    """Turn what JSON does not know into text."""
+    if isinstance(wish, Mapping):
+        return {str(group): float(share) for group, share in wish.items()}
+    return wish
 
 
 class _Fixed:
@@ -208,6 +230,11 @@ def _exposure_bounds(ids: Int32, n_items: int, k: int) -> dict[str, float]:
     """Give the intervals of the audit of these lists."""
     rows, columns = np.nonzero(ids >= 0)
     lists = pa.table({"user_id": rows, "item_id": ids[rows, columns], "rank": columns + 1})
-    found = audit(lists, k=k, catalogue=range(n_items)).to_dict()
-    names = [f"{name}@{k}_{side}" for name in ("gini", "coverage") for side in ("low", "high")]
-    return {name: found[name] for name in names if name in found}
+    longest = int(columns.max()) + 1
+    found = audit(lists, k=longest, catalogue=range(n_items)).to_dict()
+    return {
+        f"{name}@{k}_{side}": found[f"{name}@{longest}_{side}"]
+        for name in ("gini", "coverage")
+        for side in ("low", "high")
+        if f"{name}@{longest}_{side}" in found
+    }

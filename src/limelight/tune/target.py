@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from limelight._errors import ConfigError, SolveError
 from limelight._progress import progress_bar
 from limelight.evaluate.floor import handout_gini
 from limelight.evaluate.lists import position_weights
+from limelight.models.base import Model
 from limelight.models.checks import check_choice, check_integer
 from limelight.models.exadmm import ExADMM
 from limelight.recommend.candidate_ranking import CandidateRanking
@@ -21,10 +22,10 @@ from limelight.rerank.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.goal import as_goal
 from limelight.rerank.relevance import Relevance
 from limelight.rerank.run_groups import GroupGoal, as_group_goal
-from limelight.rerank.search import TRIES, OutOfReachError, meet
+from limelight.rerank.search import FIRST, TRIES, OutOfReachError, meet
 from limelight.rerank.stage import stage
 from limelight.tune.dials import Control, ExposureDial, Judges, RerankDial
-from limelight.tune.groups import fit_groups
+from limelight.tune.groups import GroupControl
 from limelight.tune.result import TargetResult, Tried, compared
 from limelight.tune.users import as_split, as_unseen, refolded
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from limelight.data.sources import Source
     from limelight.data.split import Split
-    from limelight.models.base import Model
     from limelight.rerank.base import Reranker
     from limelight.rerank.goal import Goal
     from limelight.rerank.group_wishes import Share
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 Serve = Literal["batch", "stream", "stateless"]
 Maker: TypeAlias = "Callable[..., Reranker]"
 _SERVES = ("batch", "stream", "stateless")
+_FINALISTS = 2
+"""How many methods are looked at more closely before a loss is spent by one of them."""
 _NEAR = 0.01  # a target that is missed by more is not met
 _KNOWN = 10_000
 """How many training users, at most, warm a stream up, or find prices."""
@@ -109,16 +111,20 @@ def fit_to(  # noqa: PLR0913
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
     goal = as_group_goal(groups, shares, wishes, "auto") or as_goal(**wishes)
-    check_integer("at", at, least=1)
     check_choice("serve", serve, _SERVES)
     plain = ExADMM() if model is None else model
+    if not isinstance(plain, Model):
+        message = f"a target needs a model to fit: {plain!r}"
+        raise ConfigError(message, hint="pass one such as ll.ExADMM(factors=64)")
     _refuse_control(plain)
     split = as_split(data)
+    check_integer("at", at, least=1, most=split.train.n_items)
+    grouped = GroupControl(split, goal) if isinstance(goal, GroupGoal) else None
     plain.fit(split.train, show_progress=show_progress)
-    if isinstance(goal, GroupGoal):
-        found = _reach_groups(plain, split, goal, at)
+    if grouped is not None:
+        found = grouped.reach(plain, at)
     else:
-        found = _reach(plain, split, goal, at, serve, show_progress=show_progress)
+        found = _reach(plain, split, cast("Goal", goal), at, serve, show_progress=show_progress)
     served = found["model"]
     return TargetResult(
         plain=plain,
@@ -140,34 +146,27 @@ def _reach(
         tried, found = _try_all(dials, goal, advance)
         if not found:
             raise _out_of_reach(goal, tried, split, k)
-        best = _best(goal, found)
-        [dial] = [dial for dial in dials if dial.name == best]
-        strength = found[best].strength
-        if goal.is_loss and strength:
+        if goal.is_loss:
             # A loss is a small difference: the same users find other items of theirs as well.
-            dial.judges = Judges(plain, refolded(split.validation), k)
-            strength = meet(dial, goal, first=strength, advance=advance).strength
-    missed = not _is_near(goal, found[best])
+            often = Judges(plain, refolded(split.validation), k)
+            finalists = sorted(dials, key=lambda dial: _cost(goal, found[dial.name]))[:_FINALISTS]
+            for dial in finalists:
+                dial.judges = often
+            closer, found = _try_all(finalists, goal, advance, found)
+            seen = {one.method for one in closer}
+            tried = [*closer, *(one for one in tried if one.method not in seen)]
+    best = min(found, key=lambda name: _cost(goal, found[name]))
+    [dial] = [dial for dial in dials if dial.name == best]
+    strength, met = float(found[best].strength), _is_near(goal, found[best])
+    missed = f"The target, {goal}, was not met: no strength comes nearer."
     return {
         "model": dial.at(strength),
-        "method": best,
+        "method": best if strength else "the plain model",
         "strength": strength,
+        "met": met,
         "goal": {goal.kind: goal.value},
         "tried": tuple(tried),
-        "notes": (f"The target, {goal}, was not met: no strength comes nearer.",) * missed,
-    }
-
-
-def _reach_groups(plain: Model, split: Split, goal: GroupGoal, k: int) -> dict[str, Any]:
-    """Find prices of groups, and say what shares they lead to."""
-    prices, outcome, shares = fit_groups(plain, split, goal, k)
-    return {
-        "model": prices.over(plain),
-        "method": "group prices",
-        "strength": max(map(abs, prices.prices.values()), default=0.0),
-        "goal": goal.wishes,
-        "groups": shares,
-        "notes": (*outcome.notes, str(outcome)),
+        "notes": () if met else (missed,),
     }
 
 
@@ -226,13 +225,17 @@ def _makers(plain: Model, split: Split, k: int, serve: Serve) -> dict[str, Maker
 
 
 def _try_all(
-    dials: list[Control], goal: Goal, advance: Callable[[], None]
+    dials: list[Control],
+    goal: Goal,
+    advance: Callable[[], None],
+    before: dict[str, Found] | None = None,
 ) -> tuple[list[Tried], dict[str, Found]]:
-    """Turn every dial until it meets the goal, or cannot."""
+    """Turn every dial until it meets the goal, or cannot; start from what was found before."""
     tried, found = [], {}
     for dial in dials:
+        first = (before[dial.name].strength if before else 0.0) or FIRST
         try:
-            met = found[dial.name] = meet(dial, goal, advance=advance)
+            met = found[dial.name] = meet(dial, goal, first=first, advance=advance)
             near = _is_near(goal, met)
             tried.append(Tried(dial.name, met.strength, *met.measure, met=near))
         except OutOfReachError as error:
@@ -246,15 +249,10 @@ def _is_near(goal: Goal, met: Found) -> bool:
     return goal.lack(met.measure) <= 0 or goal.miss(met.measure) <= _NEAR
 
 
-def _best(goal: Goal, found: dict[str, Found]) -> str:
-    """Return who meets the goal at the least loss, or comes nearest to it."""
-
-    def cost(name: str) -> tuple[float, float]:
-        met = found[name]
-        missed = 0.0 if _is_near(goal, met) else goal.miss(met.measure)
-        return missed, met.measure.gini if goal.is_loss else met.measure.loss
-
-    return min(found, key=cost)
+def _cost(goal: Goal, met: Found) -> tuple[float, float]:
+    """Return how far a goal is missed, if it is, and then what meeting it costs."""
+    missed = 0.0 if _is_near(goal, met) else goal.miss(met.measure)
+    return missed, met.measure.gini if goal.is_loss else met.measure.loss
 
 
 def _out_of_reach(goal: Goal, tried: list[Tried], split: Split, k: int) -> SolveError:

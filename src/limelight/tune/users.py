@@ -37,7 +37,8 @@ def as_split(data: Any) -> Split:
         part = getattr(split, name)
         if not part.targets.nnz:
             message = f"the {part.n_users:,} {name} users have nothing to find"
-            raise DataError(message, hint="users with few items have none: hold out more users")
+            hint = "users with few items have none; give more users, or hold out more of them"
+            raise DataError(message, hint=hint)
     return split
 
 
