@@ -1,0 +1,18 @@
+// Names and values that do not change, and the settings of the point, which do.
+function facts(report) {
+  list("data", report.data);
+  list("made", report.made);
+  const notes = byId("notes");
+  fill(notes.querySelector("ul"), ...report.notes.map((note) => make("li", {}, cut(note, 2000))));
+  show(notes, report.notes.length > 0);
+  if (!report.points.some(({ settings }) => settings.length)) return null;
+  return () => list("settings", report.point.settings);
+}
+
+function list(id, pairs) {
+  const rows = pairs.map(([name, value]) => (
+    make("div", {}, make("dt", {}, named(name)), make("dd", {}, make("bdi", {}, cut(value, 1000))))
+  ));
+  fill(byId(id).querySelector("dl"), ...rows);
+  show(byId(id), pairs.length > 0);
+}

@@ -1,0 +1,62 @@
+// One card for each figure: its value, its interval, and how far it is from the base.
+function figures(report) {
+  const metrics = report.metrics.filter((metric) => report.points.some((point) => known(valueOf(point, metric))));
+  if (!metrics.length) return null;
+  const section = byId("figures");
+  const cards = metrics.map((metric) => card(report, metric));
+  fill(section.querySelector(".cards"), ...cards.map(({ element }) => element));
+  show(section);
+  return () => {
+    const lead = section.querySelector(".lead");
+    fill(lead, named(report.point.label));
+    if (report.isBase) lead.append(", which the others are compared with");
+    else if (report.base) lead.append(", against ", named(report.base.label));
+    cards.forEach((one) => one.draw());
+  };
+}
+
+function card(report, metric) {
+  const [value, range, moved] = ["value", "range", "moved"].map((name) => make("p", { class: name }));
+  const strip = makeStrip(report, metric);
+  const element = make(
+    "li", {}, make("h3", {}, metric.label), value, moved, range, strip.element,
+    make("p", { class: "help" }, metric.help ?? ""),
+  );
+  const draw = () => {
+    const now = report.point.figures[metric.key] ?? [null, null, null];
+    const before = report.isBase ? null : valueOf(report.base, metric);
+    const judged = verdict(metric, now[0], before);
+    const text = change(metric, now[0], before);
+    fill(value, figure(metric, now[0]));
+    fill(range, interval(metric, now) || " ");
+    moved.dataset.verdict = judged;
+    fill(moved, text ? `${now[0] < before ? "▼" : "▲"} ${text}${judged && ` · ${judged}`}` : report.isBase ? "base" : " ");
+    if (text && now[0] === before) fill(moved, "unchanged");
+    strip.draw();
+  };
+  return { element, draw };
+}
+
+// Where the value stands among those of all points.
+function makeStrip(report, metric) {
+  const values = report.points.map((point) => valueOf(point, metric)).filter(known);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const element = make("div", { class: "strip", "aria-hidden": "true" });
+  if (high === low) return { element: make("div", { class: "strip empty" }), draw() {} };
+  const place = (kind, value) => {
+    const mark = make("span", { class: kind });
+    mark.style.setProperty("--at", (value - low) / (high - low));
+    show(mark, known(value));
+    return mark;
+  };
+  const now = place("now", null);
+  element.append(place("then", valueOf(report.base, metric)), now);
+  return {
+    element,
+    draw() {
+      const value = valueOf(report.point, metric);
+      show(now, known(value));
+      now.style.setProperty("--at", (value - low) / (high - low));
+    },
+  };
+}

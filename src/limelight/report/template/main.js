@@ -1,0 +1,41 @@
+// A section fills its part of the page once, where there is something to show, and returns what to
+// do whenever another point is chosen.
+const SECTIONS = [control, figures, front, lorenz, ranks, items, groups, users, solver, facts];
+
+function start(payload) {
+  const report = openReport(payload);
+  show(byId("content")); // charts take their size from the page
+  const draws = SECTIONS.map((section) => section(report)).filter(Boolean);
+  const redraw = () => draws.forEach((drawSection) => drawSection());
+  let waiting = false;
+  report.choose = (index) => {
+    report.index = index;
+    if (waiting) return; // a dragged slider asks more often than the screen shows
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      redraw();
+    });
+  };
+  redraw();
+  followTheme(redraw);
+  listContents();
+  show(document.querySelector("footer"));
+}
+
+function listContents() {
+  const titles = [...document.querySelectorAll("main section:not([hidden]) > h2")];
+  const links = titles.map((title) => make("a", { href: `#${title.parentElement.id}` }, title.textContent));
+  fill(document.querySelector("#contents ul"), ...links.map((link) => make("li", {}, link)));
+  show(byId("contents"), links.length > 1);
+}
+
+function complain(error) {
+  const trouble = byId("trouble");
+  const old = typeof DecompressionStream === "undefined";
+  fill(trouble, old ? "The figures below need a newer browser." : `The figures could not be drawn: ${cut(error.message)}`);
+  show(trouble);
+  console.error(error);
+}
+
+unpack(byId("payload").textContent).then(start).catch(complain);

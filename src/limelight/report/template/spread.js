@@ -1,0 +1,75 @@
+// How the exposure is spread over the items: the Lorenz curve, and exposure by rank.
+function lorenz(report) {
+  if (!report.points.some((point) => point.lorenz)) return null;
+  const figure = byId("lorenz");
+  show(byId("spread"));
+  show(figure);
+  const chart = openChart(figure.querySelector(".chart"));
+  return () => {
+    const found = curves(report, "lorenz", report.lorenz_x);
+    const even = { name: "all items equal", colour: "muted", dash: [2, 3], data: [[0, 0], [1, 1]] };
+    const says = lorenzSays(report);
+    fill(figure.querySelector("figcaption"), says);
+    legend(figure.querySelector(".legend"), [...found, even]);
+    chart.draw(`Lorenz curves of ${found.map(({ name }) => cut(name, 80)).join(" and ")}. ${says}`, {
+      xAxis: axis("Items, from the least to the most exposed", shares()),
+      yAxis: axis("Share of all exposure they hold", shares()),
+      tooltip: tooltip("axis", curveTip((x) => `The least exposed ${percent(x)} of the items hold`, percent)),
+      series: [line("even", even), ...found.map((entry, index) => line(`curve ${index}`, entry))],
+    });
+  };
+}
+
+const shares = () => ({ min: 0, max: 1, axisLabel: { formatter: (value) => percent(value, 0) } });
+
+function lorenzSays({ point, base, isBase, lorenz_x: places }) {
+  if (!point.lorenz) return "Not known for this point.";
+  const half = (curve) => percent(between(places, curve, 0.5));
+  const before = base?.lorenz && !isBase ? `, instead of ${half(base.lorenz)}` : "";
+  return `Half of the items hold ${half(point.lorenz)} of the exposure${before}.`;
+}
+
+// Linear interpolation in a curve over ascending places.
+function between(places, values, at) {
+  const after = Math.max(1, places.findIndex((place) => place >= at));
+  const part = (at - places[after - 1]) / (places[after] - places[after - 1]);
+  return values[after - 1] + part * (values[after] - values[after - 1]);
+}
+
+function ranks(report) {
+  if (!report.points.some((point) => point.by_rank)) return null;
+  const figure = byId("ranks");
+  show(byId("spread"));
+  show(figure);
+  const chart = openChart(figure.querySelector(".chart"));
+  return () => {
+    const found = curves(report, "by_rank", report.ranks).map((entry) => (
+      { ...entry, data: entry.data.filter(([, value]) => value > 0) }
+    ));
+    const says = ranksSay(report);
+    fill(figure.querySelector("figcaption"), says);
+    legend(figure.querySelector(".legend"), found);
+    chart.draw(`Exposure of the item at each rank. ${says}`, {
+      xAxis: logAxis("Rank of the item, most exposed first"),
+      yAxis: logAxis("Exposure, equal share = 1"),
+      tooltip: tooltip("axis", curveTip((rank) => `The item at rank ${count(rank)} has`, times)),
+      series: found.map((entry, index) => line(`curve ${index}`, entry)),
+    });
+  };
+}
+
+function ranksSay({ point, base, isBase }) {
+  if (!point.by_rank) return "Not known for this point.";
+  const before = base?.by_rank && !isBase ? `, instead of ${three(base.by_rank[0])}` : "";
+  return `The most exposed item has ${three(point.by_rank[0])} times the equal share${before}.`;
+}
+
+const logAxis = (name) => axis(name, { type: "log", axisLabel: { formatter: power } });
+
+function curveTip(title, text) {
+  return (marks) => {
+    const shown = marks.filter(({ seriesId }) => seriesId !== "even");
+    if (!shown.length) return null;
+    return tip(title(shown[0].value[0]), shown.map(({ seriesName, value }) => [seriesName, text(value[1])]));
+  };
+}

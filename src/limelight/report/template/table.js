@@ -1,0 +1,105 @@
+// A table of many rows: searched and sorted as a whole, shown a page at a time.
+const PAGE = 50;
+
+// columns: { name, value(row), cell(row) -> node or text, numeric, help }; rows are numbers below `count`.
+function openTable(host, { name, columns, rows, texts, sortBy }) {
+  const state = { column: sortBy, descending: columns[sortBy].numeric, page: 0, wanted: "" };
+  const view = tableView(host, name, columns, rows > PAGE);
+  let found = [];
+
+  function arrange() {
+    const all = Array.from({ length: rows }, (_, row) => row);
+    found = state.wanted ? all.filter((row) => texts[row].includes(state.wanted)) : all;
+    sortRows(found, columns[state.column], state.descending);
+    show();
+  }
+
+  function show() {
+    const last = Math.max(0, Math.ceil(found.length / PAGE) - 1);
+    state.page = Math.min(Math.max(state.page, 0), last);
+    const start = state.page * PAGE;
+    const shown = found.slice(start, start + PAGE);
+    fill(view.body, ...shown.map((row) => tableRow(columns, row)));
+    view.headers.forEach((header, index) => markSorted(header, index === state.column, state.descending));
+    fill(view.status, shown.length ? `${count(start + 1)} to ${count(start + shown.length)} of ${count(found.length)}` : "Nothing found");
+    view.previous.disabled = state.page === 0;
+    view.next.disabled = state.page === last;
+  }
+
+  view.headers.forEach((header, index) => {
+    header.firstChild.addEventListener("click", () => {
+      state.descending = index === state.column ? !state.descending : Boolean(columns[index].numeric);
+      state.column = index;
+      state.page = 0;
+      arrange();
+    });
+  });
+  view.search.addEventListener("input", () => {
+    state.wanted = view.search.value.trim().toLowerCase();
+    state.page = 0;
+    arrange();
+  });
+  const turn = (step) => () => {
+    state.page += step;
+    show();
+  };
+  view.previous.addEventListener("click", turn(-1));
+  view.next.addEventListener("click", turn(1));
+  return arrange;
+}
+
+// Unknown values come last, whichever way the rest is sorted.
+function sortRows(rows, column, descending) {
+  const keys = new Map(rows.map((row) => [row, column.value(row)]));
+  const way = descending ? -1 : 1;
+  const order = column.numeric ? (a, b) => a - b : new Intl.Collator("en").compare;
+  rows.sort((a, b) => {
+    const [left, right] = [keys.get(a), keys.get(b)];
+    if (left === null || right === null) return (left === null) - (right === null) || a - b;
+    return way * order(left, right) || a - b;
+  });
+}
+
+function tableView(host, name, columns, paged) {
+  const headers = columns.map((column) => make(
+    "th",
+    { scope: "col", class: column.numeric ? "number" : null },
+    make("button", { type: "button", title: column.help }, column.name),
+  ));
+  const search = make("input", { type: "search", autocomplete: "off", spellcheck: "false" });
+  const label = make("label", {}, make("span", {}, `Search ${name}`), search);
+  const previous = make("button", { type: "button" }, "Previous");
+  const next = make("button", { type: "button" }, "Next");
+  const status = make("span", { role: "status" });
+  const body = make("tbody");
+  const pages = make("div", { class: "pages" }, status, previous, next);
+  show(previous, paged);
+  show(next, paged);
+  const caption = make("caption", { class: "unseen" }, `${name}, gains and losses`);
+  const table = make("table", { class: "wide-table" }, caption, make("thead", {}, make("tr", {}, ...headers)), body);
+  const scroll = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table of ${name}` }, table);
+  fill(host, make("div", { class: "tools" }, label, pages), scroll);
+  return { headers, search, previous, next, status, body };
+}
+
+function tableRow(columns, row) {
+  const cells = columns.map((column, index) => make(
+    index ? "td" : "th",
+    { class: column.numeric ? "number" : null, scope: index ? null : "row" },
+    column.cell(row),
+  ));
+  return make("tr", {}, ...cells);
+}
+
+function markSorted(header, sorted, descending) {
+  if (sorted) header.setAttribute("aria-sort", descending ? "descending" : "ascending");
+  else header.removeAttribute("aria-sort");
+}
+
+// A change as a number with a bar that grows to the right for a gain, to the left for a loss.
+function changeCell(value, text, largest) {
+  if (!known(value)) return MISSING;
+  const bar = make("span", { class: value < 0 ? "bar loss" : "bar gain", "aria-hidden": "true" });
+  bar.style.setProperty("--size", largest ? Math.sqrt(Math.abs(value) / largest) : 0);
+  return make("span", { class: "delta" }, make("span", {}, text), bar);
+}

@@ -1,0 +1,35 @@
+// Colours live in the style sheet; charts, which cannot use its variables, ask here for their
+// values, and are drawn anew when the theme changes or the page is printed.
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+const PRINT = matchMedia("print");
+const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+
+function colour(name) {
+  const probe = byId("theme");
+  probe.style.setProperty("outline-color", `var(--${name})`);
+  const value = getComputedStyle(probe).outlineColor;
+  probe.style.removeProperty("outline-color");
+  return value;
+}
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : DARK.matches;
+}
+
+function followTheme(redraw) {
+  const button = byId("theme");
+  const label = () => fill(button, isDark() ? "Light theme" : "Dark theme");
+  const changed = () => {
+    label();
+    redraw();
+  };
+  button.addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    changed();
+  });
+  DARK.addEventListener("change", changed);
+  PRINT.addEventListener("change", redraw);
+  label();
+  show(button);
+}
