@@ -38,6 +38,7 @@ def test_demo(limelight: Run, tmp_path: Path) -> None:
     assert ended.code == 0
     assert "limelight.marketplace" in ended.err, "where the data come from"
     names = {"results.json", "tradeoff.png", "lorenz.png", "providers.parquet", "split", "model"}
+    names |= {"exhibit", "report.html"}
     assert {file.name for file in run.iterdir()} == names
     assert (run / "tradeoff.png").read_bytes().startswith(b"\x89PNG")
     commands = [line.split()[1:] for line in ended.out.splitlines() if line.startswith("  limel")]
@@ -89,5 +90,6 @@ def test_the_story_of_a_baseline_that_nothing_beats(
     outcomes: list[Outcome], tmp_path: Path
 ) -> None:
     base = replace(outcomes[0])
-    text = tell(tmp_path, [base, *outcomes[1:]], base, figures=False)
+    page = tmp_path / "report.html"
+    text = tell(tmp_path, [base, *outcomes[1:]], base, page=page, figures=False)
     assert "is iALS: none that is more even comes within 2% of its nDCG." in text

@@ -42,7 +42,7 @@ def test_everything_is_written_and_a_second_run_repeats_nothing(limelight, tmp_p
     tables = {f"{name}.csv" for name in TABLES}
     figures = {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {"report.md", "state"} | tables | figures
+    assert written == {"report.md", "state", "exhibit"} | tables | figures
     found = json.loads(ended.out)
     assert found["size"] == SIZE._asdict()
     assert set(found["points"]["10"]) == {

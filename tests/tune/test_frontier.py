@@ -188,9 +188,8 @@ def test_a_point_is_on_the_front_unless_one_beats_it_in_both():
 class TestFolder:
     def test_what_is_written(self, split, tmp_path):
         found = ll.frontier(split, methods="exadmm", points=4, folder=tmp_path, **SETTINGS)
-        assert {"frontier.parquet", "frontier.json", "frontier.png", "models", "state"} == {
-            path.name for path in tmp_path.iterdir()
-        }
+        names = {"frontier.parquet", "frontier.json", "frontier.png", "models", "state", "exhibit"}
+        assert {path.name for path in tmp_path.iterdir()} == names
         assert pq.read_table(tmp_path / "frontier.parquet").equals(found.to_table())
         assert json.loads((tmp_path / "frontier.json").read_text()) == found.to_dict()
         kept = {path.name for path in (tmp_path / "models").iterdir()}

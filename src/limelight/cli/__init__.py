@@ -22,6 +22,7 @@ from limelight.cli import (
     fit,
     frontier,
     recommend,
+    report,
     reproduce,
     rerank,
 )
@@ -37,6 +38,7 @@ _ORDER = (
     "audit",
     "rerank",
     "frontier",
+    "report",
     "reproduce",
     "bench",
     "doctor",
@@ -69,6 +71,7 @@ evaluate.register(app)
 audit.register(app)
 rerank.register(app)
 frontier.register(app)
+report.register(app)
 reproduce.register(app)
 bench.register(app)
 doctor.register(app)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from limelight.cli.options import Json, showing, signature_defaults
+from limelight.cli.options import Json, Report, showing, signature_defaults
 from limelight.cli.output import report
 
 
@@ -69,6 +69,7 @@ def audit(
             metavar="N", help="How many of the most and of the least exposed items to show."
         ),
     ] = None,
+    page: Report = None,
     as_json: Json = False,
 ) -> None:
     """Measure how any recommender's lists share exposure.
@@ -97,6 +98,8 @@ def audit(
         "top": top,
     }
     found = measure(lists, **{name: flag for name, flag in flags.items() if flag is not None})
+    if page is not None:
+        found.report(page, catalogue=catalogue)
     report(str(found), found.to_dict(), as_json=as_json)
 
 

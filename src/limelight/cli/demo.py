@@ -7,7 +7,7 @@ import typer
 
 from limelight._errors import ConfigError, DataError
 from limelight.cli.data import split_record
-from limelight.cli.options import Json
+from limelight.cli.options import Json, Report
 from limelight.cli.output import note, report, to_json
 
 if TYPE_CHECKING:
@@ -43,22 +43,27 @@ def demo(
         int,
         typer.Option(metavar="N", help="How many threads to use; 0: all that the process may use."),
     ] = 0,
+    page: Report = None,
     as_json: Json = False,
 ) -> None:
     """Show what exposure control does and costs, on made-up data.
 
     In: nothing. Out, in less than a minute: a table of accuracy against exposure for iALS and for
-    exADMM at several exposure weights, and a folder with results.json, tradeoff.png, lorenz.png,
-    the split, a model, and who provides which item (providers.parquet).
+    exADMM at several exposure weights, and a folder with report.html (a page to look at; --report
+    puts it elsewhere), results.json, tradeoff.png, lorenz.png, the split, a model, and who
+    provides which item (providers.parquet).
 
     \b
     Examples:
       limelight demo
       limelight demo -o run/ --users 5000 --items 1000 --interactions 200000
     """
+    from limelight.cli.demo_exhibit import exhibit_of
     from limelight.cli.demo_runs import choose, run_all
     from limelight.cli.demo_story import tell
     from limelight.data import marketplace, split_users
+    from limelight.evaluate.exhibit_files import save_exhibit
+    from limelight.report.page import write_page
 
     market = marketplace(users, items, interactions, seed=seed)
     split = split_users(market.interactions, validation=0.1, test=0.1, seed=seed)
@@ -67,9 +72,13 @@ def demo(
     outcomes = run_all(market, split, factors=factors, random_state=seed, num_threads=threads)
     chosen = choose(outcomes)
     record = _record(market, split, outcomes, chosen)
+    exhibit = exhibit_of(market, split, outcomes, chosen, seed)
     _write(output, record, market, split, chosen)
+    save_exhibit(output, exhibit)
+    write_page(exhibit, page or output / "report.html")
     figures = _draw(output, outcomes, chosen)
-    report(tell(output, outcomes, chosen, figures=figures), record, as_json=as_json)
+    text = tell(output, outcomes, chosen, page=page or output / "report.html", figures=figures)
+    report(text, record, as_json=as_json)
 
 
 def _make_folder(output: Path) -> None:

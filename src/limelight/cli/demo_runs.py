@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limelight.data import HeldOut, Marketplace, Split
-from limelight.evaluate.exposure import exposure
+from limelight.evaluate.exhibit import Sight, look
 from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM
 from limelight.models.base import Model
@@ -33,8 +33,8 @@ class Outcome:
     seconds: float
     validation: Evaluation
     test: Evaluation
-    exposure: NDArray[np.float64]
-    """Of every item, in the lists of the test users."""
+    sight: Sight
+    """Who is shown what in the lists of the test users."""
     relevance: float
     """Mean true relevance of what the test users are shown, which only made-up data tell."""
 
@@ -89,14 +89,15 @@ def _run(name: str, weight: float, model: Model, market: Marketplace, split: Spl
     model.fit(split.train)
     seconds = time.perf_counter() - started
     ids = model.recommend(split.test.history, k=K).ids
+    sight, figures = look(ids, split.test, K, model.trace_)
     return Outcome(
         name=name,
         weight=weight,
         model=model,
         seconds=seconds,
         validation=evaluate(model, split.validation, k=K),
-        test=evaluate(model, split.test, k=K),
-        exposure=exposure(ids, split.train.n_items),
+        test=Evaluation(figures),
+        sight=sight,
         relevance=_true_relevance(market, split.train.item_ids, split.test, ids),
     )
 

@@ -14,13 +14,15 @@ coverage: share of the items that any list shows.
 top 1 %: share of the exposure that the most exposed 1 % of the items hold."""
 
 
-def tell(output: Path, outcomes: Sequence[Outcome], chosen: Outcome, *, figures: bool) -> str:
+def tell(
+    output: Path, outcomes: Sequence[Outcome], chosen: Outcome, *, page: Path, figures: bool
+) -> str:
     """Write the table, what it says, and what to do next."""
     base = outcomes[0]
     table = aligned([_HEAD, *(_row(base, outcome) for outcome in outcomes)])
     head = f"Lists of {K} for {base.test['users']:,} test users"
     return "\n\n".join(
-        [head, table, _LEGEND, _finding(output, base, chosen), _next(output, figures=figures)]
+        [head, table, _LEGEND, _finding(output, base, chosen), _next(output, page, figures=figures)]
     )
 
 
@@ -60,10 +62,10 @@ def _finding(output: Path, base: Outcome, chosen: Outcome) -> str:
     )
 
 
-def _next(output: Path, *, figures: bool) -> str:
-    drawn = ""
+def _next(output: Path, page: Path, *, figures: bool) -> str:
+    drawn = f"Open {page} in a browser: who gains, who loses, what it costs.\n"
     if figures:
-        drawn = f"Look at {output / 'tradeoff.png'} and {output / 'lorenz.png'}.\n"
+        drawn += f"Figures: {output / 'tradeoff.png'} and {output / 'lorenz.png'}.\n"
     model, lists = output / "model", output / "lists.parquet"
     return (
         f"{drawn}Next, measure the model, make lists and audit them:\n"
@@ -88,7 +90,11 @@ def draw(output: Path, outcomes: Sequence[Outcome], chosen: Outcome) -> None:
     first, last = (-100 * _change(base, outcome) for outcome in (chosen, strongest))
     title = f"Evener exposure costs {first:.0f} % of nDCG at first, {last:.0f} % in the end"
     save(front(series, title=title, accuracy=f"nDCG@{K}"), output / "tradeoff.png")
-    compared = {outcome.name: outcome.exposure for outcome in (base, chosen, strongest)}
+    compared = {
+        outcome.name: outcome.sight.exposure
+        for outcome in (base, chosen, strongest)
+        if outcome.sight.exposure is not None
+    }
     before, after = (100 * outcome.at_k("top_share") for outcome in (base, strongest))
     title = f"The top 1 % of items hold {before:.0f} % of the exposure, or only {after:.0f} %"
     save(lorenz(compared, title=title), output / "lorenz.png")

@@ -11,7 +11,7 @@ import typer
 from limelight._errors import ConfigError, DataError
 from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.fit_target import Targets, fit_target
-from limelight.cli.options import DataFile, Json, Reading, showing, takes_flags
+from limelight.cli.options import DataFile, Json, Reading, Report, showing, takes_flags
 from limelight.cli.output import aligned, note, size, summarise
 
 if TYPE_CHECKING:
@@ -198,6 +198,7 @@ def fit(
             "serves them at all.",
         ),
     ] = False,
+    page: Report = None,
     as_json: Json = False,
 ) -> None:
     """Learn a model from interactions, or meet a target.
@@ -224,9 +225,21 @@ def fit(
     refuse_no_model(output)
     if targets.any:
         fit_target(
-            fitted, targets, source, reading, output, history=not no_history, as_json=as_json
+            fitted,
+            targets,
+            source,
+            reading,
+            output,
+            history=not no_history,
+            page=page,
+            as_json=as_json,
         )
         return
+    if page is not None:
+        message = f"a report compares users' lists with and without control: --report {page}"
+        raise ConfigError(
+            message, hint="add a target such as --gini 0.6, or use `limelight frontier`"
+        )
     data, validation = reading.interactions_and_validation(source)
     _warn_of_memory(data, fitted.config)
     started = time.perf_counter()

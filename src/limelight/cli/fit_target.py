@@ -89,6 +89,7 @@ def fit_target(
     output: Path,
     *,
     history: bool,
+    page: Path | None,
     as_json: bool,
 ) -> None:
     """Fit a model to a target, write what serves, and say what was achieved."""
@@ -97,6 +98,8 @@ def fit_target(
     data = reading.interactions_or_split(source)
     result = fit_to(data, model=model, **targets.given())
     result.model.save(output, history=history)
+    if page is not None:
+        result.report(page)
     record = {**result.to_dict(), "output": str(output)}
     report(str(result), record, as_json=as_json)
     note(f"written to {output}")

@@ -10,6 +10,7 @@ from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.options import (
     Json,
     Reading,
+    Report,
     showing,
     signature_defaults,
     takes_flags,
@@ -69,6 +70,7 @@ def frontier(
     at: Annotated[int | None, typer.Option(metavar="N", help="Length of the lists.")] = None,
     settings: FactorFlags,
     reading: Reading,
+    page: Report = None,
     as_json: Json = False,
 ) -> None:
     """Trace what evenness of exposure costs in accuracy.
@@ -76,8 +78,8 @@ def frontier(
     In: a table of interactions, of whose users a tenth is held out for validation and another for
     the test, at most 5,000 each; or a split folder. Out: a table of points on standard output, from
     no control to a strong one, and with -o a folder with frontier.parquet, frontier.json,
-    frontier.png and the models on the front. Points go where the curve has its widest gap.
-    Validation users decide, test users confirm.
+    frontier.png, the models on the front and what `limelight report` needs. Points go where the
+    curve has its widest gap. Validation users decide, test users confirm.
 
     A model is trained from nothing once. Every other one starts from its nearest neighbour, so
     that twelve points take two to three times as long as one. With -o every point is written
@@ -101,6 +103,8 @@ def frontier(
     named: dict[str, Any] = {"methods": names, "points": points, "at": at}
     given = {name: value for name, value in named.items() if value is not None}
     found = trace(reading.interactions_or_split(source), folder=output, **given, **settings.given())
+    if page is not None:
+        found.report(page)
     report(repr(found), found.to_dict() | {"output": output}, as_json=as_json)
     if output is not None:
         note(f"written to {output}")

@@ -45,6 +45,15 @@ Threads = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object to standard output instead of text.")
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Also write a page to look at: one file that needs nothing else.",
+        show_default=False,
+    ),
+]
 SPLIT_FILE = "train.csv"
 
 

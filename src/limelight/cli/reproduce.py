@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
-from limelight.cli.options import Json
+from limelight.cli.options import Json, Report
 from limelight.cli.output import note, summarise
 
 if TYPE_CHECKING:
@@ -82,12 +82,14 @@ def reproduce(
     item: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of items, if it has another name.")
     ] = None,
+    page: Report = None,
     as_json: Json = False,
 ) -> None:
     """Run the experiments of the exADMM paper.
 
     In: a data set of the paper as it is published, or nothing with --like. Out: a folder with
-    report.md, the paper's tables as CSV and its figures as PNG and SVG. Settings are searched on
+    report.md, the paper's tables as CSV, its figures as PNG and SVG, and what `limelight report`
+    shows. Settings are searched on
     validation users; the test users are looked at once, at the end. What was found out is kept in
     FOLDER/state, so that the same command goes on where it was interrupted.
 
@@ -102,7 +104,10 @@ def reproduce(
       limelight reproduce epinions --data epinions.parquet --budget 60
       limelight reproduce --like msd --method iALS --method exADMM --factors 128 --budget 0
     """
+    from limelight.evaluate.exhibit_files import save_exhibit
     from limelight.models.checks import check_integer, check_number
+    from limelight.report.page import write_page
+    from limelight.reproduce.exhibit import exhibit_of
     from limelight.reproduce.report import write_report
     from limelight.reproduce.run import METHODS, Plan, Run
 
@@ -130,8 +135,13 @@ def reproduce(
         message = f"made-up data have no columns to name: --{next(iter(columns))}"
         raise ConfigError(message, hint="leave it out, or give --data")
     split = _split(experiment, data, columns)
-    found = Run(plan, split, folder / "state", note).findings()
+    run = Run(plan, split, folder / "state", note)
+    found = run.findings()
     report = write_report(plan, found, folder)
+    exhibit = exhibit_of(plan, found, split, run.sight)
+    save_exhibit(folder, exhibit)
+    if page is not None:
+        write_page(exhibit, page)
     summarise(_summary(found, report), _record(found) | {"output": str(folder)}, as_json=as_json)
 
 

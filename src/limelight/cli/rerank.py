@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError
-from limelight.cli.options import Json, Seed, Threads, showing, signature_defaults
+from limelight.cli.options import Json, Report, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import note, summarise
 from limelight.cli.shares import parse_share, parse_shares
 from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
@@ -103,6 +103,7 @@ def rerank(
     ] = 1.0,
     seed: Seed = None,
     threads: Threads = None,
+    page: Report = None,
     as_json: Json = False,
 ) -> None:
     """Make lists that share exposure, from anybody's candidates.
@@ -153,6 +154,8 @@ def rerank(
     if groups is not None and not has_group_target:
         changes = found.group_changes(groups)
     found.write(output)
+    if page is not None:
+        found.report(page, groups=groups, catalogue=catalogue)
     text = found.explain() if explain else str(found)
     if changes:
         text += "\n\n" + "\n".join(_group_lines(changes))

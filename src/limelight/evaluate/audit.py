@@ -12,6 +12,7 @@ from limelight._errors import ConfigError, DataError
 from limelight.data.catalogue import read_catalogue
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.evaluate.accumulate import exposure_metrics
+from limelight.evaluate.audit_exhibit import Seen, exhibit_of, see
 from limelight.evaluate.audit_groups import GroupExposure, group_shares, ungrouped_share
 from limelight.evaluate.audit_input import Groups, read_groups
 from limelight.evaluate.audit_lists import Lists, read_lists
@@ -26,6 +27,7 @@ from limelight.evaluate.tally import Tally, floor_of, tally
 from limelight.evaluate.without import figures_without
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
@@ -99,8 +101,27 @@ class Audit:
     exposure: FloatArray = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
     """Log-weighted exposure of every item, in the order of `item_ids`."""
 
+    members: Groups | None = field(default=None, repr=False, compare=False)
+    seen: Seen = field(default_factory=lambda: Seen(np.empty(0), ()), repr=False, compare=False)
+    """Some lists and the exposure of every item, for a report."""
+
     def __str__(self) -> str:
         return report(self)
+
+    def report(self, path: str | os.PathLike[str], *, catalogue: Source | None = None) -> None:
+        """Write one HTML page to look at: who is in the limelight, and who is not.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        catalogue
+            A table with `item_id` and `title`, to call items by their titles.
+        """
+        from limelight.report.dress import dress
+        from limelight.report.page import write_page
+
+        write_page(dress(exhibit_of(self), catalogue=catalogue), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the arrays, with the metrics under flat keys, ready for JSON.
@@ -228,6 +249,8 @@ def audit(  # noqa: PLR0913
         notes=tuple(notes),
         item_ids=ids_from_arrow(item_ids),
         exposure=weighted,
+        members=members,
+        seen=see(sides, k),
     )
 
 

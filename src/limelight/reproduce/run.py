@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from limelight._errors import ConfigError
+from limelight.evaluate.exhibit import Sight
+from limelight.evaluate.exhibit_files import load_sight, sight_arrays
 from limelight.reproduce.experiments import size_of
 from limelight.reproduce.growth import growth
 from limelight.reproduce.measure import exposures, fairrec_points, measured_points
 from limelight.reproduce.methods import FAIRREC, methods_of
 from limelight.reproduce.times import fair_lists_of, inference_times, lists_of, training_time
 from limelight.reproduce.tuning import Search
+from limelight.store.arrays import save_arrays
 from limelight.store.notebook import Notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from limelight.data import Split
@@ -83,6 +87,7 @@ class Run:
             "epochs": plan.epochs,
         }
         self.plan, self.split, self._tell = plan, split, tell
+        self._sights = folder / "sights"
         self._notebook = Notebook(folder, about)
         factors = plan.factors or plan.experiment.factors
         known = methods_of(
@@ -133,8 +138,19 @@ class Run:
         what = f"{name} for the test users, K = {k}"
         if name == FAIRREC:
             best = self._best(name, k)
-            return self._once(what, fairrec_points, best, self.split, k, of=chosen)
-        return self._once(what, measured_points, search, self.split.test, k, of=chosen)
+            return self._once(what, fairrec_points, best, self.split, k, self._see, of=chosen)
+        return self._once(what, measured_points, search, self.split.test, k, self._see, of=chosen)
+
+    def _see(self, sight: Sight) -> str:
+        """Keep who is shown what in a file of its own; return its name."""
+        name = f"{secrets.token_hex(8)}.safetensors"
+        save_arrays(self._sights / name, sight_arrays(sight))
+        return name
+
+    def sight(self, point: Mapping[str, Any]) -> Sight:
+        """Return who was shown what; nothing, where an older version has measured the point."""
+        file = self._sights / str(point.get("sight", ""))
+        return load_sight(file) if file.is_file() else Sight()
 
     def _search(self, name: str) -> Search:
         """Return the search for the model that a method trains or starts from."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.evaluate.accumulate import ListAccumulator
+from limelight.evaluate.exhibit import example_rows
 from limelight.recommend.topk import empty_lists
 from limelight.rerank.result import RerankResult, user_relevance
 
@@ -35,10 +36,14 @@ def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankR
     after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
     losses = np.zeros(pool.n_users, dtype=np.float32)
     gained = kept = shown = 0.0
+    examples = example_rows(pool.candidates.counts)
+    own_examples = np.full((len(examples), k), -1, dtype=np.int32)
     for now, then in zip(pool.chosen(places), pool.chosen(own), strict=True):
         lists.ids[now.rows], lists.scores[now.rows] = now.ids, now.scores
         after.update(now.ids)
         before.update(then.ids)
+        here = (examples >= now.rows.start) & (examples < now.rows.stop)
+        own_examples[here] = then.ids[examples[here] - now.rows.start]
         worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
         losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
         gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
@@ -55,6 +60,8 @@ def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankR
         overlap=shown / max(float(np.sum(places >= 0)), 1.0),
         exposure=after.exposure(),
         exposure_before=before.exposure(),
+        examples=examples,
+        own_examples=own_examples,
         seconds=time.perf_counter() - started,
         **known,
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from limelight._arrays import Float32, Float64, Int64
+    from limelight._arrays import Float32, Float64, Int32, Int64
     from limelight.data.sources import Source
     from limelight.rerank.group_shares import GroupShare
 
@@ -57,6 +57,10 @@ class RerankResult:
     """Share of a list that stands in its user's own list, too, on average."""
     exposure: Float64 = field(repr=False)
     exposure_before: Float64 = field(repr=False)
+    examples: Int64 = field(repr=False)
+    """Rows of some users of all kinds."""
+    own_examples: Int32 = field(repr=False)
+    """The lists of these users before."""
     seconds: float
     groups: tuple[GroupShare, ...] = ()
     """The shares of groups, where these were the target; those that gained most first."""
@@ -132,6 +136,30 @@ class RerankResult:
         ids = np.asarray(self.item_ids)[items].tolist()
         shares = zip(before[items].tolist(), after[items].tolist(), strict=True)
         return [Change(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        groups: Source | None = None,
+        catalogue: Source | None = None,
+    ) -> None:
+        """Write one HTML page to look at: who gains, who loses, what users get.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        groups
+            ``item_id, group[, weight]``, to show what groups gain and lose.
+        catalogue
+            A table with ``item_id`` and ``title``, to call items by their titles.
+        """
+        from limelight.report.dress import dress
+        from limelight.report.page import write_page
+        from limelight.rerank.exhibit import exhibit_of
+
+        write_page(dress(exhibit_of(self), groups, catalogue), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the lists, ready for JSON."""

@@ -43,8 +43,11 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
     """
     ready = {name: _plain(name, array) for name, array in arrays.items()}
     with atomic_file(path) as temporary:
+        mode = temporary.stat().st_mode
         try:
             save_file(ready, temporary)
+            # The library makes a file for its owner alone; others may read ours as any other file.
+            temporary.chmod(mode)
         except SafetensorError as error:
             # The library wraps what the system says; atomic_file tells it as our own error.
             raise _system_error(error) from error

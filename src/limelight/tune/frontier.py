@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from limelight._errors import ConfigError
 from limelight._progress import progress_bar
 from limelight.data.interactions import as_interactions
-from limelight.evaluate.accumulate import ListAccumulator
+from limelight.evaluate.exhibit import look
 from limelight.models.checks import check_choice, check_integer
 from limelight.models.exadmm import ExADMM
+from limelight.tune.frontier_exhibit import exhibit_of
 from limelight.tune.frontier_folder import PLAIN, FrontierFolder
 from limelight.tune.frontier_methods import RERANKERS, Served, Training
 from limelight.tune.frontier_result import Frontier, FrontierPoint, Measured, mark_front
@@ -66,7 +67,8 @@ def frontier(
         Length of the lists.
     folder
         Where to write every point as soon as it is found, and in the end ``frontier.parquet``,
-        ``frontier.json``, ``frontier.png`` and the models on the front. The same call goes on
+        ``frontier.json``, ``frontier.png``, the models on the front and ``exhibit``, of which
+        ``limelight report`` makes a page. The same call goes on
         where it was interrupted.
     show_progress
         Whether to show a bar on standard error; None does so on a terminal.
@@ -79,7 +81,8 @@ def frontier(
     Returns
     -------
     Frontier
-        The points, as a table with ``to_table()`` and as a figure with ``plot(path)``.
+        The points, as a table with ``to_table()``, as a figure with ``plot(path)`` and as a page
+        to look at with ``report(path)``.
 
     Examples
     --------
@@ -110,7 +113,9 @@ def frontier(
         for name in names:
             method = training if name == "exadmm" else RERANKERS[name](served)
             found += tracer.trace(name, method, first, points)
-    return kept.finish(Frontier(tuple(found), at))
+    front = Frontier(tuple(found), at)
+    exhibit = exhibit_of(front, split, plain.get_params(), kept.sight)
+    return kept.finish(replace(front, exhibit=exhibit))
 
 
 class _Tracer:
@@ -145,26 +150,17 @@ class _Tracer:
         def find_out() -> FrontierPoint:
             started = time.perf_counter()
             made = make()
-            validation, test = self._measure(made)
+            _, validation = look(made.validation, self._split.validation, self._at)
+            sight, test = look(made.test, self._split.test, self._at, made.trace)
             seconds = time.perf_counter() - started
+            self._kept.see(f"{name}-{number}", sight)
+            before, after = (Measured.of(figures, self._at) for figures in (validation, test))
             return FrontierPoint(
-                name, number, strength, validation, test, made.seconds, seconds, made.epochs
+                name, number, strength, before, after, made.seconds, seconds, made.epochs
             )
 
         found = self._kept.once(f"{name}-{number}", find_out)
         self._advance()
-        return found
-
-    def _measure(self, made: Made) -> list[Measured]:
-        """Measure the lists of validation users and those of test users."""
-        found = []
-        for ids, part in (
-            (made.validation, self._split.validation),
-            (made.test, self._split.test),
-        ):
-            lists = ListAccumulator(self._split.train.n_items, self._at)
-            lists.update(ids, part.targets)
-            found.append(Measured.of(lists))
         return found
 
 

@@ -2,7 +2,9 @@
 
 frontier.json, frontier.parquet, frontier.png   the front, once it is complete
 models/plain, models/exadmm-3, ...              the models of its points
+exhibit/                                        what `limelight report` shows
 state/notebook.json                             every point, as soon as it was found
+state/sights/                                   who was shown what at every point
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from limelight._atomic import atomic_file, refuse_stranger
 from limelight._errors import ConfigError, DataError
+from limelight.evaluate.exhibit import Sight
+from limelight.evaluate.exhibit_files import load_sight, save_exhibit, sight_arrays
 from limelight.models.files import load_model
+from limelight.store.arrays import save_arrays
 from limelight.store.notebook import FILE, Notebook
 from limelight.tune.frontier_result import FrontierPoint
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from limelight.tune.frontier_result import Frontier
 
 PLAIN = "plain"
-_MODELS, _STATE = "models", "state"
+_MODELS, _STATE, _SIGHTS = "models", "state", "sights"
 
 
 class FrontierFolder:
@@ -45,6 +50,7 @@ class FrontierFolder:
     def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
         self._models: dict[str, ExADMM] = {}
+        self._sights: dict[str, Sight] = {}
         self._notebook: Notebook | None = None
         if self._path is not None:
             if self._path.exists() and not self._path.is_dir():
@@ -72,6 +78,24 @@ class FrontierFolder:
             return self._models[name]
         return cast("ExADMM", load_model(self._path / _MODELS / name))
 
+    def see(self, name: str, sight: Sight) -> None:
+        """Keep who was shown what at a point."""
+        if self._path is None:
+            self._sights[name] = sight
+        else:
+            save_arrays(self._sight_file(name), sight_arrays(sight))
+
+    def sight(self, point: FrontierPoint) -> Sight:
+        """Return who was shown what; nothing, where an older version has traced the point."""
+        name = f"{point.method}-{point.number}" if point.number else f"{PLAIN}-0"
+        if self._path is None:
+            return self._sights[name]
+        file = self._sight_file(name)
+        return load_sight(file) if file.is_file() else Sight()
+
+    def _sight_file(self, name: str) -> Path:
+        return Path(self._path or "") / _STATE / _SIGHTS / f"{name}.safetensors"
+
     def finish(self, found: Frontier) -> Frontier:
         """Write the front, and delete the models that are not on it; says what was left out."""
         if self._path is None:
@@ -86,6 +110,8 @@ class FrontierFolder:
         except ConfigError as error:
             # Without matplotlib the figures are still there as numbers.
             found = replace(found, notes=(*found.notes, f"No figure: {error.hint}"))
+        if found.exhibit is not None:
+            save_exhibit(self._path, found.exhibit)
         with atomic_file(self._path / "frontier.json") as temporary:
             temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
         with atomic_file(self._path / "frontier.parquet") as temporary:

@@ -39,6 +39,8 @@ class Made(NamedTuple):
     test: Int32
     seconds: float
     epochs: int = 0
+    trace: Sequence[Any] = ()
+    """How the fit went, where there was one."""
 
 
 class Method(ABC):
@@ -99,7 +101,7 @@ class Training(Method):
             model.recommend(part.history, self._at).ids
             for part in (self._split.validation, self._split.test)
         )
-        return Made(validation, test, last.seconds, last.epoch)
+        return Made(validation, test, last.seconds, last.epoch, model.trace_)
 
 
 class Served(ExitStack):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from limelight._errors import DataError
 from limelight.evaluate.text_table import table
 from limelight.models.checks import check_choice, check_number
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
-    from limelight.evaluate.accumulate import ListAccumulator
+    from limelight.evaluate.exhibit import Exhibit
 
 _METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
 
@@ -40,10 +41,9 @@ class Measured:
     coverage: float
 
     @classmethod
-    def of(cls, lists: ListAccumulator) -> Measured:
-        """Take the measures of lists that are as long as the accumulator's largest cutoff."""
-        found, k = lists.result(), lists.k[-1]
-        return cls(**{name: found[_key(name, k)] for name in _METRICS})
+    def of(cls, figures: Mapping[str, float], k: int) -> Measured:
+        """Take the measures of lists of a length from all figures of theirs."""
+        return cls(**{name: figures[_key(name, k)] for name in _METRICS})
 
     def to_dict(self, k: int) -> dict[str, float]:
         """Return the measures under keys such as "ndcg@20" and "ndcg@20_low"."""
@@ -94,6 +94,8 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     at: int
     notes: tuple[str, ...] = ()
+    exhibit: Exhibit | None = field(default=None, compare=False)
+    """Who was shown what, for a report."""
 
     @property
     def methods(self) -> list[str]:
@@ -170,6 +172,21 @@ class Frontier:
             for method in self.methods
         }
         figures.save(figures.front(series, accuracy=f"nDCG@{self.at}"), path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML page to look at: the front, who gains, who loses, what users get.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        """
+        from limelight.report.page import write_page
+
+        if self.exhibit is None:
+            message = "this front has no lists to show"
+            raise DataError(message, hint="pass what `ll.frontier` returned")
+        write_page(self.exhibit, path)
 
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""

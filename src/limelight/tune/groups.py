@@ -45,8 +45,8 @@ class GroupControl:
     def __init__(self, split: Split, goal: GroupGoal) -> None:
         self._split, self._goal = split, goal
         n_items = split.train.n_items
-        named = read_groups(goal.groups, ids_to_arrow(split.train.item_ids))
-        self._members = as_groups(named, n_items)
+        self.named = read_groups(goal.groups, ids_to_arrow(split.train.item_ids))
+        self._members = as_groups(self.named, n_items)
         self._counts = np.asarray(split.train.matrix.sum(axis=0)).ravel()
         GroupShares(**group_settings(goal)).wishes(self._members, n_items, self._counts)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from limelight._errors import DataError
 from limelight.evaluate.accuracy import ndcg
 from limelight.evaluate.audit import audit
 from limelight.evaluate.protocol import evaluate
@@ -17,8 +18,11 @@ from limelight.evaluate.text_table import table
 from limelight.rerank.base import Reranked
 
 if TYPE_CHECKING:
+    import os
+
     from limelight._arrays import Float64, Int32
     from limelight.data.held_out import HeldOut
+    from limelight.evaluate.exhibit import Exhibit
     from limelight.models.base import Model
     from limelight.rerank.group_shares import GroupShare
 
@@ -66,6 +70,23 @@ class TargetResult:
     groups: tuple[GroupShare, ...] = field(default=(), repr=False)
     """The shares of groups in the lists of test users, where they are the target."""
     notes: tuple[str, ...] = ()
+    exhibit: Exhibit | None = field(default=None, repr=False)
+    """Who was shown what, for a report."""
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML page to look at: who gains, who loses, what users get.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        """
+        from limelight.report.page import write_page
+
+        if self.exhibit is None:
+            message = "this result has no lists to show"
+            raise DataError(message, hint="pass what `ll.fit_to` returned")
+        write_page(self.exhibit, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""
@@ -160,7 +181,7 @@ def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> d
         Length of the lists.
     """
     # Whoever is served here must not be there when the model is deployed.
-    lists = lists_of(_fresh(served), part, k)
+    lists = lists_of(fresh(served), part, k)
     own = plain.recommend(part.history, k).ids
     found = dict(evaluate(_Fixed(lists), part, k))
     before = evaluate(_Fixed(own), part, k)
@@ -186,7 +207,7 @@ def lists_of(served: Model | Reranked, part: HeldOut, k: int) -> Int32:
     return served.recommend(part.history, k).ids
 
 
-def _fresh(served: Model | Reranked) -> Model | Reranked:
+def fresh(served: Model | Reranked) -> Model | Reranked:
     """Return the same without a common memory of who was served."""
     if isinstance(served, Reranked):
         return Reranked(copy.deepcopy(served.reranker), served.model)

@@ -27,6 +27,7 @@ from limelight.rerank.stage import stage
 from limelight.tune.dials import Control, ExposureDial, Judges, RerankDial
 from limelight.tune.groups import GroupControl
 from limelight.tune.result import TargetResult, Tried, compared
+from limelight.tune.target_exhibit import exhibit_of
 from limelight.tune.users import as_split, as_unseen, refolded
 
 if TYPE_CHECKING:
@@ -125,13 +126,15 @@ def fit_to(  # noqa: PLR0913
         found = grouped.reach(plain, at)
     else:
         found = _reach(plain, split, cast("Goal", goal), at, serve, show_progress=show_progress)
-    served = found["model"]
+    served, seconds = found["model"], time.perf_counter() - started
+    members = grouped.named if grouped is not None else None
     return TargetResult(
         plain=plain,
         at=at,
         validation=compared(served, plain, split.validation, at),
         test=compared(served, plain, split.test, at),
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
+        exhibit=exhibit_of(found, plain, split, at, groups=members, seconds=seconds),
         **found,
     )
 

@@ -1,0 +1,79 @@
+"""``limelight report``: a page that a manager can open and an engineer can trust."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limelight.cli.output import note
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(report)
+
+
+Run = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="A folder that `limelight demo`, `frontier` or `reproduce` wrote.",
+        show_default=False,
+    ),
+]
+ReportGroups = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Groups of items, such as providers: item_id,group[,weight].",
+        show_default=False,
+    ),
+]
+ReportTitles = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="item_id and title, to call items by their titles.",
+        show_default=False,
+    ),
+]
+
+
+def report(
+    run: Run,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE.html",
+            help="The page to write.  [default: RUN/report.html]",
+            show_default=False,
+        ),
+    ] = None,
+    groups: ReportGroups = None,
+    catalogue: ReportTitles = None,
+) -> None:
+    """Make one page to look at: who gains, who loses, what it costs.
+
+    In: the folder of a run. Out: one HTML file that needs neither a network nor any other file, so
+    that it can be sent by mail. It shows the trade-off, how exposure is shared, gains and losses
+    of items and groups, users' lists before and after, and how it was made. A slider moves
+    all of it from no control to the strongest.
+
+    Other commands write the page of what they did with --report FILE.html.
+
+    \b
+    Examples:
+      limelight report run/ -o report.html
+      limelight report front/ --groups studios.parquet --catalogue films.parquet
+    """
+    from limelight.evaluate.exhibit_files import load_exhibit
+    from limelight.report.dress import dress, require_titles
+    from limelight.report.page import write_page
+
+    if catalogue is not None:
+        require_titles(catalogue)
+    target = output or run / "report.html"
+    write_page(dress(load_exhibit(run), groups, catalogue), target)
+    note(f"written to {target}")

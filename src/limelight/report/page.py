@@ -1,0 +1,76 @@
+"""A report as one HTML file that needs nothing else: no network, no other file, no server."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from limelight._atomic import atomic_file
+from limelight.report.payload import payload
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from limelight.evaluate.exhibit import Exhibit
+
+_TEMPLATE = resources.files("limelight.report") / "template"
+
+
+def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
+    """Write the report of an exhibit, whole or not at all.
+
+    Parameters
+    ----------
+    exhibit
+        What there is to show.
+    path
+        The file; its folder is made if need be.
+    """
+    text = render(payload(exhibit))
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def render(data: Mapping[str, Any]) -> str:
+    """Put data into the page.
+
+    They are compressed and written in an alphabet without a "<", so that nothing in them can end
+    the script that holds them. The page writes them as text and never as markup.
+
+    Parameters
+    ----------
+    data
+        What :func:`~limelight.report.payload.payload` returned.
+    """
+    names = _read("scripts.txt").split()
+    slots = {
+        "title": html.escape(data["title"]),
+        "headline": html.escape(data["headline"]),
+        "style": _read("page.css"),
+        "charts": _read("charts.min.js"),
+        "script": "\n".join(_read(name) for name in names),
+        "payload": _packed(data),
+    }
+    # Piece by piece: a slot's name in a title must not be filled in its turn.
+    first, *rest = _read("page.html").split("{{")
+    pieces = [first]
+    for piece in rest:
+        name, _, after = piece.partition("}}")
+        pieces += [slots[name.strip()], after]
+    return "".join(pieces)
+
+
+def _packed(data: Mapping[str, Any]) -> str:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Lone surrogates of broken titles would stop the encoder; the time would change the bytes.
+    packed = gzip.compress(text.encode("utf-8", errors="replace"), compresslevel=9, mtime=0)
+    return base64.b64encode(packed).decode("ascii")
+
+
+def _read(name: str) -> str:
+    return (_TEMPLATE / name).read_text(encoding="utf-8")

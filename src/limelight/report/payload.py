@@ -1,0 +1,219 @@
+"""The data of a report page: what a browser needs to draw an exhibit, and no more."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from limelight.evaluate.audit_groups import exposure_of
+from limelight.evaluate.exposure import lorenz
+from limelight.report.choice import HISTORY, Choice, cut
+from limelight.report.words import headline, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limelight._arrays import Float64, Int64
+    from limelight.evaluate.exhibit import Exhibit, Point
+
+VERSION = 1
+
+
+class Metric(NamedTuple):
+    """A figure, and how to show it."""
+
+    key: str
+    label: str
+    better: str
+    help: str
+    percent: bool = False
+
+    def told(self, k: int) -> dict[str, Any]:
+        """Say what the page needs to know of it."""
+        label = self.label if self.key == "top_share" else f"{self.label}@{k}"
+        return self._asdict() | {"label": label, "digits": 1 if self.percent else 4}
+
+
+METRICS = (
+    Metric(
+        "ndcg", "nDCG", "higher", "Accuracy: how high lists rank what users were found to like."
+    ),
+    Metric("recall", "Recall", "higher", "Accuracy: the share of what users like in their lists."),
+    Metric(
+        "relevance_loss",
+        "Relevance lost",
+        "lower",
+        "The share of the relevance of everybody's own list that was given up.",
+        percent=True,
+    ),
+    Metric(
+        "gini",
+        "Gini",
+        "lower",
+        "Inequality of exposure: 0 if all items have the same, near 1 if a few have all of it.",
+    ),
+    Metric(
+        "coverage",
+        "Coverage",
+        "higher",
+        "The share of the items that any list shows.",
+        percent=True,
+    ),
+    Metric(
+        "top_share",
+        "Top 1 %",
+        "lower",
+        "The share of all exposure that the most exposed 1 % of the items hold.",
+        percent=True,
+    ),
+)
+
+
+def payload(exhibit: Exhibit) -> dict[str, Any]:
+    """Choose, sample and round what a page shows. Figures are not rounded.
+
+    Parameters
+    ----------
+    exhibit
+        What there is to show.
+
+    Returns
+    -------
+    dict
+        Plain values, ready for JSON.
+
+    Examples
+    --------
+    >>> from limelight.evaluate.exhibit import Exhibit, Point, Sight
+    >>> point = Point("iALS", "iALS", {"gini@2": 0.5}, sight=Sight(np.array([3.0, 1.0])))
+    >>> found = payload(Exhibit("audit", "Lists", 2, (point,), np.array(["a", "b"]), base=None))
+    >>> found["points"][0]["exposure"], found["points"][0]["figures"]
+    ([1.5, 0.5], {'gini': [0.5, None, None]})
+    """
+    choice, k = Choice(exhibit), exhibit.k
+    n_items = len(exhibit.item_ids)
+    grid, ranks = _lorenz_grid(n_items), _rank_grid(n_items)
+    metrics = [m for m in METRICS if any(f"{m.key}@{k}" in p.figures for p in exhibit.points)]
+    return {
+        "version": VERSION,
+        "kind": exhibit.kind,
+        "title": exhibit.title,
+        "headline": headline(exhibit),
+        "k": k,
+        "base": exhibit.base,
+        "chosen": exhibit.chosen,
+        "metrics": [metric.told(k) for metric in metrics],
+        "points": [
+            _point(exhibit, point, metrics)
+            | _curves(point.sight.exposure, grid, ranks)
+            | _shares(choice, point.sight.exposure)
+            | {"lists": _lists(choice, point.sight.lists)}
+            for point in exhibit.points
+        ],
+        "lorenz_x": _rounded(grid),
+        "ranks": ranks.tolist(),
+        "items": choice.item_table(),
+        "groups": choice.group_table(),
+        **choice.notes(),
+        "users": _users(choice),
+        "data": [list(pair) for pair in exhibit.data.items()],
+        "made": [list(pair) for pair in exhibit.made.items()],
+        "notes": list(exhibit.notes),
+    }
+
+
+def _point(exhibit: Exhibit, point: Point, metrics: Sequence[Metric]) -> dict[str, Any]:
+    return {
+        "method": point.method,
+        "strength": point.strength,
+        "label": point.label,
+        "sentence": sentence(exhibit, point),
+        "figures": {m.key: _bounds(point.figures, f"{m.key}@{exhibit.k}") for m in metrics},
+        "settings": [[name, _written(value)] for name, value in point.settings.items()],
+        "on_front": point.on_front,
+        "trace": _records(point.sight.trace),
+    }
+
+
+def _curves(exposure: Float64 | None, grid: Float64, ranks: Int64) -> dict[str, Any]:
+    """Sample the Lorenz curve, and exposure by rank in multiples of an equal share."""
+    if exposure is None or exposure.sum() <= 0:
+        return {"lorenz": None, "by_rank": None}
+    multiples = np.sort(exposure / exposure.mean())[::-1]
+    return {
+        "lorenz": _rounded(np.interp(grid, *lorenz(exposure))),
+        "by_rank": _rounded(multiples[ranks - 1]),
+    }
+
+
+def _shares(choice: Choice, exposure: Float64 | None) -> dict[str, Any]:
+    """Say what items of the table have, in multiples of an equal share, and what groups have."""
+    if exposure is None or exposure.sum() <= 0:
+        return {"exposure": None, "groups": None}
+    members = choice.exhibit.groups
+    groups = None
+    if members is not None:
+        groups = _rounded((exposure_of(members, exposure) / exposure.sum())[choice.groups])
+    return {"exposure": _rounded((exposure / exposure.mean())[choice.items]), "groups": groups}
+
+
+def _lists(choice: Choice, lists: Any) -> list[list[int]]:
+    return [] if lists is None else [choice.place[row[row >= 0]].tolist() for row in lists]
+
+
+def _users(choice: Choice) -> list[dict[str, Any]]:
+    examples = choice.exhibit.examples
+    if examples is None:
+        return []
+    nothing = (np.empty(0, dtype=np.int32),) * len(examples.user_ids)
+    rows = zip(
+        np.asarray(examples.user_ids).tolist(),
+        examples.history or nothing,
+        examples.liked or nothing,
+        strict=True,
+    )
+    return [
+        {
+            "label": cut(user),
+            "history": choice.place[history[:HISTORY]].tolist(),
+            "history_length": len(history),
+            # Only those that a list may show.
+            "liked": [item for item in choice.place[liked].tolist() if item >= 0],
+        }
+        for user, history, liked in rows
+    ]
+
+
+def _bounds(figures: Mapping[str, float], key: str) -> list[float | None]:
+    """Return a figure with the bounds of its interval."""
+    return [_finite(figures.get(key + bound)) for bound in ("", "_low", "_high")]
+
+
+def _records(trace: Mapping[str, Sequence[float]]) -> list[dict[str, float | None]]:
+    rows = zip(*trace.values(), strict=True)
+    return [dict(zip(trace, map(_finite, row), strict=True)) for row in rows]
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _lorenz_grid(n_items: int) -> Float64:
+    """Choose places on the Lorenz curve, many of them at the end, where it is steep."""
+    end = 1 - np.geomspace(1 / max(n_items, 2), 0.5, 60)
+    return np.unique(np.concatenate([np.linspace(0, 1, 101), end]))
+
+
+def _rank_grid(n_items: int) -> Int64:
+    return np.unique(np.geomspace(1, n_items, 150).round().astype(np.int64))
+
+
+def _rounded(values: Float64) -> list[float]:
+    """Keep four digits that count: more cannot be seen, and each costs bytes."""
+    return [float(f"{value:.4g}") for value in values.tolist()]
+
+
+def _written(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else cut(value)

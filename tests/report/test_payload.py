@@ -1,0 +1,184 @@
+"""The data of a page: true to the exhibit, small, and safe whatever titles hold."""
+
+import base64
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import limelight as ll
+from limelight.evaluate.audit_input import Groups
+from limelight.evaluate.exhibit import Examples, Exhibit, Point, Sight
+from limelight.report import choice
+from limelight.report.dress import dress, read_titles, require_titles
+from limelight.report.page import render, write_page
+from limelight.report.payload import payload
+from limelight.report.words import sentence
+
+HOSTILE = "</script><script>alert('x')</script>" + '"' * 5 + "\u202e" + "{{payload}}" + "x" * 10_000
+
+
+def an_exhibit(n_items=50, n_points=3, **changes):
+    rng = np.random.default_rng(0)
+    lists = [
+        np.argsort(rng.random((4, n_items)), axis=1)[:, :5].astype(np.int32)
+        for _ in range(n_points)
+    ]
+    points = tuple(
+        Point(
+            "plain" if not n else "exADMM",
+            f"point {n}",
+            {
+                "ndcg@5": 0.2 - 0.01 * n,
+                "ndcg@5_low": 0.1,
+                "gini@5": 0.9 - 0.1 * n,
+                "coverage@5": 0.5,
+            },
+            float(n),
+            {"factors": 64, "l2": 0.003},
+            sight=Sight(rng.exponential(size=n_items) ** 2, lists[n], {"epoch": [1.0, 2.0]}),
+        )
+        for n in range(n_points)
+    )
+    history = tuple(np.arange(3, dtype=np.int32) for _ in range(4))
+    given = {
+        "kind": "frontier", "title": "A front", "k": 5, "points": points,
+        "item_ids": np.arange(n_items), "chosen": 1,
+        "examples": Examples(np.array(["a", "b", "c", "d"], dtype=object), history, history),
+    }  # fmt: skip
+    return Exhibit(**(given | changes))
+
+
+def test_figures_are_not_rounded():
+    found = payload(an_exhibit())
+    assert found["points"][1]["figures"]["ndcg"] == [0.19, 0.1, None]
+    assert [metric["key"] for metric in found["metrics"]] == ["ndcg", "gini", "coverage"]
+
+
+def test_curves_are_those_of_the_whole_catalogue():
+    exhibit = an_exhibit(n_items=500)
+    found = payload(exhibit)["points"][0]
+    exposure = exhibit.points[0].sight.exposure
+    x, share = np.array(payload(exhibit)["lorenz_x"]), np.array(found["lorenz"])
+    area = np.trapezoid(share, x) if hasattr(np, "trapezoid") else np.trapz(share, x)
+    assert 1 - 2 * area == pytest.approx(ll.gini(exposure), abs=0.003)
+    largest = exposure.max() / exposure.mean()
+    assert found["by_rank"][0] == pytest.approx(largest, rel=1e-3)
+    assert np.mean(found["exposure"]) == pytest.approx(1, rel=1e-3)
+
+
+def test_shares_of_groups_add_up():
+    members = Groups(np.arange(50), np.arange(50) % 2, np.ones(50), ["x", HOSTILE], 0)
+    found = payload(an_exhibit(groups=members))
+    for point in found["points"]:
+        assert sum(point["groups"]) == pytest.approx(1, abs=1e-3)
+    assert sorted(found["groups"]["items"]) == [25, 25]
+    assert max(map(len, found["groups"]["label"])) == 300
+    assert set(found["items"]["group"]) == set(found["groups"]["label"])
+
+
+def test_of_many_items_the_page_holds_some_and_says_so(monkeypatch):
+    monkeypatch.setattr(choice, "MOST_ITEMS", 40)
+    monkeypatch.setattr(choice, "MOST_GROUPS", 2)
+    members = Groups(np.arange(200), np.arange(200) % 5, np.ones(200), list("abcde"), 0)
+    exhibit = an_exhibit(n_items=200, n_points=1, groups=members, chosen=0)
+    found = payload(exhibit)
+    assert len(found["items"]["id"]) == 40
+    assert "40 of 200 items" in found["items_note"]
+    assert "2 of 5 groups" in found["groups_note"]
+    shown = {item for row in found["points"][0]["lists"] for item in row}
+    assert min(shown) >= 0
+    ids = found["items"]["id"]
+    expected = exhibit.points[0].sight.lists[0].tolist()
+    assert [int(ids[item]) for item in found["points"][0]["lists"][0]] == expected
+
+
+def test_a_page_for_twenty_thousand_items_is_below_three_megabytes(tmp_path):
+    titles = tuple(f"The film number {n} of all films" for n in range(20_000))
+    exhibit = an_exhibit(n_items=20_000, n_points=24, titles=titles)
+    write_page(exhibit, tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < 3e6
+
+
+def test_lists_without_exposure_are_left_out():
+    exhibit = an_exhibit(
+        points=(Point("a", "a", {"gini@5": 0.5}, sight=Sight(np.zeros(50))),), chosen=0
+    )
+    point = payload(exhibit)["points"][0]
+    assert point["lorenz"] is None
+    assert point["exposure"] is None
+    assert point["lists"] == []
+
+
+def test_numbers_that_are_none_become_null():
+    trace = {"epoch": [1.0], "objective": [float("nan")]}
+    point = Point("a", "a", {"gini@5": float("nan")}, sight=Sight(trace=trace))
+    found = payload(an_exhibit(points=(point,), chosen=0))["points"][0]
+    assert found["figures"]["gini"] == [None, None, None]
+    assert found["trace"] == [{"epoch": 1.0, "objective": None}]
+
+
+def unpack(page):
+    start = page.index('id="payload"')
+    packed = page[page.index(">", start) + 1 : page.index("</script>", start)]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def test_hostile_words_cannot_leave_their_place():
+    exhibit = an_exhibit(
+        title=HOSTILE, titles=(HOSTILE,) * 50, made={HOSTILE: HOSTILE}, notes=(HOSTILE,)
+    )
+    clean, hostile = render(payload(an_exhibit())), render(payload(exhibit))
+    assert hostile.count("<script") == clean.count("<script")
+    assert "alert('x')" not in hostile
+    assert unpack(hostile)["title"] == HOSTILE
+    assert len(unpack(hostile)["items"]["label"][0]) == 300
+
+
+def test_a_broken_character_does_not_stop_the_page():
+    assert unpack(render(payload(an_exhibit(titles=("\ud800",) * 50))))["items"]["label"][0] == "?"
+
+
+def test_the_same_exhibit_gives_the_same_bytes():
+    assert render(payload(an_exhibit())) == render(payload(an_exhibit()))
+
+
+def test_sentences_tell_what_is_known():
+    exhibit = an_exhibit()
+    plain, fair = exhibit.points[:2]
+    assert sentence(exhibit, plain).startswith("point 0: Gini@5 of exposure 0.900")
+    assert "from 0.900 to 0.800" in sentence(exhibit, fair)
+    assert "loses 5.0 % of nDCG@5" in sentence(exhibit, fair)
+    worse = an_exhibit(points=(fair, plain), chosen=1)
+    assert "raises the Gini@5" in sentence(worse, plain)
+    assert "gains 5.3 % of nDCG@5" in sentence(worse, plain)
+    lone = an_exhibit(points=(Point("a", "a", {}),), chosen=0, base=None)
+    assert sentence(lone, lone.points[0]) == "a."
+    lost = Point("b", "b", {"relevance_loss@5": 0.02})
+    lists = an_exhibit(points=(Point("a", "a", {"relevance_loss@5": 0.0}), lost))
+    assert sentence(lists, lost) == "b loses 2.0 % of the relevance of the lists."
+
+
+def test_titles_and_groups_can_be_added():
+    films = pa.table({"item_id": ["0", "1", "99"], "name": ["Zero", None, "Not ours"]})
+    groups = pa.table({"item_id": [0, 1], "group": ["x", "y"]})
+    found = dress(an_exhibit(), groups, films)
+    assert found.titles[:3] == ("Zero", "", "")
+    assert found.groups.group_ids == ["x", "y"]
+    labels = payload(found)["items"]["label"]
+    assert labels[:2] == ["Zero", "1"]
+
+
+def test_a_catalogue_without_titles_leaves_the_ids():
+    table = pa.table({"item_id": [0, 1]})
+    assert dress(an_exhibit(), catalogue=table).titles is None
+    with pytest.raises(ll.DataError, match="neither 'title' nor 'name'"):
+        require_titles(table)
+
+
+def test_titles_of_a_wrong_kind_are_refused():
+    table = pa.table({"item_id": [0], "title": [[1, 2]]})
+    with pytest.raises(ll.DataError, match="a title is a text"):
+        read_titles(table, pa.array([0]))
