@@ -21,7 +21,14 @@ METRICS = [
     ("recall", "Recall@20", 4, False, "higher", "Accuracy: held-out items that the lists contain."),
     ("gini", "Gini", 3, False, "lower", "Inequality of exposure: 0 is equal, 1 is one item only."),
     ("coverage", "Coverage", 1, True, "higher", "Items that stand in at least one list."),
-    ("top_share", "Top 1 % of items", 1, True, None, "Exposure that the top 1 % of the items hold."),
+    (
+        "top_share",
+        "Top 1 % of items",
+        1,
+        True,
+        None,
+        "Exposure that the top 1 % of the items hold.",
+    ),
 ]
 
 
@@ -81,7 +88,14 @@ def made_up(
         "base": 0,
         "chosen": 1 + steps // 2,
         "metrics": [
-            {"key": key, "label": label, "digits": digits, "percent": share, "better": way, "help": say}
+            {
+                "key": key,
+                "label": label,
+                "digits": digits,
+                "percent": share,
+                "better": way,
+                "help": say,
+            }
             for key, label, digits, share, way, say in METRICS
         ],
         "points": points,

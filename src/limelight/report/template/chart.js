@@ -29,6 +29,8 @@ function frame() {
   };
 }
 
+const ACROSS = { nameGap: 28 }; // room for the numbers above the name of a horizontal axis
+
 function axis(name, options = {}) {
   return {
     type: "value",

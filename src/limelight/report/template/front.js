@@ -39,16 +39,16 @@ function frontOption(report, placed) {
     return line(`method ${method}`, { data, ...style }, { showSymbol: true, z: 3, emphasis: { scale: 1.4 } });
   });
   return {
-    xAxis: frontAxis(`${axes.x.label} →  less even`, axes.x),
+    xAxis: frontAxis(`${axes.x.label} (further left: shared more evenly)`, axes.x, ACROSS),
     yAxis: frontAxis(axes.y.label, axes.y),
     tooltip: tooltip("item", ({ data }) => (data?.index === undefined ? null : pointTip(report, data.index))),
     series: [whiskers(report, placed), ...lines, ring(at(report.index))],
   };
 }
 
-function frontAxis(name, metric) {
+function frontAxis(name, metric, options = {}) {
   const text = (value) => (metric.percent ? `${power(100 * value)} %` : power(value));
-  return axis(name, { scale: true, splitNumber: 4, axisLabel: { formatter: text } });
+  return axis(name, { scale: true, splitNumber: 4, axisLabel: { formatter: text }, ...options });
 }
 
 // A point on the front is filled; one that another beats is hollow.

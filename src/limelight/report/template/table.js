@@ -1,7 +1,8 @@
 // A table of many rows: searched and sorted as a whole, shown a page at a time.
-const PAGE = 50;
+const PAGE = 20;
 
-// columns: { name, value(row), cell(row) -> node or text, numeric, help }; rows are numbers below `count`.
+// columns: { name, value(row), cell(row) -> node or text, numeric, minor, help }; a row is a number
+// below `rows`; columns that are minor are left out where there is little room.
 function openTable(host, { name, columns, rows, texts, sortBy }) {
   const state = { column: sortBy, descending: columns[sortBy].numeric, page: 0, wanted: "" };
   const view = tableView(host, name, columns, rows > PAGE);
@@ -63,7 +64,7 @@ function sortRows(rows, column, descending) {
 function tableView(host, name, columns, paged) {
   const headers = columns.map((column) => make(
     "th",
-    { scope: "col", class: column.numeric ? "number" : null },
+    { scope: "col", class: columnClass(column) },
     make("button", { type: "button", title: column.help }, column.name),
   ));
   const search = make("input", { type: "search", autocomplete: "off", spellcheck: "false" });
@@ -82,10 +83,12 @@ function tableView(host, name, columns, paged) {
   return { headers, search, previous, next, status, body };
 }
 
+const columnClass = ({ numeric, minor }) => `${numeric ? "number" : "text"} ${minor ? "minor" : ""}`;
+
 function tableRow(columns, row) {
   const cells = columns.map((column, index) => make(
     index ? "td" : "th",
-    { class: column.numeric ? "number" : null, scope: index ? null : "row" },
+    { class: columnClass(column), scope: index ? null : "row" },
     column.cell(row),
   ));
   return make("tr", {}, ...cells);
@@ -96,10 +99,11 @@ function markSorted(header, sorted, descending) {
   else header.removeAttribute("aria-sort");
 }
 
-// A change as a number with a bar that grows to the right for a gain, to the left for a loss.
-function changeCell(value, text, largest) {
+// A change as a number with a bar that grows to the right for a gain, to the left for a loss; its
+// size is a part of the room there is.
+function changeCell(value, text, size) {
   if (!known(value)) return MISSING;
   const bar = make("span", { class: value < 0 ? "bar loss" : "bar gain", "aria-hidden": "true" });
-  bar.style.setProperty("--size", largest ? Math.sqrt(Math.abs(value) / largest) : 0);
+  bar.style.setProperty("--size", size);
   return make("span", { class: "delta" }, make("span", {}, text), bar);
 }
