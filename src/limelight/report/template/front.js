@@ -16,6 +16,7 @@ function front(report) {
   chart.on("click", ({ data }) => data?.index !== undefined && report.choose(data.index));
   return () => {
     radios[report.index].checked = true;
+    reveal(radios[report.index].closest("tr"), section.querySelector(".scroll"));
     chart.draw(frontDescription(report), frontOption(report, placed));
   };
 }
@@ -113,6 +114,14 @@ function pointList(report, section) {
   });
   fill(section.querySelector("tbody"), ...report.points.map((point, index) => pointRow(report, index, radios[index])));
   return radios;
+}
+
+// Scrolls the list, and the list only, to a row that is out of sight.
+function reveal(row, list) {
+  const place = row.offsetTop - list.scrollTop;
+  if (place < row.offsetHeight || place + row.offsetHeight > list.clientHeight) {
+    list.scrollTop = row.offsetTop - list.clientHeight / 2;
+  }
 }
 
 function pointRow(report, index, radio) {

@@ -10,8 +10,8 @@ function openTable(host, { name, columns, rows, texts, sortBy }) {
 
   function arrange() {
     const all = Array.from({ length: rows }, (_, row) => row);
-    found = state.wanted ? all.filter((row) => texts[row].includes(state.wanted)) : all;
-    sortRows(found, columns[state.column], state.descending);
+    const wanted = state.wanted ? all.filter((row) => texts[row].includes(state.wanted)) : all;
+    found = sortRows(wanted, columns[state.column], state.descending);
     show();
   }
 
@@ -49,16 +49,21 @@ function openTable(host, { name, columns, rows, texts, sortBy }) {
   return arrange;
 }
 
-// Unknown values come last, whichever way the rest is sorted.
+// Unknown values come last, whichever way the rest is sorted. Keys are looked up once for each row,
+// since thousands of rows are sorted whenever the slider moves.
 function sortRows(rows, column, descending) {
-  const keys = new Map(rows.map((row) => [row, column.value(row)]));
+  const keys = [];
+  const [there, missing] = [[], []];
+  for (const row of rows) {
+    keys[row] = column.value(row);
+    (keys[row] === null ? missing : there).push(row);
+  }
   const way = descending ? -1 : 1;
-  const order = column.numeric ? (a, b) => a - b : new Intl.Collator("en").compare;
-  rows.sort((a, b) => {
-    const [left, right] = [keys.get(a), keys.get(b)];
-    if (left === null || right === null) return (left === null) - (right === null) || a - b;
-    return way * order(left, right) || a - b;
-  });
+  const { compare } = new Intl.Collator("en");
+  there.sort(column.numeric
+    ? (a, b) => way * (keys[a] - keys[b]) || a - b
+    : (a, b) => way * compare(keys[a], keys[b]) || a - b);
+  return there.concat(missing);
 }
 
 function tableView(host, name, columns, paged) {
