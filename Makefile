@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -type f -not -name '*.pyc' -not -name '*.so')
 
-.PHONY: help demo test lint types sanitize build stubs bench docs clean
+.PHONY: help demo test lint types sanitize build stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -40,11 +40,23 @@ build: ## Build a wheel from a clean tree and try it in an empty environment
 stubs: $(VENV)/.dev ## Refresh the checked-in types of the native module
 	cp "$$($(BIN)/python -c 'import limelight._native as n; print(n.__path__[0])')/_kernels.pyi" src/limelight/_native/
 
+charts: ## Bundle the charts library of the report page anew; needs npm
+	npm ci --prefix page --no-audit --no-fund
+	npm run build --prefix page
+
+# Without a browser its tests are skipped, so this never stops the rest.
+browser: ## Install Chromium, which the tests of the report page drive
+	@if command -v chromium >/dev/null; then echo "chromium is there"; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium \
+	    || echo "chromium could not be installed: the tests of the report page will be skipped"; \
+	else echo "the tests of the report page will be skipped; to run them, install chromium"; fi
+
 docs: $(VENV)/.docs ## Build the API reference into site/
 	$(BIN)/pdoc --docformat numpy --output-directory site limelight
 
 clean: ## Remove everything that was built
-	rm -rf $(VENV) build dist run site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) build dist run site page/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

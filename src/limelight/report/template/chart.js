@@ -1,12 +1,12 @@
 // What all charts share: size, axes, colours, tooltips. A chart is a picture with a description in
 // words; what can be done in it with a mouse can be done with the keyboard beside it.
-const PRINTED = 660; // pixels: the width of a chart on paper
+const PRINTED = 640; // pixels: what paper of any usual size has room for
 
 function openChart(host) {
   host.setAttribute("role", "img");
   const chart = charts.init(host, null, { renderer: "svg" });
   new ResizeObserver(() => chart.resize()).observe(host);
-  addEventListener("beforeprint", () => chart.resize({ width: Math.min(PRINTED, host.offsetWidth) }));
+  addEventListener("beforeprint", () => chart.resize({ width: PRINTED }));
   addEventListener("afterprint", () => chart.resize({ width: "auto" }));
   return {
     on: (event, handler) => chart.on(event, handler),
@@ -28,6 +28,8 @@ function frame() {
     },
   };
 }
+
+const ACROSS = { nameGap: 28 }; // room for the numbers above the name of a horizontal axis
 
 function axis(name, options = {}) {
   return {

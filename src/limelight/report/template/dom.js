@@ -21,7 +21,7 @@ function cut(text, length = LONGEST) {
 }
 
 function named(text) {
-  const shown = cut(text);
+  const shown = cut(text).trim() || "(no name)";
   return make("bdi", { class: "name", title: shown }, shown);
 }
 

@@ -11,7 +11,7 @@ function facts(report) {
 
 function list(id, pairs) {
   const rows = pairs.map(([name, value]) => (
-    make("div", {}, make("dt", {}, named(name)), make("dd", {}, make("bdi", {}, cut(value, 1000))))
+    make("div", {}, make("dt", {}, named(name)), make("dd", {}, make("bdi", {}, cut(value, 400))))
   ));
   fill(byId(id).querySelector("dl"), ...rows);
   show(byId(id), pairs.length > 0);

@@ -6,6 +6,7 @@ function figures(report) {
   const cards = metrics.map((metric) => card(report, metric));
   fill(section.querySelector(".cards"), ...cards.map(({ element }) => element));
   show(section);
+  show(section.querySelector(".note"), report.base !== null && report.points.length > 1);
   return () => {
     const lead = section.querySelector(".lead");
     fill(lead, named(report.point.label));
@@ -17,9 +18,10 @@ function figures(report) {
 
 function card(report, metric) {
   const [value, range, moved] = ["value", "range", "moved"].map((name) => make("p", { class: name }));
+  const judgement = make("span", { class: "badge" });
   const strip = makeStrip(report, metric);
   const element = make(
-    "li", {}, make("h3", {}, metric.label), value, moved, range, strip.element,
+    "li", {}, make("h3", {}, metric.label, " ", judgement), value, moved, range, strip.element,
     make("p", { class: "help" }, metric.help ?? ""),
   );
   const draw = () => {
@@ -29,12 +31,18 @@ function card(report, metric) {
     const text = change(metric, now[0], before);
     fill(value, figure(metric, now[0]));
     fill(range, interval(metric, now) || " ");
-    moved.dataset.verdict = judged;
-    fill(moved, text ? `${now[0] < before ? "▼" : "▲"} ${text}${judged && ` · ${judged}`}` : report.isBase ? "base" : " ");
-    if (text && now[0] === before) fill(moved, "unchanged");
+    fill(moved, arrow(now[0], before), text || " ");
+    fill(judgement, report.isBase ? "base" : judged);
+    element.dataset.verdict = judged;
+    show(judgement, report.isBase || judged !== "");
     strip.draw();
   };
   return { element, draw };
+}
+
+function arrow(value, before) {
+  if (!known(value) || !known(before) || value === before) return "";
+  return value < before ? "▼ " : "▲ ";
 }
 
 // Where the value stands among those of all points.

@@ -16,6 +16,7 @@ function front(report) {
   chart.on("click", ({ data }) => data?.index !== undefined && report.choose(data.index));
   return () => {
     radios[report.index].checked = true;
+    reveal(radios[report.index].closest("tr"), section.querySelector(".scroll"));
     chart.draw(frontDescription(report), frontOption(report, placed));
   };
 }
@@ -39,16 +40,16 @@ function frontOption(report, placed) {
     return line(`method ${method}`, { data, ...style }, { showSymbol: true, z: 3, emphasis: { scale: 1.4 } });
   });
   return {
-    xAxis: frontAxis(`${axes.x.label} →  less even`, axes.x),
+    xAxis: frontAxis(`${axes.x.label} (further left: shared more evenly)`, axes.x, ACROSS),
     yAxis: frontAxis(axes.y.label, axes.y),
     tooltip: tooltip("item", ({ data }) => (data?.index === undefined ? null : pointTip(report, data.index))),
     series: [whiskers(report, placed), ...lines, ring(at(report.index))],
   };
 }
 
-function frontAxis(name, metric) {
+function frontAxis(name, metric, options = {}) {
   const text = (value) => (metric.percent ? `${power(100 * value)} %` : power(value));
-  return axis(name, { scale: true, splitNumber: 4, axisLabel: { formatter: text } });
+  return axis(name, { scale: true, splitNumber: 4, axisLabel: { formatter: text }, ...options });
 }
 
 // A point on the front is filled; one that another beats is hollow.
@@ -113,6 +114,14 @@ function pointList(report, section) {
   });
   fill(section.querySelector("tbody"), ...report.points.map((point, index) => pointRow(report, index, radios[index])));
   return radios;
+}
+
+// Scrolls the list, and the list only, to a row that is out of sight.
+function reveal(row, list) {
+  const place = row.offsetTop - list.scrollTop;
+  if (place < row.offsetHeight || place + row.offsetHeight > list.clientHeight) {
+    list.scrollTop = row.offsetTop - list.clientHeight / 2;
+  }
 }
 
 function pointRow(report, index, radio) {

@@ -13,12 +13,12 @@ function groups(report) {
   });
   const columns = [
     { name: "Group", value: (row) => all.label[row], cell: (row) => named(all.label[row]) },
-    all.items && { name: "Items", numeric: true, value: (row) => all.items[row], cell: (row) => count(all.items[row]) },
+    all.items && { name: "Items", numeric: true, minor: true, value: (row) => all.items[row], cell: (row) => count(all.items[row]) },
     before && share("Before", () => before),
     share(before ? "After" : "Share of exposure", () => after),
     before && {
-      name: "Change", numeric: true, help: "in percentage points", value: gain,
-      cell: (row) => changeCell(gain(row), `${signed(100 * gain(row), 2)} points`, largest),
+      name: "Change, points", numeric: true, help: "in percentage points", value: gain,
+      cell: (row) => changeCell(gain(row), signed(100 * gain(row), 2), Math.abs(gain(row)) / (largest || 1)),
     },
   ].filter(Boolean);
   const arrange = openTable(section.querySelector(".rows"), {

@@ -8,9 +8,9 @@ function items(report) {
   const moves = itemMoves(report);
   const columns = [
     { name: "Item", value: (row) => label[row], cell: (row) => itemName(report, row) },
-    group && { name: "Group", value: (row) => group[row], cell: (row) => named(group[row]) },
+    group && { name: "Group", minor: true, value: (row) => group[row], cell: (row) => named(group[row]) },
     interactions && {
-      name: "Interactions", help: "in the training data", numeric: true,
+      name: "Interactions", help: "in the training data", numeric: true, minor: true,
       value: (row) => interactions[row], cell: (row) => count(interactions[row]),
     },
     ...moves.columns,
@@ -27,6 +27,8 @@ function items(report) {
   };
 }
 
+const SCALE = "Exposure is in multiples of an equal share.";
+
 function itemName({ items: { label, id } }, row) {
   const name = named(label[row]);
   return id[row] === label[row] ? name : make("span", {}, name, make("small", {}, named(id[row])));
@@ -39,8 +41,8 @@ function itemMoves(report) {
   const at = (exposure, row) => exposure?.[row] ?? null;
   const gain = (row) => (before && after ? after[row] - before[row] : null);
   const exposure = (name, of) => ({
-    name, numeric: true, help: "1 × is as much as if all items had the same",
-    value: (row) => at(of(), row), cell: (row) => times(at(of(), row)),
+    name, numeric: true, help: "1 is as much as if all items had the same",
+    value: (row) => at(of(), row), cell: (row) => three(at(of(), row)),
   });
   const columns = before
     ? [
@@ -48,19 +50,22 @@ function itemMoves(report) {
         exposure("After", () => after),
         {
           name: "Change", numeric: true, value: gain,
-          cell: (row) => changeCell(gain(row), signed(gain(row), 2), largest),
+          cell: (row) => changeCell(gain(row), signed(gain(row), 2), barSize(gain(row), largest)),
         },
       ]
     : [exposure("Exposure", () => after)];
   const update = () => {
     after = report.point.exposure;
     if (!after) return "The exposure of items is not known for this point.";
-    if (!before) return "Exposure in multiples of an equal share.";
+    if (!before) return SCALE;
     largest = before.reduce((most, _, row) => Math.max(most, Math.abs(gain(row))), 0);
-    return report.isBase ? "Move the slider to see who gains and who loses." : movesSay(before, after);
+    return report.isBase ? SCALE : movesSay(before, after);
   };
   return { columns, update };
 }
+
+// A few items have hundreds of times the share of most, so bars grow with the order of magnitude.
+const barSize = (value, largest) => Math.log1p(Math.abs(value)) / Math.log1p(largest || 1);
 
 function movesSay(before, after) {
   const moves = { gain: 0, lose: 0, enter: 0 };
@@ -70,5 +75,5 @@ function movesSay(before, after) {
     if (after[row] > 0 && old === 0) moves.enter += 1;
   });
   const enter = moves.enter ? `; ${count(moves.enter)} that nobody was shown before are seen` : "";
-  return `Of ${plural(before.length, "item")}, ${count(moves.gain)} gain exposure and ${count(moves.lose)} lose${enter}.`;
+  return `Of ${plural(before.length, "item")}, ${count(moves.gain)} gain exposure and ${count(moves.lose)} lose${enter}. ${SCALE}`;
 }

@@ -25,7 +25,7 @@ function start(payload) {
 
 function listContents() {
   const titles = [...document.querySelectorAll("main section:not([hidden]) > h2")];
-  const links = titles.map((title) => make("a", { href: `#${title.parentElement.id}` }, title.textContent));
+  const links = titles.map((title) => make("a", { href: `#${title.parentElement.id}` }, title.dataset.short));
   fill(document.querySelector("#contents ul"), ...links.map((link) => make("li", {}, link)));
   show(byId("contents"), links.length > 1);
 }

@@ -38,7 +38,7 @@ function traceChart(report, host, keys, logarithmic) {
     const last = entries.filter(({ data }) => data.length).map(({ name, data }) => `${name} ${power(data.at(-1)[1])}`);
     const value = { scale: true, axisLabel: { formatter: power } };
     chart.draw(last.length ? `At the end: ${last.join(", ")}.` : "Nothing was traced.", {
-      xAxis: axis("Epoch", { minInterval: 1 }),
+      xAxis: axis("Epoch", { minInterval: 1, ...ACROSS }),
       yAxis: logarithmic ? logAxis("") : axis("", value),
       tooltip: tooltip("axis", curveTip((epoch) => `Epoch ${count(epoch)}`, power)),
       series: entries.map((entry, index) => line(`trace ${index}`, entry, { showSymbol: trace.length < 30 })),

@@ -12,7 +12,7 @@ function lorenz(report) {
     fill(figure.querySelector("figcaption"), says);
     legend(figure.querySelector(".legend"), [...found, even]);
     chart.draw(`Lorenz curves of ${found.map(({ name }) => cut(name, 80)).join(" and ")}. ${says}`, {
-      xAxis: axis("Items, from the least to the most exposed", shares()),
+      xAxis: axis("Items, from the least to the most exposed", { ...shares(), ...ACROSS }),
       yAxis: axis("Share of all exposure they hold", shares()),
       tooltip: tooltip("axis", curveTip((x) => `The least exposed ${percent(x)} of the items hold`, percent)),
       series: [line("even", even), ...found.map((entry, index) => line(`curve ${index}`, entry))],
@@ -50,7 +50,7 @@ function ranks(report) {
     fill(figure.querySelector("figcaption"), says);
     legend(figure.querySelector(".legend"), found);
     chart.draw(`Exposure of the item at each rank. ${says}`, {
-      xAxis: logAxis("Rank of the item, most exposed first"),
+      xAxis: logAxis("Rank of the item, most exposed first", ACROSS),
       yAxis: logAxis("Exposure, equal share = 1"),
       tooltip: tooltip("axis", curveTip((rank) => `The item at rank ${count(rank)} has`, times)),
       series: found.map((entry, index) => line(`curve ${index}`, entry)),
@@ -64,7 +64,7 @@ function ranksSay({ point, base, isBase }) {
   return `The most exposed item has ${three(point.by_rank[0])} times the equal share${before}.`;
 }
 
-const logAxis = (name) => axis(name, { type: "log", axisLabel: { formatter: power } });
+const logAxis = (name, options = {}) => axis(name, { type: "log", axisLabel: { formatter: power }, ...options });
 
 function curveTip(title, text) {
   return (marks) => {

@@ -1,7 +1,8 @@
 // A table of many rows: searched and sorted as a whole, shown a page at a time.
-const PAGE = 50;
+const PAGE = 20;
 
-// columns: { name, value(row), cell(row) -> node or text, numeric, help }; rows are numbers below `count`.
+// columns: { name, value(row), cell(row) -> node or text, numeric, minor, help }; a row is a number
+// below `rows`; columns that are minor are left out where there is little room.
 function openTable(host, { name, columns, rows, texts, sortBy }) {
   const state = { column: sortBy, descending: columns[sortBy].numeric, page: 0, wanted: "" };
   const view = tableView(host, name, columns, rows > PAGE);
@@ -9,8 +10,8 @@ function openTable(host, { name, columns, rows, texts, sortBy }) {
 
   function arrange() {
     const all = Array.from({ length: rows }, (_, row) => row);
-    found = state.wanted ? all.filter((row) => texts[row].includes(state.wanted)) : all;
-    sortRows(found, columns[state.column], state.descending);
+    const wanted = state.wanted ? all.filter((row) => texts[row].includes(state.wanted)) : all;
+    found = sortRows(wanted, columns[state.column], state.descending);
     show();
   }
 
@@ -48,22 +49,27 @@ function openTable(host, { name, columns, rows, texts, sortBy }) {
   return arrange;
 }
 
-// Unknown values come last, whichever way the rest is sorted.
+// Unknown values come last, whichever way the rest is sorted. Keys are looked up once for each row,
+// since thousands of rows are sorted whenever the slider moves.
 function sortRows(rows, column, descending) {
-  const keys = new Map(rows.map((row) => [row, column.value(row)]));
+  const keys = [];
+  const [there, missing] = [[], []];
+  for (const row of rows) {
+    keys[row] = column.value(row);
+    (keys[row] === null ? missing : there).push(row);
+  }
   const way = descending ? -1 : 1;
-  const order = column.numeric ? (a, b) => a - b : new Intl.Collator("en").compare;
-  rows.sort((a, b) => {
-    const [left, right] = [keys.get(a), keys.get(b)];
-    if (left === null || right === null) return (left === null) - (right === null) || a - b;
-    return way * order(left, right) || a - b;
-  });
+  const { compare } = new Intl.Collator("en");
+  there.sort(column.numeric
+    ? (a, b) => way * (keys[a] - keys[b]) || a - b
+    : (a, b) => way * compare(keys[a], keys[b]) || a - b);
+  return there.concat(missing);
 }
 
 function tableView(host, name, columns, paged) {
   const headers = columns.map((column) => make(
     "th",
-    { scope: "col", class: column.numeric ? "number" : null },
+    { scope: "col", class: columnClass(column) },
     make("button", { type: "button", title: column.help }, column.name),
   ));
   const search = make("input", { type: "search", autocomplete: "off", spellcheck: "false" });
@@ -82,10 +88,12 @@ function tableView(host, name, columns, paged) {
   return { headers, search, previous, next, status, body };
 }
 
+const columnClass = ({ numeric, minor }) => `${numeric ? "number" : "text"} ${minor ? "minor" : ""}`;
+
 function tableRow(columns, row) {
   const cells = columns.map((column, index) => make(
     index ? "td" : "th",
-    { class: column.numeric ? "number" : null, scope: index ? null : "row" },
+    { class: columnClass(column), scope: index ? null : "row" },
     column.cell(row),
   ));
   return make("tr", {}, ...cells);
@@ -96,10 +104,11 @@ function markSorted(header, sorted, descending) {
   else header.removeAttribute("aria-sort");
 }
 
-// A change as a number with a bar that grows to the right for a gain, to the left for a loss.
-function changeCell(value, text, largest) {
+// A change as a number with a bar that grows to the right for a gain, to the left for a loss; its
+// size is a part of the room there is.
+function changeCell(value, text, size) {
   if (!known(value)) return MISSING;
   const bar = make("span", { class: value < 0 ? "bar loss" : "bar gain", "aria-hidden": "true" });
-  bar.style.setProperty("--size", largest ? Math.sqrt(Math.abs(value) / largest) : 0);
+  bar.style.setProperty("--size", size);
   return make("span", { class: "delta" }, make("span", {}, text), bar);
 }

@@ -3,8 +3,14 @@
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 const PRINT = matchMedia("print");
 const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+const palette = new Map(); // to ask the style sheet is slow
 
 function colour(name) {
+  if (!palette.has(name)) palette.set(name, lookUp(name));
+  return palette.get(name);
+}
+
+function lookUp(name) {
   const probe = byId("theme");
   probe.style.setProperty("outline-color", `var(--${name})`);
   const value = getComputedStyle(probe).outlineColor;
@@ -21,6 +27,7 @@ function followTheme(redraw) {
   const button = byId("theme");
   const label = () => fill(button, isDark() ? "Light theme" : "Dark theme");
   const changed = () => {
+    palette.clear();
     label();
     redraw();
   };
@@ -29,7 +36,7 @@ function followTheme(redraw) {
     changed();
   });
   DARK.addEventListener("change", changed);
-  PRINT.addEventListener("change", redraw);
+  PRINT.addEventListener("change", changed);
   label();
   show(button);
 }

@@ -1,0 +1,372 @@
+"""The report page in a real browser: it works from a file, alone, for everybody."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.report.pages import made_up, write_page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: make browser")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+    Open = Callable[..., Page]
+
+SIZES = [(1280, 900), (390, 844)]
+THEMES = ["light", "dark"]
+HOSTILE = [
+    "<script>window.hit = 1</script>",
+    '"><img src=x onerror="window.hit = 1">',
+    'O\'Neill & "Sons" </script><b>bold</b> {{payload}} ${1}',
+    "long " * 2000,
+    "שלום \u202e reversed",
+    "",
+]
+SHIFTS = """
+window.shift = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.shift += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Open the page of a payload; afterwards nothing was complained about or fetched."""
+    path = tmp_path / "report.html"
+    troubles: list[str] = []
+    contexts = []
+
+    def open_(payload: dict[str, Any], *, size: tuple[int, int] = SIZES[0], **options: Any) -> Page:
+        path.write_text(write_page(payload), encoding="utf-8")
+        width, height = size
+        settings = {"reduced_motion": "reduce", **options}
+        context = browser.new_context(viewport={"width": width, "height": height}, **settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: troubles.append(request.url))
+        page.add_init_script(SHIFTS)
+        page.goto(path.as_uri())
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("footer:visible")
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert [trouble for trouble in troubles if trouble != path.as_uri()] == []
+
+
+def text_of(page: Page, *selectors: str) -> list[str]:
+    return [page.inner_text(selector) for selector in selectors]
+
+
+def curve(page: Page) -> list[str]:
+    """Return the paths of the Lorenz curves."""
+    paths = page.locator("#lorenz svg path")
+    return paths.evaluate_all("all => all.map((path) => path.getAttribute('d'))")
+
+
+def column(page: Page, number: int) -> list[float]:
+    cells = page.locator(f"#items tbody tr > :nth-child({number})").all_inner_texts()
+    return [float(cell.replace("\u2212", "-").replace(",", "")) for cell in cells]
+
+
+def shows(page: Page, label: str) -> None:
+    """Wait until the page shows a point."""
+    sync_api.expect(page.locator("#result strong")).to_have_text(label)
+
+
+def spots(page: Page) -> list[dict[str, float]]:
+    """Return where the marks of the trade-off stand, apart from the ring around the chosen one."""
+    return page.locator("#front .chart svg path").evaluate_all(
+        """all => all.map((path) => path.getBoundingClientRect())
+             .filter(({ width, height }) => width > 6 && width < 19 && height > 6 && height < 19)
+             .map(({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 }))"""
+    )
+
+
+def test_the_slider_redraws_curves_tables_and_lists(open_page: Open) -> None:
+    page = open_page(made_up())
+    parts = ("#lorenz figcaption", "#ranks figcaption", "#items tbody", "#groups tbody", "#after")
+    before, path = text_of(page, *parts), curve(page)
+    slider = page.get_by_role("slider", name="Exposure strength")
+    assert slider.get_attribute("aria-valuetext") == "exADMM, strength 0.18, 4 of 5"
+    slider.press("ArrowRight")
+    shows(page, "exADMM, strength 1")
+    assert slider.get_attribute("aria-valuetext") == "exADMM, strength 1, 5 of 5"
+    after = text_of(page, *parts)
+    assert all(old != new for old, new in zip(before, after, strict=True))
+    assert curve(page) != path
+    assert page.locator("#result").get_attribute("aria-live") == "polite"
+
+
+def test_the_left_end_of_the_slider_is_the_base(open_page: Open) -> None:
+    page = open_page(made_up(methods=2))
+    page.get_by_role("slider").press("Home")
+    shows(page, "iALS")
+    assert page.locator("#figures .badge", has_text="base").count() == 5
+    assert page.inner_text("#before ol").split("\n") == page.inner_text("#after ol").split("\n")
+    page.get_by_label("Method").select_option("Re-ranking")
+    page.get_by_role("slider").press("End")
+    shows(page, "Re-ranking, strength 1")
+    assert "nothing was traced" in page.inner_text("#solver .lead")
+
+
+def test_figures_stand_against_the_base(open_page: Open) -> None:
+    payload = made_up()
+    payload["points"][0]["figures"]["ndcg"] = [0.2, 0.19, 0.21]
+    payload["points"][3]["figures"]["ndcg"] = [0.19, 0.18, 0.2]
+    payload["points"][0]["figures"]["coverage"] = [0.25, None, None]
+    payload["points"][3]["figures"]["coverage"] = [0.5, None, None]
+    cards = open_page(payload).locator("#figures li")
+    accuracy, coverage = cards.nth(0).inner_text(), cards.nth(3).inner_text()
+    for part in ("nDCG@20", "worse", "0.1900", "▼ \u22125.0 %", "0.1800 to 0.2000"):
+        assert part in accuracy
+    for part in ("Coverage", "better", "50.0 %", "▲ +25.0 points"):
+        assert part in coverage
+
+
+def test_a_point_is_chosen_with_the_mouse(open_page: Open) -> None:
+    page = open_page(made_up())
+    page.locator("#front .chart").scroll_into_view_if_needed()
+    left = min(spots(page), key=lambda spot: spot["x"])
+    page.mouse.move(left["x"], left["y"])
+    tip = page.locator("#front .tip")
+    sync_api.expect(tip).to_contain_text("exposure_strength")
+    sync_api.expect(tip).to_contain_text("0.1068 to 0.1148")
+    page.mouse.click(left["x"], left["y"])
+    shows(page, "exADMM, strength 1")
+    assert page.get_by_role("radio", name="exADMM, strength 1", exact=True).is_checked()
+
+
+def test_a_point_is_chosen_with_the_keyboard(open_page: Open) -> None:
+    page = open_page(made_up())
+    page.get_by_role("radio", checked=True).press("ArrowUp")
+    shows(page, "exADMM, strength 0.032")
+    assert "strength 0.032" in (page.locator("#front .chart").get_attribute("aria-label") or "")
+
+
+def test_every_control_is_reached_with_the_keyboard(open_page: Open) -> None:
+    page = open_page(made_up(methods=2))
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate("document.activeElement.id || document.activeElement.textContent")
+        )
+    for wanted in ("theme", "method", "strength", "point-3", "Next", "Change", "user"):
+        assert wanted in reached
+
+
+def test_items_are_sorted_searched_and_turned_over(open_page: Open) -> None:
+    page = open_page(made_up(items=20_000, steps=1))
+    rows = page.locator("#items tbody tr")
+    assert rows.count() == 20
+    change = page.locator("#items th", has_text="Change")
+    assert change.get_attribute("aria-sort") == "descending"
+    assert column(page, 6) == sorted(column(page, 6), reverse=True)
+    change.get_by_role("button").press("Enter")
+    assert change.get_attribute("aria-sort") == "ascending"
+    assert column(page, 6) == sorted(column(page, 6))
+    page.locator("#items").get_by_role("button", name="Item", exact=True).click()
+    assert change.get_attribute("aria-sort") is None
+    page.locator("#items").get_by_role("button", name="Next").click()
+    assert page.inner_text("#items [role=status]") == "21 to 40 of 20,000"
+    page.get_by_label("Search items").fill("SILENT harbour 19840")
+    assert page.inner_text("#items [role=status]") == "1 to 1 of 1"
+    assert "Silent Harbour 19840" in rows.first.inner_text()
+    page.get_by_label("Search items").fill("nothing like it")
+    assert page.inner_text("#items [role=status]") == "Nothing found"
+
+
+def test_lists_say_what_is_new_moved_gone_and_liked(open_page: Open) -> None:
+    payload = made_up(users=2, k=3)
+    for point in payload["points"]:
+        point["lists"] = [[0, 1, 2], [7, 8, 9]]
+    payload["points"][payload["chosen"]]["lists"][0] = [2, 0, 5]
+    payload["users"][0]["liked"] = [5, 1]
+    page = open_page(payload)
+
+    def badges(selector: str) -> list[list[str]]:
+        rows = page.locator(f"{selector} li").all()
+        return [row.locator(".badge").all_inner_texts() for row in rows]
+
+    assert badges("#before") == [[], ["♥ liked", "leaves"], []]
+    assert badges("#after") == [["▲ 2"], ["▼ 1"], ["♥ liked", "new"]]
+    page.get_by_label("User", exact=True).select_option("u1")
+    assert badges("#after") == [[], [], []]
+    assert "u1 at exADMM, strength 0.18: no new in a list of 3" in page.inner_text("#user-summary")
+
+
+def test_hostile_texts_are_shown_as_texts(open_page: Open) -> None:
+    payload = made_up()
+    payload["title"], payload["headline"] = HOSTILE[:2]
+    for number, text in enumerate(HOSTILE):
+        payload["items"]["label"][number] = text
+    payload["items"]["group"][:2] = HOSTILE[:2]
+    payload["groups"]["label"][:6] = HOSTILE
+    payload["users"][0]["label"] = HOSTILE[1]
+    payload["notes"] = HOSTILE
+    payload["made"] = payload["data"] = [[text, text] for text in HOSTILE]
+    for point, text in zip(payload["points"], HOSTILE, strict=False):
+        point["label"], point["method"], point["settings"] = text, text, [[text, text]]
+    for point in payload["points"]:
+        point["lists"] = [[*range(6)]] * 3
+    page = open_page(payload, size=SIZES[1])
+    assert page.inner_text("h1") == HOSTILE[0]
+    assert page.locator("#after li > .name").all_inner_texts()[:3] == HOSTILE[:3]
+    assert page.locator("#after li > .name").last.inner_text() == "(no name)"
+    page.locator("#front .chart").scroll_into_view_if_needed()
+    for spot in spots(page):
+        page.mouse.move(spot["x"], spot["y"])
+        page.mouse.click(spot["x"], spot["y"])
+    page.locator("#lorenz .chart").hover()
+    sync_api.expect(page.locator("#lorenz .tip")).to_be_visible()
+    assert page.evaluate("window.hit") is None
+    assert page.locator("script, img, b").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    longest = page.locator("bdi").evaluate_all(
+        "all => Math.max(...all.map((one) => one.title.length))"
+    )
+    assert longest <= 300
+
+
+@pytest.mark.parametrize(
+    ("missing", "sections"),
+    [
+        ({"base": None}, []),
+        ({"groups": None}, ["groups"]),
+        ({"users": []}, ["users"]),
+        ({"data": [], "made": [], "notes": []}, ["data", "made", "notes"]),
+        ({"trace": []}, ["solver", "objective", "residuals"]),
+        ({"lorenz": None}, ["lorenz"]),
+        ({"lorenz": None, "by_rank": None}, ["spread", "lorenz", "ranks"]),
+        ({"exposure": None, "groups": None, "lists": []}, ["items", "groups", "users"]),
+        ({"settings": []}, ["settings"]),
+        ({"figures": {}}, ["figures", "front"]),
+        ({"metrics": []}, ["figures", "front"]),
+    ],
+)
+def test_what_is_not_known_is_left_out(
+    open_page: Open, missing: dict[str, Any], sections: list[str]
+) -> None:
+    payload = made_up(methods=2)
+    for key, value in missing.items():
+        for holder in [payload, *payload["points"]]:
+            if key in holder:
+                holder[key] = value
+    page = open_page(payload)
+    hidden = page.locator("main :is(section, figure)[hidden]").evaluate_all(
+        "all => all.map(e => e.id)"
+    )
+    assert set(hidden) == set(sections)
+    links = page.locator("#contents a").evaluate_all("all => all.map((a) => a.hash.slice(1))")
+    assert not set(links) & set(sections)
+    page.get_by_role("slider").press("Home")
+    shows(page, "iALS" if missing != {"base": None} else "exADMM, strength 0.0056")
+
+
+def test_an_audit_of_one_system(open_page: Open) -> None:
+    payload = made_up(users=1)
+    payload |= {"kind": "audit", "base": None, "chosen": 0, "points": payload["points"][:1]}
+    payload["items"] |= {"group": None, "interactions": None}
+    page = open_page(payload)
+    for section in ("#control", "#front", "#before"):
+        assert not page.locator(section).is_visible()
+    heads = page.locator("#items thead th").all_inner_texts()
+    assert [head.split()[0] for head in heads] == ["Item", "Exposure"]
+    assert page.inner_text("#after h3") == "Recommended"
+
+
+def test_a_point_about_which_less_is_known_than_about_the_others(open_page: Open) -> None:
+    payload = made_up()
+    poor = {"lorenz": None, "by_rank": None, "exposure": None, "groups": None, "lists": []}
+    payload["points"][1] |= poor | {"trace": [], "figures": {"ndcg": [0.1, None, None]}}
+    page = open_page(payload)
+    page.get_by_role("radio", name="exADMM, strength 0.0056").check()
+    shows(page, "exADMM, strength 0.0056")
+    assert page.inner_text("#lorenz figcaption") == "Not known for this point."
+    assert "not known" in page.inner_text("#items .lead")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_everybody_can_use_it(open_page: Open, size: tuple[int, int], theme: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
+    page = open_page(made_up(methods=2), size=size, color_scheme=theme)
+    found = axe.Axe().run(page).response["violations"]
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in grave] == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_jumps_or_sticks_out(open_page: Open, size: tuple[int, int]) -> None:
+    page = open_page(made_up(methods=2), size=size)
+    slider = page.get_by_role("slider")
+    for _ in range(3):
+        slider.press("ArrowLeft")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.shift") < 0.05
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
+def test_the_theme_follows_the_button_and_the_system(open_page: Open) -> None:
+    page = open_page(made_up(), color_scheme="dark")
+
+    def colours() -> list[str]:
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return [paper, page.locator("#lorenz svg text").first.get_attribute("fill") or ""]
+
+    dark = colours()
+    page.get_by_role("button", name="Light theme").click()
+    light = colours()
+    assert all(one != other for one, other in zip(dark, light, strict=True))
+    page.get_by_role("button", name="Dark theme").click()
+    assert colours() == dark
+
+
+def test_paper_is_white_and_has_no_controls(open_page: Open) -> None:
+    page = open_page(made_up(), color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.get_by_role("slider").is_visible()
+    assert page.locator("#figures").is_visible()
+    assert page.pdf()[:4] == b"%PDF"
+
+
+def test_without_scripts_the_headline_is_there(open_page: Open) -> None:
+    page = open_page(made_up(), java_script_enabled=False)
+    assert made_up()["headline"] in page.inner_text("noscript")
+
+
+def test_a_damaged_page_says_so(browser: Browser, tmp_path: Path) -> None:
+    text = write_page(made_up())
+    start = text.index(">", text.index('id="payload"')) + 1
+    (tmp_path / "report.html").write_text(text[:start] + "AAAA" + text[start + 100 :])
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    trouble = page.locator("#trouble")
+    sync_api.expect(trouble).to_contain_text("The figures could not be drawn")
+    page.close()
