@@ -56,9 +56,7 @@ def test_examples_use_flags_that_exist(limelight: Run, command: str) -> None:
 def test_the_list_of_commands(limelight: Run) -> None:
     text = limelight("--help").out
     listed = re.findall(r"^  ([a-z]+)  +[A-Z].*\.$", text.partition("Commands:")[2], re.MULTILINE)
-    expected = (
-        "demo data fit recommend evaluate audit rerank frontier report reproduce bench doctor"
-    )
+    names = "demo data fit recommend evaluate audit rerank frontier report reproduce bench doctor"
     assert " ".join(listed) == names
     assert "..." not in text.partition("Commands:")[2], "a summary was cut short"
 
