@@ -163,13 +163,9 @@ class Frontier:
         path
             Where to write the figure.
         """
-        from limelight.report import figures
+        from limelight import plot
 
-        series = {"no control": [_drawn(self.points[0])]} | {
-            method: [_drawn(p) for p in self.points if p.method == method and p.on_front]
-            for method in self.methods
-        }
-        figures.save(figures.front(series, accuracy=f"nDCG@{self.at}"), path)
+        plot.save(plot.front(self), path)
 
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""
@@ -233,10 +229,3 @@ def _cells(point: FrontierPoint) -> tuple[str, ...]:
 
 def _short(found: Measured) -> tuple[str, str, str]:
     return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
-
-
-def _drawn(point: FrontierPoint) -> Any:
-    from limelight.report.figures import Point
-
-    label = f"{point.strength:.2g}" if point.strength else ""
-    return Point(point.test.gini, point.test.ndcg, label)
