@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from limelight._html import Table, show
 from limelight.evaluate.text_table import table
 from limelight.models.checks import check_choice, check_number
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
     from limelight.evaluate.accumulate import ListAccumulator
 
+_HEAD = (
+    "point", "strength", "front", "nDCG", "Gini", "coverage",
+    "test nDCG", "interval", "Gini", "coverage", "seconds",
+)  # fmt: skip
 _METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
 
 
@@ -169,19 +174,24 @@ class Frontier:
 
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""
-        head = (
-            "point", "strength", "front", "nDCG", "Gini", "coverage",
-            "test nDCG", "interval", "Gini", "coverage", "seconds",
-        )  # fmt: skip
+        lines = table(_HEAD, [_cells(point) for point in self.points]) if self.points else []
+        return "\n".join([self._title(), *lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
         rows = [_cells(point) for point in self.points]
-        first = f"Frontier of {' and '.join(self.methods)}, lists of {self.at}"
-        lines = [first, *table(head, rows)]
-        if self.cost:
-            lines.append(
-                f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
-                f"{self.cost.wall_clock:.1f} x its wall-clock time"
-            )
-        return "\n".join([*lines, *self.notes])
+        return show(self._title(), Table(_HEAD, rows), notes=self._notes())
+
+    def _title(self) -> str:
+        return f"Frontier of {' and '.join(self.methods) or 'no method'}, lists of {self.at}"
+
+    def _notes(self) -> list[str]:
+        if self.cost is None:
+            return list(self.notes)
+        cost = (
+            f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
+            f"{self.cost.wall_clock:.1f} x its wall-clock time"
+        )
+        return [cost, *self.notes]
 
     def _row(self, point: FrontierPoint) -> dict[str, Any]:
         measures = {
