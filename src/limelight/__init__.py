@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from limelight import plot
 from limelight._errors import ConfigError, DataError, LimelightError, SolveError
 from limelight.data import (
     HeldOut,
@@ -98,6 +99,7 @@ __all__ = [
     "lorenz",
     "marketplace",
     "ndcg",
+    "plot",
     "read",
     "recall",
     "rerank",

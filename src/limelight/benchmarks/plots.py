@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limelight.report.figures import PALETTE, STYLE, load_matplotlib, save
+from limelight.report.figures import MUTED, PALETTE, STYLE, load_matplotlib, save
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _EPOCHS = ("exact", "cg", "exadmm", "user-step", "topk")
 _WIDTH, _LINE = 7.2, 0.28  # inches
-_MUTED = "#666666"
 
 
 class Plot(NamedTuple):
@@ -54,7 +53,7 @@ def draw_ratios(races: Sequence[Race], title: str) -> Axes:
     for number, size in enumerate(sizes):
         dots = [(x, y) for y, line in enumerate(lines.values()) for d, x in line if d == size]
         ax.scatter(*zip(*dots, strict=True), color=PALETTE[number % len(PALETTE)], label=f"{size}")
-    ax.axvline(1, color=_MUTED, linewidth=1)
+    ax.axvline(1, color=MUTED, linewidth=1)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_major_formatter("{x:g}")
@@ -74,7 +73,7 @@ def draw_growth(races: Sequence[Race], title: str) -> Axes:
     """Draw by what factor the time grows, one bar for each race, and a line at 2."""
     names = [f"{race.data}: {race.part}" for race in races]
     ax = _bars(names, [race.ratio(race.entries[1]) for race in races], title, "times as long")
-    ax.axvline(2, color=_MUTED, linewidth=1)
+    ax.axvline(2, color=MUTED, linewidth=1)
     return ax
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from limelight.cli.demo_runs import MOST_LOSS, K, Outcome
 from limelight.cli.output import aligned
-from limelight.report.figures import Point, front, lorenz, save
+from limelight.plot import Point, front, lorenz, save
 
 _HEAD = ("", "nDCG", "vs iALS", "recall", "Gini", "vs iALS", "coverage", "top 1 %", "seconds")
 _LEGEND = """\

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight._errors import DataError
+from limelight._html import pairs, show
 from limelight.data.grouping import group
 from limelight.data.interactions import binary_csr, count
 
@@ -62,6 +63,14 @@ class HeldOut:
     def __repr__(self) -> str:
         history, targets = count(self.history.nnz, "interaction"), count(self.targets.nnz, "target")
         return f"HeldOut({count(self.n_users, 'user')}, {history} of history, {targets})"
+
+    def _repr_html_(self) -> str:
+        counts = {
+            "users": self.n_users,
+            "interactions of history": self.history.nnz,
+            "targets": self.targets.nnz,
+        }
+        return show("Held-out users", pairs((name, f"{n:,}") for name, n in counts.items()))
 
 
 def held_out_of(

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from limelight._errors import DataError
+from limelight._html import pairs, show
 from limelight.data.grouping import group
 
 if TYPE_CHECKING:
@@ -173,6 +174,22 @@ class Interactions:
         merged = f", {count(self.duplicates, 'duplicate')} merged" if self.duplicates else ""
         users, items = count(self.n_users, "user"), count(self.n_items, "item")
         return f"Interactions({users} x {items}, {count(self.nnz, 'interaction')}{merged})"
+
+    def _repr_html_(self) -> str:
+        return show("Interactions", pairs(self.sizes()))
+
+    def sizes(self) -> list[tuple[str, str]]:
+        """Name how much there is of what, as text.
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_matrix
+        >>> Interactions.from_matrix(csr_matrix([[1, 0], [0, 1]])).sizes()
+        [('users', '2'), ('items', '2'), ('interactions', '2')]
+        """
+        merged = [("duplicates merged", f"{self.duplicates:,}")] if self.duplicates else []
+        counts = {"users": self.n_users, "items": self.n_items, "interactions": self.nnz}
+        return [(name, f"{number:,}") for name, number in counts.items()] + merged
 
 
 def as_interactions(X: Any) -> Interactions:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._errors import ConfigError, DataError
+from limelight._html import Table, show
 from limelight.data.grouping import group, row_numbers, walk
 from limelight.data.held_out import HeldOut, held_out_of
-from limelight.data.interactions import Interactions, as_interactions
+from limelight.data.interactions import Interactions, as_interactions, count
 from limelight.data.split_files import Parts, read_split, write_split
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _TARGET_SHARE, _MIN_ITEMS = 0.2, 5  # of the published scripts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Training users, and two sets of held-out users.
 
@@ -54,6 +55,31 @@ class Split:
     test: HeldOut
     dropped_interactions: int = 0
     dropped_items: int = 0
+
+    def __repr__(self) -> str:
+        """Show the parts, and what was left out of them."""
+        parts = (f"{name}: {getattr(self, name)!r}" for name in ("train", "validation", "test"))
+        return "\n  ".join(["Split", *parts, *self._dropped()])
+
+    def _repr_html_(self) -> str:
+        held_out = {"validation": self.validation, "test": self.test}
+        rows = [
+            ("train", f"{self.train.n_users:,}", f"{self.train.nnz:,}", ""),
+            *(
+                (name, f"{part.n_users:,}", f"{part.history.nnz:,}", f"{part.targets.nnz:,}")
+                for name, part in held_out.items()
+            ),
+        ]
+        title = f"Split over {count(self.train.n_items, 'item')}"
+        head = ("", "users", "interactions", "targets")
+        return show(title, Table(head, rows), notes=self._dropped())
+
+    def _dropped(self) -> list[str]:
+        if not self.dropped_items:
+            return []
+        interactions = count(self.dropped_interactions, "interaction")
+        items = count(self.dropped_items, "item")
+        return [f"dropped: {items} that no training user has, {interactions} with them"]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the split in the published layout, whole or not at all.

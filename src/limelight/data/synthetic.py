@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from limelight._errors import ConfigError
+from limelight._html import pairs, show
 from limelight.data.grouping import Rows, group, row_numbers, walk
 from limelight.data.interactions import Interactions, count
 
@@ -102,6 +103,14 @@ class Marketplace:
         data = repr(self.interactions).removeprefix("Interactions(").removesuffix(")")
         providers = count(int(self.providers.max()) + 1, "provider")
         return f"Marketplace({data}, {providers}, {count(self.item_tastes.shape[1], 'taste')})"
+
+    def _repr_html_(self) -> str:
+        planted = {
+            "providers": int(self.providers.max()) + 1,
+            "tastes": self.item_tastes.shape[1],
+        }
+        rows = [*self.interactions.sizes(), *((name, f"{n:,}") for name, n in planted.items())]
+        return show("Marketplace", pairs(rows))
 
 
 def marketplace(

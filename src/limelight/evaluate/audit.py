@@ -14,10 +14,11 @@ from limelight.data.ids import ids_from_arrow, positions
 from limelight.evaluate.accumulate import exposure_metrics
 from limelight.evaluate.audit_exhibit import Seen, exhibit_of, see
 from limelight.evaluate.audit_groups import GroupExposure, group_shares, ungrouped_share
+from limelight.evaluate.audit_html import markup
 from limelight.evaluate.audit_input import Groups, read_groups
 from limelight.evaluate.audit_lists import Lists, read_lists
 from limelight.evaluate.audit_merit import Merit, MeritAudit, audit_merit, merit_metrics, read_merit
-from limelight.evaluate.audit_text import report
+from limelight.evaluate.audit_text import headline, report
 from limelight.evaluate.audit_time import Every, Period, by_period, check_every, choose_every
 from limelight.evaluate.compare import Comparison, Side, compare
 from limelight.evaluate.conventions import conventions
@@ -52,7 +53,7 @@ class ItemExposure:
     lists: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """What an audit found. `str(audit)` is a report to read, `to_dict` is ready for JSON."""
 
@@ -97,16 +98,24 @@ class Audit:
     notes: tuple[str, ...] = ()
     """What the reader should know about these numbers."""
 
-    item_ids: NDArray[Any] = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
-    exposure: FloatArray = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    item_ids: NDArray[Any] = field(default_factory=lambda: np.empty(0), compare=False)
+    exposure: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
     """Log-weighted exposure of every item, in the order of `item_ids`."""
 
-    members: Groups | None = field(default=None, repr=False, compare=False)
-    seen: Seen = field(default_factory=lambda: Seen(np.empty(0), ()), repr=False, compare=False)
+    members: Groups | None = field(default=None, compare=False)
+    seen: Seen = field(default_factory=lambda: Seen(np.empty(0), ()), compare=False)
     """Some lists and the exposure of every item, for a report."""
 
     def __str__(self) -> str:
         return report(self)
+
+    def __repr__(self) -> str:
+        """Show what was audited, and the metrics."""
+        found = ", ".join(f"{key} {value:.4f}" for key, value in self.metrics.items())
+        return f"{headline(self)}\n{found}"
+
+    def _repr_html_(self) -> str:
+        return markup(self)
 
     def report(self, path: str | os.PathLike[str], *, catalogue: Source | None = None) -> None:
         """Write one HTML page to look at: who is in the limelight, and who is not.

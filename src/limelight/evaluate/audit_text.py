@@ -56,7 +56,7 @@ def report(audit: Audit) -> str:
     """
     hidden = f" ({audit.unexposed:,} of {audit.items:,} in no list)"
     sections = [
-        [_headline(audit)],
+        [headline(audit)],
         _metrics(audit),
         *comparison_lines(audit),
         _items("Most", audit.most_exposed),
@@ -69,7 +69,8 @@ def report(audit: Audit) -> str:
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
-def _headline(audit: Audit) -> str:
+def headline(audit: Audit) -> str:
+    """Say what was audited."""
     users = "user" if audit.users == 1 else "users"
     items = "item" if audit.items == 1 else "items"
     lists = f", {audit.lists:,} lists" if audit.lists != audit.users else ""
@@ -96,8 +97,13 @@ def _interval(audit: Audit, key: str) -> str:
 def _items(which: str, items: Sequence[ItemExposure], remark: str = "") -> list[str]:
     if not items:
         return []
-    rows = [(str(item.item_id), f"{item.share:.2%}", f"{item.lists:,}") for item in items]
+    rows = [item_row(item) for item in items]
     return [f"{which} exposed items{remark}", *table(("item", "share", "lists"), rows)]
+
+
+def item_row(item: ItemExposure) -> tuple[str, ...]:
+    """Write an item, its share of the exposure, and how many lists show it."""
+    return str(item.item_id), f"{item.share:.2%}", f"{item.lists:,}"
 
 
 def _groups(audit: Audit) -> list[str]:
@@ -106,12 +112,13 @@ def _groups(audit: Audit) -> list[str]:
     shown, gap = cut_middle(audit.groups, "groups")
     if audit.ungrouped and audit.ungrouped.catalogue_share:
         shown.append(audit.ungrouped)
-    rows = [_group_row(group) for group in shown]
+    rows = [group_row(group) for group in shown]
     head = ("group", "exposure", "catalogue", "ratio")
     return ["Groups, from over- to under-exposed", *table(head, rows), *gap]
 
 
-def _group_row(group: GroupExposure) -> tuple[str, ...]:
+def group_row(group: GroupExposure) -> tuple[str, ...]:
+    """Write a group, its shares of exposure and catalogue, and their ratio."""
     shares = f"{group.exposure_share:.2%}", f"{group.catalogue_share:.2%}"
     return (str(group.group), *shares, f"{group.ratio:.2f}")
 

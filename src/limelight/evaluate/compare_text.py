@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limelight._html import Table
 from limelight.evaluate.text_table import cut_middle, table
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def comparison_lines(audit: Audit) -> list[list[str]]:
     ]
 
 
-def _metrics(audit: Audit, changed: Comparison) -> list[str]:
+def metric_changes(audit: Audit, changed: Comparison) -> Table:
+    """Tabulate every metric before and after, and its change with an interval."""
     rows = []
     for key, after in audit.metrics.items():
         interval = ""
@@ -48,9 +50,13 @@ def _metrics(audit: Audit, changed: Comparison) -> list[str]:
             interval = f"[{_signed(low)}, {_signed(high)}]"
         before, change = (changed.metrics[f"{key}_{what}"] for what in ("before", "change"))
         rows.append((key, f"{before:.4f}", f"{after:.4f}", _signed(change), interval))
+    return Table(("", "before", "after", "change", "95 % interval"), rows)
+
+
+def _metrics(audit: Audit, changed: Comparison) -> list[str]:
     users = f"{changed.users:,} {'user' if changed.users == 1 else 'users'}"
     title = f"Against {users} with {changed.lists:,} lists before"
-    return [title, *table(("", "before", "after", "change", "95 % interval"), rows)]
+    return [title, *table(*metric_changes(audit, changed))]
 
 
 def _signed(change: float) -> str:

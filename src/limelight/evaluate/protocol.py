@@ -7,8 +7,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from limelight._errors import DataError
+from limelight._html import Table, show
 from limelight.evaluate.accumulate import ListAccumulator
 from limelight.evaluate.lists import IntArray, check_cutoffs
+from limelight.evaluate.text_table import table
 
 if TYPE_CHECKING:
     from limelight.evaluate.accuracy import Sparse
@@ -68,22 +70,26 @@ class Evaluation(Mapping[str, float]):
 
     def __repr__(self) -> str:
         """Show a table, one row per metric and one column per cutoff."""
+        found = self._table()
+        lines = [line[2:] for line in table(*found)] if found.rows else []
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        return show(self._title(), self._table())
+
+    def _title(self) -> str:
+        return f"Evaluation over {self['users']:,} users" if "users" in self else "Evaluation"
+
+    def _table(self) -> Table:
         main = [key for key in self if "@" in key and not key.endswith(("_low", "_high"))]
         names = list(dict.fromkeys(key.split("@")[0] for key in main))
         cutoffs = list(dict.fromkeys(key.split("@")[1] for key in main))
-        columns = [["", *names]]
-        columns += [[f"@{k}", *(self._cell(f"{name}@{k}") for name in names)] for k in cutoffs]
-        widths = [max(len(cell) for cell in column) for column in columns]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if cell in names else cell.rjust(width)
-                for cell, width in zip(row, widths, strict=True)
-            )
-            for row in zip(*columns, strict=True)
-        ]
-        return "\n".join([f"Evaluation over {self['users']:,} users", *lines])
+        rows = [(name, *(self._cell(f"{name}@{k}") for k in cutoffs)) for name in names]
+        return Table(("", *(f"@{k}" for k in cutoffs)), rows)
 
     def _cell(self, key: str) -> str:
+        if key not in self:
+            return ""
         value = f"{self[key]:.4f}"
         if f"{key}_low" not in self:
             return value

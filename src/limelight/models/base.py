@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from limelight._errors import ConfigError, DataError
+from limelight._html import pairs, show
 from limelight._native import resolve_threads
+from limelight._short import settings, short
 from limelight.models.checks import check_integer
 from limelight.recommend.histories import history_rows, take_rows
 from limelight.recommend.ranking import VectorRanking
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight._arrays import Float32, Int64
+    from limelight._html import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids
     from limelight.models.config import Config
@@ -207,12 +210,34 @@ class Model(ABC):
 
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults, and what the model was fitted to."""
-        settings = ", ".join(f"{name}={value!r}" for name, value in self.config.changed().items())
         fitted = ""
         if self._learned:
             users, items = len(self.user_ids), len(self.item_ids)
             fitted = f" fitted to {users:,} users x {items:,} items"
-        return f"{type(self).__name__}({settings}){fitted}"
+        return f"{type(self).__name__}({settings(self.config.changed())}){fitted}"
+
+    def _repr_html_(self) -> str:
+        return show(type(self).__name__, self.summary())
+
+    def summary(self) -> Table:
+        """Tabulate the settings that differ from the defaults, and how the fit went."""
+        changed = self.config.changed().items()
+        return pairs([*((name, short(value)) for name, value in changed), *self._fitted()])
+
+    def _fitted(self) -> list[tuple[str, str]]:
+        if self._learned is None:
+            return [("fitted", "no")]
+        rows = [
+            ("fitted to", f"{len(self.user_ids):,} users x {len(self.item_ids):,} items"),
+        ]
+        if self.status_:
+            rows.append(("ended", self.status_.name.lower()))
+        if self.trace_:
+            last = self.trace_[-1]
+            rows.append(("last traced epoch", f"{last.epoch:,}"))
+            rows.append(("objective", f"{last.objective:.6g}"))
+            rows.append(("seconds", f"{last.seconds:.2f}"))
+        return rows
 
 
 class VectorModel(Model):

@@ -1,33 +1,32 @@
-"""Figures: who holds how much of the exposure, and what evenness costs.
+"""What all figures share: colours, the house style, where they are drawn, how they are kept.
 
 Matplotlib is an extra, so it is imported where a figure is drawn. Figures are made without pyplot:
-nothing pops up, nothing stays open, and no display is needed. To draw into a figure of your own,
-pass ``ax``.
+nothing pops up, nothing stays open, and no display is needed. Only in a notebook it is pyplot that
+makes them, because a figure is shown below its cell then. To draw into a figure of your own, pass
+``ax``.
 """
 
 from __future__ import annotations
 
+import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from limelight._atomic import atomic_file
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.exposure import gini
-from limelight.evaluate.exposure import lorenz as lorenz_curve
+from limelight._errors import ConfigError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike, NDArray
-
-    Box = tuple[NDArray[np.float64], NDArray[np.float64]]
+    from matplotlib.text import Text
 
 PALETTE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's colours, which colour-blind readers can tell apart; black for the baseline."""
+MUTED = "#666666"
+"""For what only helps to read the rest."""
 
 STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -49,17 +48,6 @@ STYLE: dict[str, Any] = {
 }
 _SIZE = (7.2, 4.5)  # inches: as wide as a README at the resolution below
 _DPI = 144
-_MARKER = np.array([0.018, 0.024])  # half the room of a marker, as a share of the axes
-_LABEL_NEAR, _LABEL_FAR = np.array([0.01, -0.014]), np.array([0.085, -0.065])  # corners of a label
-_MUTED = "#666666"
-
-
-class Point(NamedTuple):
-    """One model: how unequal its exposure is, how accurate it is, and what to write beside it."""
-
-    gini: float
-    accuracy: float
-    label: str = ""
 
 
 def load_matplotlib() -> Any:
@@ -72,129 +60,28 @@ def load_matplotlib() -> Any:
     return mpl
 
 
-def lorenz(
-    exposures: Mapping[str, ArrayLike], *, title: str | None = None, ax: Axes | None = None
-) -> Axes:
-    """Draw Lorenz curves: how much of the exposure the less exposed items hold together.
+@contextmanager
+def drawing(ax: Axes | None) -> Iterator[Axes]:
+    """Draw in the house style, into axes that were given or into those of a new figure."""
+    mpl = load_matplotlib()
+    # Before the style is set: pyplot changes settings of its own when it is first imported.
+    new_figure = _figure_maker()
+    with mpl.rc_context(STYLE):
+        yield new_figure(figsize=_SIZE, layout="constrained").subplots() if ax is None else ax
 
-    Parameters
-    ----------
-    exposures
-        For each name in the legend, the exposure of every item of the catalogue.
-    title
-        What the figure shows; by default what the first curve says.
-    ax
-        Where to draw; by default in a new figure.
 
-    Returns
-    -------
-    Axes
+def colour(number: int) -> str:
+    """Return the colour of a series; after the last it begins again.
 
     Examples
     --------
-    >>> ax = lorenz({"one list": [1.0, 1.0, 0.0, 0.0]})
-    >>> ax.get_title(loc="left")
-    'Half of the items hold 0 % of the exposure'
+    >>> colour(1), colour(8)
+    ('#0072B2', '#0072B2')
     """
-    if not exposures:
-        message = "no exposures to draw: {}"
-        raise DataError(message, hint="pass for example {'iALS': exposure(ids, n_items)}")
-    with load_matplotlib().rc_context(STYLE):
-        ax = _new_axes() if ax is None else ax
-        ax.plot([0, 1], [0, 1], color=_MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        _write(ax, "all items equal", (0.4, 0.4))
-        for number, (name, exposure) in enumerate(exposures.items()):
-            items, share = lorenz_curve(exposure)
-            label = f"{name} (Gini {gini(exposure):.2f})"
-            ax.plot(items, share, color=PALETTE[number % len(PALETTE)], label=label)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="Items, from the least to the most exposed")
-        ax.set_ylabel("Share of all exposure that they hold")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        ax.legend(loc="upper left")
-        ax.set_title(title or _half(next(iter(exposures.values()))))
-    return ax
+    return PALETTE[number % len(PALETTE)]
 
 
-def _half(exposure: ArrayLike) -> str:
-    items, share = lorenz_curve(exposure)
-    return f"Half of the items hold {100 * np.interp(0.5, items, share):.0f} % of the exposure"
-
-
-def front(
-    points: Mapping[str, Sequence[Point]],
-    *,
-    title: str | None = None,
-    accuracy: str = "nDCG",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw accuracy against the inequality of exposure, one series for each method.
-
-    Parameters
-    ----------
-    points
-        For each method its models. Several are joined by a line in the order given.
-    title
-        What the figure shows; by default its two axes.
-    accuracy
-        Name of the accuracy metric.
-    ax
-        Where to draw; by default in a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> ax = front({"iALS": [Point(0.97, 0.120)], "exADMM": [Point(0.96, 0.119, "1e-5")]})
-    >>> ax.get_ylabel()
-    'nDCG'
-    """
-    if not any(points.values()):
-        message = f"no points to draw: {points!r}"
-        raise DataError(message, hint="pass for example {'iALS': [Point(0.9, 0.1)]}")
-    with load_matplotlib().rc_context(STYLE):
-        ax = _new_axes() if ax is None else ax
-        for number, (name, series) in enumerate(points.items()):
-            x, y = [point.gini for point in series], [point.accuracy for point in series]
-            marker = "o" if len(series) > 1 else "D"
-            colour = PALETTE[number % len(PALETTE)]
-            # A single model lies above the lines: it is what they are compared with.
-            above = 2.5 if len(series) == 1 else 2
-            ax.plot(x, y, marker=marker, color=colour, label=name, zorder=above)
-        ax.margins(0.1, 0.12)
-        ax.set_xlabel("Gini of exposure (further left: shared more evenly)")
-        ax.set_ylabel(accuracy)
-        ax.legend(loc="lower right")
-        ax.set_title(title or f"{accuracy} against the inequality of exposure")
-        _label(ax, [point for series in points.values() for point in series])
-    return ax
-
-
-def _label(ax: Axes, points: Sequence[Point]) -> None:
-    """Write labels below right of the points, or above left, or not at all: where there is room."""
-    ax.autoscale_view()  # the limits are not known before
-    to_axes = ax.transData + ax.transAxes.inverted()
-    places = [to_axes.transform((point.gini, point.accuracy)) for point in points]
-    markers = [(place - _MARKER, place + _MARKER) for place in places]
-    labels: list[Box] = []
-    for own, (place, point) in enumerate(zip(places, points, strict=True)):
-        taken = [*markers[:own], *markers[own + 1 :], *labels]
-        for side in (1, -1):
-            corners = place + side * _LABEL_NEAR, place + side * _LABEL_FAR
-            box = np.minimum(*corners), np.maximum(*corners)
-            if point.label and not any(_overlap(box, other) for other in taken):
-                labels.append(box)
-                _write(ax, point.label, (point.gini, point.accuracy), side)
-                break
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return bool((a[0] < b[1]).all() and (b[0] < a[1]).all())
-
-
-def _write(ax: Axes, text: str, place: tuple[float, float], side: int = 1) -> None:
+def write(ax: Axes, text: str, place: tuple[float, float], side: int = 1) -> None:
     """Write below and to the right of a place, or above and to its left."""
     ax.annotate(
         text,
@@ -203,18 +90,40 @@ def _write(ax: Axes, text: str, place: tuple[float, float], side: int = 1) -> No
         textcoords="offset points",
         ha="left" if side > 0 else "right",
         va="top" if side > 0 else "bottom",
-        color=_MUTED,
+        color=MUTED,
+        parse_math=False,
     )
+
+
+def add_title(ax: Axes, title: str) -> None:
+    """Write the title as it is: names may hold a dollar sign."""
+    ax.set_title(title, parse_math=False)
+
+
+def add_legend(ax: Axes, **options: Any) -> None:
+    """Name the series that have a name, as it is."""
+    if ax.get_legend_handles_labels()[1]:
+        texts: list[Text] = ax.legend(**options).get_texts()
+        for text in texts:
+            text.set_parse_math(False)
 
 
 def save(ax: Axes, path: str | os.PathLike[str]) -> None:
     """Write the figure to a file, whole or not at all; its ending says the format.
 
+    Parameters
+    ----------
+    ax
+        What any of the figures returned.
+    path
+        Where to write, such as ``lorenz.png``, ``lorenz.svg`` or ``lorenz.pdf``.
+
     Examples
     --------
     >>> import tempfile
+    >>> import limelight as ll
     >>> path = Path(tempfile.mkdtemp()) / "lorenz.png"
-    >>> save(lorenz({"one list": [1.0, 1.0, 0.0]}), path)
+    >>> ll.plot.save(ll.plot.lorenz([1.0, 1.0, 0.0]), path)
     >>> path.read_bytes()[1:4]
     b'PNG'
     """
@@ -228,7 +137,17 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
         figure.savefig(temporary, format=kind, dpi=_DPI)
 
 
-def _new_axes() -> Axes:
+def _figure_maker() -> Callable[..., Any]:
+    if _in_notebook():
+        from matplotlib import pyplot
+
+        return pyplot.figure
     from matplotlib.figure import Figure
 
-    return Figure(figsize=_SIZE, layout="constrained").subplots()
+    return Figure
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and "IPKernelApp" in shell.config

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.report.figures import PALETTE, STYLE, Point, front, load_matplotlib, lorenz
+from limelight.plot import Point, front, lorenz
+from limelight.report.figures import MUTED, PALETTE, STYLE, load_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
-
-_MUTED = "#666666"
 
 
 def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], title: str) -> Axes:
@@ -36,10 +35,10 @@ def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], t
             }
             front(series, title=f"K = {k}", accuracy=f"nDCG@{k}", ax=ax)
             floor = next(iter(methods.values()))[0][f"gini_floor@{k}"]
-            ax.axvline(floor, color=_MUTED, linewidth=1, linestyle=(0, (4, 3)))
+            ax.axvline(floor, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
             ax.annotate(
                 "floor", (floor, 1), (4, -4), xycoords=("data", "axes fraction"),
-                textcoords="offset points", va="top", color=_MUTED,
+                textcoords="offset points", va="top", color=MUTED,
             )  # fmt: skip
             ax.get_legend().remove()
         handles, names = panels[0].get_legend_handles_labels()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from limelight._errors import DataError
+from limelight._html import Table, pairs, show
+from limelight._short import settings, short
 from limelight.models.base import Batch
 from limelight.models.checks import check_number
 from limelight.recommend.topk import Lists, batches
@@ -94,8 +96,17 @@ class Reranker(ABC):
 
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults."""
-        settings = ", ".join(f"{name}={value!r}" for name, value in self.config.changed().items())
-        return f"{type(self).__name__}({settings})"
+        return f"{type(self).__name__}({settings(self.config.changed())})"
+
+    def _repr_html_(self) -> str:
+        return show(type(self).__name__, self.summary(), notes=self._as_usual())
+
+    def summary(self) -> Table:
+        """Tabulate the settings that differ from the defaults."""
+        return pairs((name, short(value)) for name, value in self.config.changed().items())
+
+    def _as_usual(self) -> list[str]:
+        return [] if self.config.changed() else ["All settings are the defaults."]
 
 
 class Reranked:
@@ -116,6 +127,14 @@ class Reranked:
     def __repr__(self) -> str:
         """Show both."""
         return f"{self.reranker!r} over {self.model!r}"
+
+    def _repr_html_(self) -> str:
+        above, below = type(self.reranker).__name__, type(self.model).__name__
+        tables = {above: self.reranker.summary(), below: self.model.summary()}
+        return show(
+            f"{above} over {below}",
+            *(Table((name, ""), found.rows) for name, found in tables.items()),
+        )
 
     @property
     def by_user(self) -> bool:

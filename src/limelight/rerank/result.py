@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight._html import Table, show
 from limelight.data.ids import ids_to_arrow
 from limelight.evaluate.audit_groups import exposure_of as group_exposure
 from limelight.evaluate.audit_input import read_groups
@@ -16,6 +17,7 @@ from limelight.store.list_writer import ListWriter
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from limelight.rerank.group_shares import GroupShare
 
 _BATCH = 8192
+_TITLES = ("gained most", "lost most")
+_SHOWN, _GROUPS = 5, 12
+"""How many items of each kind, and how many groups, a notebook shows."""
 
 
 class Change(NamedTuple):
@@ -34,13 +39,13 @@ class Change(NamedTuple):
     after: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RerankResult:
     """Lists that meet a goal. ``str(result)`` is a summary, ``to_dict`` is ready for JSON."""
 
     lists: Lists
-    user_ids: Any = field(repr=False)
-    item_ids: Any = field(repr=False)
+    user_ids: Any
+    item_ids: Any
     method: str
     strength: float
     """How much exposure counted against relevance. With shares of groups, the largest price, in
@@ -51,15 +56,15 @@ class RerankResult:
     """Exposure metrics of the lists, and under ``<name>_before`` of everybody's own list."""
     relevance_loss: float
     """Share of the relevance of everybody's own list that was given up."""
-    user_losses: Float32 = field(repr=False)
+    user_losses: Float32
     """The same for each user; not a number for users without candidates."""
     overlap: float
     """Share of a list that stands in its user's own list, too, on average."""
-    exposure: Float64 = field(repr=False)
-    exposure_before: Float64 = field(repr=False)
-    examples: Int64 = field(repr=False)
+    exposure: Float64
+    exposure_before: Float64
+    examples: Int64
     """Rows of some users of all kinds."""
-    own_examples: Int32 = field(repr=False)
+    own_examples: Int32
     """The lists of these users before."""
     seconds: float
     groups: tuple[GroupShare, ...] = ()
@@ -111,7 +116,7 @@ class RerankResult:
         top
             How many of each.
         """
-        before, after = (e / e.sum() for e in (self.exposure_before, self.exposure))
+        before, after = (e / (e.sum() or 1.0) for e in (self.exposure_before, self.exposure))
         order = np.argsort(after - before, kind="stable")
         gained, lost = order[::-1][:top], order[:top]
         gained, lost = gained[after[gained] > before[gained]], lost[after[lost] < before[lost]]
@@ -191,21 +196,54 @@ class RerankResult:
         }
 
     def __str__(self) -> str:
-        k, now = self.k, self.metrics
         rows = [
-            f"{self.method} at strength {self.strength:.4g}: "
-            f"lists of {k} for {len(self.lists.ids):,} users, {len(self.item_ids):,} items",
-            *(
-                f"{label:<22}{now[f'{name}@{k}_before']:.4f} -> {now[f'{name}@{k}']:.4f}"
-                for label, name in (("Gini of exposure", "gini"), ("items shown", "coverage"))
-            ),
-            f"{'relevance given up':<22}{100 * self.relevance_loss:.2f} %",
-            *self.notes,
+            self._title(),
+            *(f"{label:<22}{before} -> {after}" for label, before, after in self._figures()),
+            f"{'relevance given up':<22}{self._loss()}",
+            *self._notes(),
         ]
-        lengths = (self.lists.ids >= 0).sum(axis=1)
-        if short := int(np.sum(lengths < k)):
-            rows.append(f"Users with fewer than {k} candidates and a shorter list: {short:,}.")
         return "\n".join(rows)
+
+    def __repr__(self) -> str:
+        """Show what was made, and what that changed."""
+        changes = [f"{label} {before} -> {after}" for label, before, after in self._figures()]
+        return f"{self._title()}\n{', '.join(changes)}, relevance given up {self._loss()}"
+
+    def _repr_html_(self) -> str:
+        rows = [*self._figures(), ("relevance given up", "", self._loss())]
+        return show(
+            self._title(),
+            Table(("", "before", "after"), rows),
+            *(
+                Table((title, "share before", "after"), [_shares(change) for change in changes])
+                for title, changes in zip(_TITLES, self.changes(_SHOWN), strict=True)
+            ),
+            _group_table(self.groups),
+            notes=self._notes(),
+        )
+
+    def _title(self) -> str:
+        return (
+            f"{self.method} at strength {self.strength:.4g}: "
+            f"lists of {self.k} for {len(self.lists.ids):,} users, {len(self.item_ids):,} items"
+        )
+
+    def _figures(self) -> list[tuple[str, str, str]]:
+        """Write Gini and coverage before and after."""
+        k, now = self.k, self.metrics
+        return [
+            (label, f"{now[f'{name}@{k}_before']:.4f}", f"{now[f'{name}@{k}']:.4f}")
+            for label, name in (("Gini of exposure", "gini"), ("items shown", "coverage"))
+        ]
+
+    def _loss(self) -> str:
+        return f"{100 * self.relevance_loss:.2f} %"
+
+    def _notes(self) -> list[str]:
+        lengths = (self.lists.ids >= 0).sum(axis=1)
+        few = int(np.sum(lengths < self.k))
+        late = f"Users with fewer than {self.k} candidates and a shorter list: {few:,}."
+        return [*self.notes, late] if few else list(self.notes)
 
     def explain(self, top: int = 10) -> str:
         """Say which items gained and lost, and what users lost.
@@ -218,7 +256,7 @@ class RerankResult:
         record = self.to_dict()
         gained, lost = record["items_gained"], record["items_lost"]
         lines = [str(self), "", f"{gained:,} items gained exposure, {lost:,} lost some."]
-        for title, changes in zip(("gained most", "lost most"), self.changes(top), strict=True):
+        for title, changes in zip(_TITLES, self.changes(top), strict=True):
             lines += ["", f"{title:<24}{'share before':>14}{'after':>10}"]
             lines += [
                 f"{str(c.id)[:22]:<24}{100 * c.before:>13.3f}%{100 * c.after:>9.3f}%"
@@ -232,6 +270,16 @@ class RerankResult:
             f"{100 * record['relevance_loss_worst_tenth']:.2f} %.",
         ]
         return "\n".join(lines)
+
+
+def _shares(change: Change | GroupShare) -> tuple[str, ...]:
+    return str(change.id), f"{100 * change.before:.3f} %", f"{100 * change.after:.3f} %"
+
+
+def _group_table(groups: Sequence[GroupShare]) -> Table:
+    """Tabulate the shares of the largest groups."""
+    largest = sorted(groups, key=lambda share: -share.before)[:_GROUPS]
+    return Table(("group", "share before", "after"), [_shares(share) for share in largest])
 
 
 def user_relevance(relevance: Float32) -> Float64:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limelight._errors import DataError
+from limelight._html import Table, show
 from limelight.evaluate.text_table import table
 from limelight.models.checks import check_choice, check_number
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from limelight.evaluate.exhibit import Exhibit
 
+_HEAD = (
+    "point", "strength", "front", "nDCG", "Gini", "coverage",
+    "test nDCG", "interval", "Gini", "coverage", "seconds",
+)  # fmt: skip
 _METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
 
 
@@ -165,13 +170,9 @@ class Frontier:
         path
             Where to write the figure.
         """
-        from limelight.report import figures
+        from limelight import plot
 
-        series = {"no control": [_drawn(self.points[0])]} | {
-            method: [_drawn(p) for p in self.points if p.method == method and p.on_front]
-            for method in self.methods
-        }
-        figures.save(figures.front(series, accuracy=f"nDCG@{self.at}"), path)
+        plot.save(plot.front(self), path)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML page to look at: the front, who gains, who loses, what users get.
@@ -190,19 +191,24 @@ class Frontier:
 
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""
-        head = (
-            "point", "strength", "front", "nDCG", "Gini", "coverage",
-            "test nDCG", "interval", "Gini", "coverage", "seconds",
-        )  # fmt: skip
+        lines = table(_HEAD, [_cells(point) for point in self.points]) if self.points else []
+        return "\n".join([self._title(), *lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
         rows = [_cells(point) for point in self.points]
-        first = f"Frontier of {' and '.join(self.methods)}, lists of {self.at}"
-        lines = [first, *table(head, rows)]
-        if self.cost:
-            lines.append(
-                f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
-                f"{self.cost.wall_clock:.1f} x its wall-clock time"
-            )
-        return "\n".join([*lines, *self.notes])
+        return show(self._title(), Table(_HEAD, rows), notes=self._notes())
+
+    def _title(self) -> str:
+        return f"Frontier of {' and '.join(self.methods) or 'no method'}, lists of {self.at}"
+
+    def _notes(self) -> list[str]:
+        if self.cost is None:
+            return list(self.notes)
+        cost = (
+            f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
+            f"{self.cost.wall_clock:.1f} x its wall-clock time"
+        )
+        return [cost, *self.notes]
 
     def _row(self, point: FrontierPoint) -> dict[str, Any]:
         measures = {
@@ -250,10 +256,3 @@ def _cells(point: FrontierPoint) -> tuple[str, ...]:
 
 def _short(found: Measured) -> tuple[str, str, str]:
     return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
-
-
-def _drawn(point: FrontierPoint) -> Any:
-    from limelight.report.figures import Point
-
-    label = f"{point.strength:.2g}" if point.strength else ""
-    return Point(point.test.gini, point.test.ndcg, label)

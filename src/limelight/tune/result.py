@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from limelight._errors import DataError
+from limelight._html import Table, show
+from limelight._short import short
 from limelight.evaluate.accuracy import ndcg
 from limelight.evaluate.audit import audit
 from limelight.evaluate.protocol import evaluate
@@ -42,13 +44,13 @@ class Tried(NamedTuple):
     met: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TargetResult:
     """A model that meets a target, and what that costs."""
 
     model: Model | Reranked
     """What to serve with; ``model.save(folder)`` keeps it."""
-    plain: Model = field(repr=False)
+    plain: Model
     """The same without control."""
     method: str
     """What controls it."""
@@ -59,18 +61,18 @@ class TargetResult:
     goal: dict[str, Any]
     at: int
     """Length of the lists."""
-    validation: dict[str, float] = field(repr=False)
+    validation: dict[str, float]
     """How it does for the users who decided."""
-    test: dict[str, float] = field(repr=False)
+    test: dict[str, float]
     """How it does for others: what to expect. ``_low`` and ``_high`` are bounds of 95 %
     intervals, ``ndcg_loss`` is against the plain model, ``_before`` are its own figures."""
     seconds: float
-    tried: tuple[Tried, ...] = field(default=(), repr=False)
+    tried: tuple[Tried, ...] = ()
     """What each method gave on validation users."""
-    groups: tuple[GroupShare, ...] = field(default=(), repr=False)
+    groups: tuple[GroupShare, ...] = ()
     """The shares of groups in the lists of test users, where they are the target."""
     notes: tuple[str, ...] = ()
-    exhibit: Exhibit | None = field(default=None, repr=False)
+    exhibit: Exhibit | None = None
     """Who was shown what, for a report."""
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -104,22 +106,34 @@ class TargetResult:
         }
 
     def __str__(self) -> str:
-        wish = ", ".join(f"{name} {value}" for name, value in self.goal.items())
-        return "\n".join(
-            [
-                f"target: {wish}, lists of {self.at}",
-                f"{self._how()}: {self.method}, strength {self.strength:.4g}",
-                *self._figures(),
-                *self._others(),
-                *self._shares(),
-                *self.notes,
-            ]
+        lines = [line for one in self._tables() for line in table(*one)]
+        return "\n".join([self._target(), self._how(), *lines, *self.notes])
+
+    def __repr__(self) -> str:
+        """Show the target, what met it, and what test users got."""
+        figures = ", ".join(f"{name} {self.test[f'{name}@{self.at}']:.4f}" for name in _SHOWN_FIRST)
+        return f"{self._target()}\n{self._how()}\ntest users: {figures}"
+
+    def _repr_html_(self) -> str:
+        title, how = self._target(), self._how()
+        return show(title, *self._tables(), notes=[how, *self.notes])
+
+    def _target(self) -> str:
+        wishes = (
+            f"{name} {short(value) if isinstance(value, Mapping) else value}"
+            for name, value in self.goal.items()
         )
+        return f"target: {', '.join(wishes)}, lists of {self.at}"
 
     def _how(self) -> str:
-        return "met by" if self.met else "nearest by"
+        how = "met by" if self.met else "nearest by"
+        return f"{how}: {self.method}, strength {self.strength:.4g}"
 
-    def _figures(self) -> list[str]:
+    def _tables(self) -> list[Table]:
+        found = [self._figures(), self._others(), self._shares()]
+        return [one for one in found if one.rows]
+
+    def _figures(self) -> Table:
         def cell(part: dict[str, float], name: str) -> str:
             return f"{part[f'{name}@{self.at}']:.4f}"
 
@@ -133,13 +147,11 @@ class TargetResult:
 
         rows = [
             (name, before(name), cell(self.test, name), bounds(name), cell(self.validation, name))
-            for name in (*_MAIN, "ndcg_loss")
+            for name in _SHOWN_FIRST
         ]
-        return table(("", "plain", "test users", "95 %", "validation users"), rows)
+        return Table(("", "plain", "test users", "95 %", "validation users"), rows)
 
-    def _others(self) -> list[str]:
-        if not self.tried:
-            return []
+    def _others(self) -> Table:
         rows = [
             (
                 one.method,
@@ -152,18 +164,19 @@ class TargetResult:
             for one in self.tried
         ]
         head = ("tried, on validation users", "strength", "gini", "coverage", "ndcg loss", "")
-        return table(head, rows)
+        return Table(head, rows)
 
-    def _shares(self) -> list[str]:
+    def _shares(self) -> Table:
         largest = sorted(self.groups, key=lambda share: -share.before)[:_SHOWN]
         rows = [
             (str(share.id), f"{100 * share.before:.2f} %", f"{100 * share.after:.2f} %")
             for share in largest
         ]
-        return table(("group, of test users", "plain", "now"), rows) if rows else []
+        return Table(("group, of test users", "plain", "now"), rows)
 
 
 _MAIN = ("gini", "coverage", "ndcg")
+_SHOWN_FIRST = (*_MAIN, "ndcg_loss")
 
 
 def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> dict[str, float]:

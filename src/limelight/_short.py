@@ -1,0 +1,30 @@
+"""Values as text that stays short, whatever they hold."""
+
+from __future__ import annotations
+
+import reprlib
+
+_WRITER = reprlib.Repr()
+_WRITER.maxstring = _WRITER.maxother = 80
+
+
+def short(value: object) -> str:
+    """Write a value as Python does, with the middle of long ones left out.
+
+    Examples
+    --------
+    >>> short("log"), short({n: 0.1 for n in range(1000)})
+    ("'log'", '{0: 0.1, 1: 0.1, 2: 0.1, 3: 0.1, ...}')
+    """
+    return _WRITER.repr(value)
+
+
+def settings(values: dict[str, object]) -> str:
+    """Write settings as in a call.
+
+    Examples
+    --------
+    >>> settings({"factors": 8, "solver": "exact"})
+    "factors=8, solver='exact'"
+    """
+    return ", ".join(f"{name}={short(value)}" for name, value in values.items())

@@ -1,0 +1,115 @@
+"""The points of a trade-off, from whatever measured them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from limelight._errors import DataError
+from limelight.tune.frontier_result import Frontier, FrontierPoint
+
+
+class Point(NamedTuple):
+    """One model: how unequal its exposure is, how accurate it is, and what to write beside it."""
+
+    gini: float
+    accuracy: float
+    label: str = ""
+
+
+Measured: TypeAlias = "Point | Mapping[str, float]"
+Points: TypeAlias = (
+    "Frontier | Measured | Sequence[Measured] | Mapping[str, Measured | Sequence[Measured]]"
+)
+
+
+class Tradeoff(NamedTuple):
+    """Points by the name of their method, and the name of their accuracy."""
+
+    series: dict[str, list[Point]]
+    accuracy: str
+
+
+def tradeoff_of(given: Any, k: int | None = None) -> Tradeoff:
+    """Return the points by the name of their method.
+
+    Parameters
+    ----------
+    given
+        As for ``ll.plot.front``.
+    k
+        Length of the lists whose metrics are taken; the longest that all have, unless given.
+
+    Examples
+    --------
+    >>> tradeoff_of({"iALS": {"ndcg@5": 0.1, "gini@5": 0.9}})
+    Tradeoff(series={'iALS': [Point(gini=0.9, accuracy=0.1, label='')]}, accuracy='nDCG@5')
+    """
+    if isinstance(given, Frontier):
+        return _of_frontier(given)
+    if not isinstance(given, Mapping) or _is_metrics(given):
+        given = {"": given}
+    found = {str(name): _listed(one) for name, one in given.items()}
+    everything = [one for series in found.values() for one in series]
+    evaluations = [one for one in everything if not isinstance(one, Point)]
+    k = _common_cutoff(evaluations, k) if evaluations else None
+    series = {name: [_point(one, k) for one in some] for name, some in found.items()}
+    return Tradeoff(series, f"nDCG@{k}" if k else "nDCG")
+
+
+def _of_frontier(front: Frontier) -> Tradeoff:
+    """Take the test users' figures of the points that validation users put on the front."""
+    series = {
+        method: [_drawn(p) for p in front.points if p.method == method and p.on_front]
+        for method in front.methods
+    }
+    plain = {"no control": [_drawn(front.points[0])]} if front.points else {}
+    return Tradeoff(plain | series, f"nDCG@{front.at}")
+
+
+def _drawn(point: FrontierPoint) -> Point:
+    label = f"{point.strength:.2g}" if point.strength else ""
+    return Point(point.test.gini, point.test.ndcg, label)
+
+
+def _is_metrics(given: Any) -> bool:
+    return isinstance(given, Mapping) and any(str(key).startswith("gini@") for key in given)
+
+
+def _listed(given: Any) -> list[Measured]:
+    """Return one or several points as several, if that is what they are."""
+    hint = "pass ll.plot.Point(gini, accuracy), or what ll.evaluate returns"
+    points = [given] if isinstance(given, Point | Mapping) else given
+    if not isinstance(points, Sequence):
+        message = f"not points of a trade-off: {given!r}"
+        raise DataError(message, hint=hint)
+    for one in points:
+        if not (isinstance(one, Point) or _is_metrics(one)):
+            message = f"not a point of a trade-off: {one!r}"
+            raise DataError(message, hint=hint)
+    return list(points)
+
+
+def _common_cutoff(evaluations: Sequence[Mapping[str, float]], k: int | None) -> int:
+    """Return the longest lists for which all know both measures."""
+    cutoffs = set.intersection(*map(_cutoffs, evaluations))
+    if (not cutoffs) if k is None else (k not in cutoffs):
+        wanted = "any k" if k is None else f"k = {k}"
+        message = f"not all evaluations have ndcg@k and gini@k for {wanted}"
+        shared = ", ".join(map(str, sorted(cutoffs))) or "no k, evaluate all with the same"
+        raise DataError(message, hint=f"all have: {shared}")
+    return max(cutoffs) if k is None else k
+
+
+def _cutoffs(metrics: Mapping[str, float]) -> set[int]:
+    ginis, accuracies = (
+        {key.removeprefix(name) for key in map(str, metrics) if key.startswith(name)}
+        for name in ("gini@", "ndcg@")
+    )
+    return {int(k) for k in ginis & accuracies if k.isdecimal()}
+
+
+def _point(one: Measured, k: int | None) -> Point:
+    if isinstance(one, Point):
+        return one
+    return Point(float(one[f"gini@{k}"]), float(one[f"ndcg@{k}"]))
