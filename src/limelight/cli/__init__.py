@@ -21,6 +21,7 @@ from limelight.cli import (
     evaluate,
     fit,
     frontier,
+    plot,
     recommend,
     report,
     reproduce,
@@ -38,6 +39,7 @@ _ORDER = (
     "audit",
     "rerank",
     "frontier",
+    "plot",
     "report",
     "reproduce",
     "bench",
@@ -71,6 +73,7 @@ evaluate.register(app)
 audit.register(app)
 rerank.register(app)
 frontier.register(app)
+plot.register(app)
 report.register(app)
 reproduce.register(app)
 bench.register(app)

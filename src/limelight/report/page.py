@@ -53,7 +53,7 @@ def render(data: Mapping[str, Any]) -> str:
         "headline": html.escape(data["headline"]),
         "style": _read("page.css"),
         "charts": _read("charts.min.js"),
-        "script": "\n".join(_read(name) for name in names),
+        "script": _closed("\n".join(_read(name) for name in names)),
         "payload": _packed(data),
     }
     # Piece by piece: a slot's name in a title must not be filled in its turn.
@@ -63,6 +63,11 @@ def render(data: Mapping[str, Any]) -> str:
         name, _, after = piece.partition("}}")
         pieces += [slots[name.strip()], after]
     return "".join(pieces)
+
+
+def _closed(script: str) -> str:
+    """Keep the names of a script to itself."""
+    return f'(() => {{\n"use strict";\n{script}\n}})();'
 
 
 def _packed(data: Mapping[str, Any]) -> str:

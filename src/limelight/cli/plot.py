@@ -1,0 +1,99 @@
+"""``limelight plot``: the figures of a run, for papers and slides."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limelight._errors import ConfigError, DataError
+from limelight.cli.output import note
+from limelight.cli.report import ReportGroups, Run
+
+
+class Kind(StrEnum):
+    """What figures are written as."""
+
+    png = "png"
+    svg = "svg"
+    pdf = "pdf"
+
+
+class Figure(StrEnum):
+    """The figures that there are."""
+
+    front = "front"
+    lorenz = "lorenz"
+    exposure = "exposure"
+    groups = "groups"
+    convergence = "convergence"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(plot)
+
+
+def plot(
+    run: Run,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The folder to write to.  [default: RUN/figures]",
+            show_default=False,
+        ),
+    ] = None,
+    kinds: Annotated[
+        list[Kind] | None,
+        typer.Option(
+            "--as",
+            metavar="png|svg|pdf",
+            help="The format; may be repeated.  [default: png]",
+            show_default=False,
+        ),
+    ] = None,
+    only: Annotated[
+        list[Figure] | None,
+        typer.Option(
+            metavar="front|lorenz|exposure|groups|convergence",
+            help="Draw this figure only; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    groups: ReportGroups = None,
+) -> None:
+    """Draw the figures of a run.
+
+    In: the folder of a run. Out: the trade-off (front), Lorenz curves, exposure by rank, the
+    shares of groups, and how the solver converged, each as far as the run has it. Needs the extra
+    plot. The same figures in Python: limelight.plot.
+
+    \b
+    Examples:
+      limelight plot run/ -o figures/
+      limelight plot front/ --as pdf --as svg --only front
+    """
+    from limelight.evaluate.exhibit_files import load_exhibit
+    from limelight.plot import save
+    from limelight.report.dress import dress
+    from limelight.report.gallery import gallery
+
+    found = gallery(dress(load_exhibit(run), groups))
+    for wanted in only or ():
+        if wanted not in found:
+            message = f"this run has no such figure: {wanted.value}"
+            raise ConfigError(message, hint=f"it has {', '.join(found) or 'none'}")
+    folder = output or run / "figures"
+    if folder.exists() and not folder.is_dir():
+        message = f"the output is not a folder: {str(folder)!r}"
+        raise DataError(message, hint="choose another name with -o")
+    for name, draw in found.items():
+        if not only or name in only:
+            axes = draw()
+            for kind in kinds or (Kind.png,):
+                file = folder / f"{name}.{kind.value}"
+                save(axes, file)
+                note(f"written to {file}")
