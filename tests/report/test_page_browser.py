@@ -301,6 +301,7 @@ def test_a_point_about_which_less_is_known_than_about_the_others(open_page: Open
     payload = made_up()
     poor = {"lorenz": None, "by_rank": None, "exposure": None, "groups": None, "lists": []}
     payload["points"][1] |= poor | {"trace": [], "figures": {"ndcg": [0.1, None, None]}}
+    payload["points"][0]["exposure"][3] = None
     page = open_page(payload)
     page.get_by_role("radio", name="exADMM, strength 0.0056").check()
     shows(page, "exADMM, strength 0.0056")

@@ -15,6 +15,9 @@ const count = (value) => (known(value) ? decimals(value, 0) : MISSING);
 
 const plural = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 
+// How much more it became; unknown where either is.
+const gained = (value, before) => (known(value) && known(before) ? value - before : null);
+
 function signed(value, digits) {
   const text = decimals(value, digits);
   return value > 0 && /[1-9]/.test(text) ? `+${text}` : text;

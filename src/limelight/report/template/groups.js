@@ -6,7 +6,7 @@ function groups(report) {
   const before = report.base?.groups ?? null;
   let after = null;
   let largest = 0;
-  const gain = (row) => (before && after ? after[row] - before[row] : null);
+  const gain = (row) => gained(after?.[row], before?.[row]);
   const share = (name, of) => ({
     name, numeric: true, help: "share of all exposure",
     value: (row) => of()?.[row] ?? null, cell: (row) => percent(of()?.[row] ?? null, 2),

@@ -39,7 +39,7 @@ function itemMoves(report) {
   let after = null;
   let largest = 0;
   const at = (exposure, row) => exposure?.[row] ?? null;
-  const gain = (row) => (before && after ? after[row] - before[row] : null);
+  const gain = (row) => gained(after?.[row], before?.[row]);
   const exposure = (name, of) => ({
     name, numeric: true, help: "1 is as much as if all items had the same",
     value: (row) => at(of(), row), cell: (row) => three(at(of(), row)),
@@ -58,7 +58,7 @@ function itemMoves(report) {
     after = report.point.exposure;
     if (!after) return "The exposure of items is not known for this point.";
     if (!before) return SCALE;
-    largest = before.reduce((most, _, row) => Math.max(most, Math.abs(gain(row))), 0);
+    largest = before.reduce((most, _, row) => Math.max(most, Math.abs(gain(row) ?? 0)), 0);
     return report.isBase ? SCALE : movesSay(before, after);
   };
   return { columns, update };
@@ -70,8 +70,9 @@ const barSize = (value, largest) => Math.log1p(Math.abs(value)) / Math.log1p(lar
 function movesSay(before, after) {
   const moves = { gain: 0, lose: 0, enter: 0 };
   before.forEach((old, row) => {
-    if (after[row] > old) moves.gain += 1;
-    if (after[row] < old) moves.lose += 1;
+    const gain = gained(after[row], old);
+    if (gain > 0) moves.gain += 1;
+    if (gain < 0) moves.lose += 1;
     if (after[row] > 0 && old === 0) moves.enter += 1;
   });
   const enter = moves.enter ? `; ${count(moves.enter)} that nobody was shown before are seen` : "";
