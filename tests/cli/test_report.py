@@ -118,7 +118,7 @@ def test_lists_that_were_re_ranked_have_a_page(limelight, run, tmp_path):
     own, now = found["points"]
     assert own["figures"]["gini"][0] == record["gini@10_before"]
     assert now["figures"]["gini"][0] == record["gini@10"]
-    assert now["figures"]["relevance_loss"][0] == record["relevance_loss"]
+    assert now["figures"]["relevance"][0] == 1 - record["relevance_loss"]
     assert sum(now["groups"]) == pytest.approx(1, abs=1e-3)
     lists = pq.read_table(tmp_path / "lists.parquet").to_pylist()
     user = found["users"][0]["label"]

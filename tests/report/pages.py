@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import html
-import json
-import re
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +51,7 @@ def made_up(
             "method": method,
             "strength": strength,
             "label": method + strongest,
+            "sentence": f"{method}{strongest} does what it does.",
             "figures": {
                 "ndcg": [ndcg, ndcg - 0.004, ndcg + 0.004],
                 "recall": [1.6 * ndcg, 1.6 * ndcg - 0.006, 1.6 * ndcg + 0.006],
@@ -95,6 +90,7 @@ def made_up(
                 "percent": share,
                 "better": way,
                 "help": say,
+                "accuracy": key in {"ndcg", "recall"},
             }
             for key, label, digits, share, way, say in METRICS
         ],
@@ -122,26 +118,6 @@ def made_up(
         "made": [["Command", "limelight frontier ratings.parquet --report report.html"]],
         "notes": ["Intervals are 95 % bootstrap intervals over test users."],
     }
-
-
-def write_page(payload: dict[str, Any]) -> str:
-    """Fill the template, in one pass, so that no text can hold a slot."""
-    template = files("limelight.report") / "template"
-
-    def read(name: str) -> str:
-        return (template / name).read_text(encoding="utf-8")
-
-    scripts = "\n".join(read(name) for name in read("scripts.txt").split())
-    packed = gzip.compress(json.dumps(payload).encode(), mtime=0)
-    slots = {
-        "title": html.escape(payload["title"]),
-        "headline": html.escape(payload["headline"]),
-        "style": read("page.css"),
-        "charts": read("charts.min.js"),
-        "script": f'(() => {{\n"use strict";\n{scripts}\n}})();',
-        "payload": base64.b64encode(packed).decode(),
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda slot: slots[slot[1]], read("page.html"))
 
 
 def _gini(exposure: NDArray[np.float64]) -> float:

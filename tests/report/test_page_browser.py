@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.report.pages import made_up, write_page
+from tests.report.pages import made_up
+
+from limelight.cli import main
+from limelight.report.page import render
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -48,13 +52,16 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Open the page of a payload; afterwards nothing was complained about or fetched."""
+    """Open a page, or that of a payload; afterwards nothing was complained about or fetched."""
     path = tmp_path / "report.html"
     troubles: list[str] = []
     contexts = []
 
-    def open_(payload: dict[str, Any], *, size: tuple[int, int] = SIZES[0], **options: Any) -> Page:
-        path.write_text(write_page(payload), encoding="utf-8")
+    def open_(
+        shown: dict[str, Any] | Path, *, size: tuple[int, int] = SIZES[0], **options: Any
+    ) -> Page:
+        text = render(shown) if isinstance(shown, dict) else shown.read_text(encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         width, height = size
         settings = {"reduced_motion": "reduce", **options}
         context = browser.new_context(viewport={"width": width, "height": height}, **settings)
@@ -363,7 +370,7 @@ def test_without_scripts_the_headline_is_there(open_page: Open) -> None:
 
 
 def test_a_damaged_page_says_so(browser: Browser, tmp_path: Path) -> None:
-    text = write_page(made_up())
+    text = render(made_up())
     start = text.index(">", text.index('id="payload"')) + 1
     (tmp_path / "report.html").write_text(text[:start] + "AAAA" + text[start + 100 :])
     page = browser.new_page()
@@ -371,3 +378,50 @@ def test_a_damaged_page_says_so(browser: Browser, tmp_path: Path) -> None:
     trouble = page.locator("#trouble")
     sync_api.expect(trouble).to_contain_text("The figures could not be drawn")
     page.close()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the demo, as a user would."""
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    size = ["--users", "300", "--items", "60", "--interactions", "4000", "--factors", "8"]
+    with pytest.raises(SystemExit):
+        main(["demo", "-o", str(folder), *size, "--json"])
+    return folder
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_report_of_a_run(open_page: Open, run: Path, size: tuple[int, int]) -> None:
+    page = open_page(run / "report.html", size=size)
+    path, users_list = curve(page), page.inner_text("#after")
+    slider = page.locator("#strength")
+    slider.press("End")
+    shows(page, "exADMM, weight 0.1")
+    assert curve(page) != path
+    assert page.inner_text("#after") != users_list
+    page.locator("#front label").first.click()
+    shows(page, "iALS")
+    first = page.locator("#items tbody tr").first.inner_text()
+    page.locator("#items thead button").first.click()
+    assert page.locator("#items tbody tr").first.inner_text() != first
+    page.fill("#items input", "17")
+    assert all("17" in row for row in page.locator("#items tbody tr").all_inner_texts())
+
+
+def test_the_page_shows_the_figures_of_evaluate(
+    open_page: Open, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(run / "model"), str(run / "split"), "-k", "20", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    page = open_page(run / "report.html")
+    shown = page.locator("#figures .cards .value").all_inner_texts()
+    ranges = page.locator("#figures .cards .range").all_inner_texts()
+    assert shown == [
+        f"{found['ndcg@20']:.4f}",
+        f"{found['recall@20']:.4f}",
+        f"{found['gini@20']:.4f}",
+        f"{100 * found['coverage@20']:.1f} %",
+        f"{100 * found['top_share@20']:.1f} %",
+    ]
+    assert ranges[0] == f"{found['ndcg@20_low']:.4f} to {found['ndcg@20_high']:.4f}"

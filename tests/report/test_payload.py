@@ -156,8 +156,8 @@ def test_sentences_tell_what_is_known():
     assert "gains 5.3 % of nDCG@5" in sentence(worse, plain)
     lone = an_exhibit(points=(Point("a", "a", {}),), chosen=0, base=None)
     assert sentence(lone, lone.points[0]) == "a."
-    lost = Point("b", "b", {"relevance_loss@5": 0.02})
-    lists = an_exhibit(points=(Point("a", "a", {"relevance_loss@5": 0.0}), lost))
+    lost = Point("b", "b", {"relevance@5": 0.98})
+    lists = an_exhibit(points=(Point("a", "a", {"relevance@5": 1.0}), lost))
     assert sentence(lists, lost) == "b loses 2.0 % of the relevance of the lists."
 
 

@@ -43,7 +43,7 @@ def gallery(exhibit: Exhibit) -> dict[str, Callable[[], Axes]]:
     if series := _series(exhibit):
         found["front"] = lambda: front(series, accuracy=f"nDCG@{exhibit.k}")
     shown = _compared(exhibit)
-    curves = {point.label: point.sight.exposure for point in shown}
+    curves = {p.label: p.sight.exposure for p in shown if p.sight.exposure is not None}
     if curves:
         found["lorenz"] = lambda: lorenz(curves)
         found["exposure"] = lambda: exposure(curves)

@@ -29,6 +29,8 @@ class Metric(NamedTuple):
     better: str
     help: str
     percent: bool = False
+    accuracy: bool = False
+    """Whether it says what evenness costs."""
 
     def told(self, k: int) -> dict[str, Any]:
         """Say what the page needs to know of it."""
@@ -38,15 +40,26 @@ class Metric(NamedTuple):
 
 METRICS = (
     Metric(
-        "ndcg", "nDCG", "higher", "Accuracy: how high lists rank what users were found to like."
+        "ndcg",
+        "nDCG",
+        "higher",
+        "Accuracy: how high lists rank what users were found to like.",
+        accuracy=True,
     ),
-    Metric("recall", "Recall", "higher", "Accuracy: the share of what users like in their lists."),
     Metric(
-        "relevance_loss",
-        "Relevance lost",
-        "lower",
-        "The share of the relevance of everybody's own list that was given up.",
+        "recall",
+        "Recall",
+        "higher",
+        "Accuracy: the share of what users like in their lists.",
+        accuracy=True,
+    ),
+    Metric(
+        "relevance",
+        "Relevance",
+        "higher",
+        "How much of the relevance of everybody's own list is kept.",
         percent=True,
+        accuracy=True,
     ),
     Metric(
         "gini",

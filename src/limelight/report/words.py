@@ -40,8 +40,8 @@ def sentence(exhibit: Exhibit, point: Point) -> str:
         parts.append(f"shows {_share(after)} of the items instead of {_share(before)}")
     if then.get(f"ndcg@{k}"):
         parts.append(_cost(now[f"ndcg@{k}"] / then[f"ndcg@{k}"] - 1, f"nDCG@{k}"))
-    elif f"relevance_loss@{k}" in now:
-        parts.append(_cost(-now[f"relevance_loss@{k}"], "the relevance of the lists"))
+    elif f"relevance@{k}" in now:
+        parts.append(_cost(now[f"relevance@{k}"] - 1, "the relevance of the lists"))
     if not parts:
         return _alone(exhibit, point)
     return f"{point.label} {_listed(parts)}."

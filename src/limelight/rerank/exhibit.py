@@ -37,14 +37,14 @@ def exhibit_of(found: RerankResult) -> Exhibit:
             Point(
                 "Own lists",
                 "Everybody's own lists",
-                own | {f"relevance_loss@{k}": 0.0},
+                own | {f"relevance@{k}": 1.0},
                 strength=0.0,
                 sight=Sight(found.exposure_before, found.own_examples),
             ),
             Point(
                 found.method,
                 f"{found.method[:1].upper()}{found.method[1:]}",
-                now | {f"relevance_loss@{k}": found.relevance_loss},
+                now | {f"relevance@{k}": 1 - found.relevance_loss},
                 strength=found.strength,
                 settings={"method": found.method, "strength": found.strength, **found.goal},
                 sight=Sight(found.exposure, found.lists.ids[found.examples]),

@@ -9,9 +9,7 @@ function figures(report) {
   show(section.querySelector(".note"), report.base !== null && report.points.length > 1);
   return () => {
     const lead = section.querySelector(".lead");
-    fill(lead, named(report.point.label));
-    if (report.isBase) lead.append(", which the others are compared with");
-    else if (report.base) lead.append(", against ", named(report.base.label));
+    fill(lead, make("bdi", {}, report.point.sentence));
     cards.forEach((one) => one.draw());
   };
 }

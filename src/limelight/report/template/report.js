@@ -23,10 +23,10 @@ function openReport(payload) {
   };
 }
 
-// Accuracy goes up, inequality to the right.
+// Accuracy goes up, inequality to the right; where accuracy is unknown, so is what evenness costs.
 function frontAxes({ metrics, points }) {
   const usable = metrics.filter(({ key }) => points.some(({ figures }) => known(figures[key]?.[0])));
-  const y = usable.find(({ better }) => better === "higher");
+  const y = usable.find(({ accuracy }) => accuracy);
   const x = usable.find(({ key }) => key === "gini") ?? usable.find(({ better }) => better === "lower");
   return x && y ? { x, y } : null;
 }
