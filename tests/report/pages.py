@@ -80,6 +80,7 @@ def made_up(
         "title": "Frontier of exADMM",
         "headline": "Half of the catalogue is seen three times as often for 2 % of the accuracy.",
         "k": k,
+        "slider": "Exposure strength",
         "base": 0,
         "chosen": 1 + steps // 2,
         "metrics": [

@@ -150,15 +150,15 @@ def test_sentences_tell_what_is_known():
     plain, fair = exhibit.points[:2]
     assert sentence(exhibit, plain).startswith("point 0: Gini@5 of exposure 0.900")
     assert "from 0.900 to 0.800" in sentence(exhibit, fair)
-    assert "loses 5.0 % of nDCG@5" in sentence(exhibit, fair)
+    assert "nDCG@5 falls by 5.0 %" in sentence(exhibit, fair)
     worse = an_exhibit(points=(fair, plain), chosen=1)
-    assert "raises the Gini@5" in sentence(worse, plain)
-    assert "gains 5.3 % of nDCG@5" in sentence(worse, plain)
+    assert "Gini@5 of exposure rises" in sentence(worse, plain)
+    assert "nDCG@5 rises by 5.3 %" in sentence(worse, plain)
     lone = an_exhibit(points=(Point("a", "a", {}),), chosen=0, base=None)
     assert sentence(lone, lone.points[0]) == "a."
     lost = Point("b", "b", {"relevance@5": 0.98})
     lists = an_exhibit(points=(Point("a", "a", {"relevance@5": 1.0}), lost))
-    assert sentence(lists, lost) == "b loses 2.0 % of the relevance of the lists."
+    assert sentence(lists, lost) == "With b, the relevance of the lists falls by 2.0 %."
 
 
 def test_titles_and_groups_can_be_added():

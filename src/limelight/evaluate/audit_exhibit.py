@@ -74,7 +74,7 @@ def exhibit_of(found: Audit) -> Exhibit:
         The audit.
     """
     now, *then = found.seen.sights
-    after = Point("These lists", "These lists", found.metrics | found.bounds, sight=now)
+    after = Point("These lists", "these lists", found.metrics | found.bounds, sight=now)
     points: tuple[Point, ...] = (after,)
     if then and found.comparison is not None:
         before = {
@@ -82,7 +82,7 @@ def exhibit_of(found: Audit) -> Exhibit:
             for name, value in found.comparison.metrics.items()
             if name.endswith("_before")
         }
-        points = Point("Before", "The lists before", before, sight=then[0]), after
+        points = Point("Before", "the lists before", before, sight=then[0]), after
     return Exhibit(
         kind="audit",
         title=f"Audit of lists of {found.k}",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from limelight.evaluate.exhibit import Exhibit, Point
 
 VERSION = 1
+_WITHOUT_K = {"relevance", "coverage", "top_share"}
+"""Metrics whose names are long enough."""
 
 
 class Metric(NamedTuple):
@@ -34,7 +36,7 @@ class Metric(NamedTuple):
 
     def told(self, k: int) -> dict[str, Any]:
         """Say what the page needs to know of it."""
-        label = self.label if self.key == "top_share" else f"{self.label}@{k}"
+        label = self.label if self.key in _WITHOUT_K else f"{self.label}@{k}"
         return self._asdict() | {"label": label, "digits": 1 if self.percent else 4}
 
 
@@ -115,6 +117,7 @@ def payload(exhibit: Exhibit) -> dict[str, Any]:
         "title": exhibit.title,
         "headline": headline(exhibit),
         "k": k,
+        "slider": "Before and after" if exhibit.kind == "audit" else "Exposure strength",
         "base": exhibit.base,
         "chosen": exhibit.chosen,
         "metrics": [metric.told(k) for metric in metrics],

@@ -23,8 +23,8 @@ def sentence(exhibit: Exhibit, point: Point) -> str:
     >>> fair = Point("online", "online", {"ndcg@20": 0.19, "gini@20": 0.7, "coverage@20": 0.6})
     >>> exhibit = Exhibit("frontier", "A front", 20, (plain, fair), ["a", "b"], chosen=1)
     >>> sentence(exhibit, fair)
-    'online lowers the Gini@20 of exposure from 0.900 to 0.700, shows 60 % of the items instead
-    of 30 %, and loses 5.0 % of nDCG@20.'
+    'With online, the Gini@20 of exposure falls from 0.900 to 0.700, 60 % of the items are shown
+    instead of 30 %, and nDCG@20 falls by 5.0 %.'
     >>> sentence(exhibit, plain)
     'iALS: Gini@20 of exposure 0.900, 30 % of the items shown, nDCG@20 0.2000.'
     """
@@ -37,14 +37,14 @@ def sentence(exhibit: Exhibit, point: Point) -> str:
         parts.append(_moved(f"the Gini@{k} of exposure", then[f"gini@{k}"], now[f"gini@{k}"]))
     if f"coverage@{k}" in now and f"coverage@{k}" in then:
         before, after = then[f"coverage@{k}"], now[f"coverage@{k}"]
-        parts.append(f"shows {_share(after)} of the items instead of {_share(before)}")
+        parts.append(f"{_share(after)} of the items are shown instead of {_share(before)}")
     if then.get(f"ndcg@{k}"):
         parts.append(_cost(now[f"ndcg@{k}"] / then[f"ndcg@{k}"] - 1, f"nDCG@{k}"))
     elif f"relevance@{k}" in now:
         parts.append(_cost(now[f"relevance@{k}"] - 1, "the relevance of the lists"))
     if not parts:
         return _alone(exhibit, point)
-    return f"{point.label} {_listed(parts)}."
+    return f"With {point.label}, {_listed(parts)}."
 
 
 def _alone(exhibit: Exhibit, point: Point) -> str:
@@ -60,13 +60,13 @@ def _alone(exhibit: Exhibit, point: Point) -> str:
 
 
 def _moved(what: str, before: float, after: float) -> str:
-    verb = "lowers" if after < before else "raises"
-    return f"{verb} {what} from {before:.3f} to {after:.3f}"
+    verb = "falls" if after < before else "rises"
+    return f"{what} {verb} from {before:.3f} to {after:.3f}"
 
 
 def _cost(change: float, what: str) -> str:
-    verb = "gains" if change > 0 else "loses"
-    return f"{verb} {100 * abs(change):.1f} % of {what}"
+    verb = "rises" if change > 0 else "falls"
+    return f"{what} {verb} by {100 * abs(change):.1f} %"
 
 
 def _share(value: float) -> str:

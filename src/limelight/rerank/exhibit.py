@@ -36,14 +36,14 @@ def exhibit_of(found: RerankResult) -> Exhibit:
         points=(
             Point(
                 "Own lists",
-                "Everybody's own lists",
+                "everybody's own lists",
                 own | {f"relevance@{k}": 1.0},
                 strength=0.0,
                 sight=Sight(found.exposure_before, found.own_examples),
             ),
             Point(
                 found.method,
-                f"{found.method[:1].upper()}{found.method[1:]}",
+                found.method,
                 now | {f"relevance@{k}": 1 - found.relevance_loss},
                 strength=found.strength,
                 settings={"method": found.method, "strength": found.strength, **found.goal},

@@ -74,7 +74,7 @@ def _point(point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: Sig
     name = _NAMES[method]
     return Point(
         method=name,
-        label=f"{name}, strength {point.strength:.3g}" if point.number else name,
+        label=f"{name}, strength {point.strength:.3g}" if point.number else "no control",
         figures=figures,
         strength=point.strength,
         settings={"strength": point.strength, "epochs": point.epochs, **_told(settings)},

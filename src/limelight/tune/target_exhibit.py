@@ -54,10 +54,10 @@ def exhibit_of(
         title=f"A model for a target: {wish}"[:200],
         k=k,
         points=(
-            Point("No control", "No control", own_figures, strength=0.0, sight=own),
+            Point("No control", "no control", own_figures, strength=0.0, sight=own),
             Point(
                 label,
-                f"{label[:1].upper()}{label[1:]}",
+                label,
                 figures,
                 strength=found["strength"],
                 settings={"method": label, "strength": found["strength"], "target": wish},
