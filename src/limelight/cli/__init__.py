@@ -4,14 +4,18 @@ Heavy modules are imported where a command needs them, so that ``limelight --hel
 """
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from limelight._errors import ConfigError, LimelightError
+from limelight._interrupts import Terminated, terminate
 from limelight.cli import (
     audit,
     bench,
@@ -29,7 +33,7 @@ from limelight.cli import (
 )
 from limelight.cli.output import complain, complain_of_system
 
-FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 _ORDER = (
     "demo",
     "data",
@@ -99,7 +103,7 @@ def limelight(
 
     Each command reads and writes files, so that they can be chained. Data go to standard output,
     progress and messages to standard error. The exit code is 0, or 1 if the command failed, or 2
-    if it was used wrongly.
+    if it was used wrongly; 130 after Ctrl-C, 143 after SIGTERM.
 
     \b
     Start here:
@@ -121,14 +125,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         What stands after ``limelight``; None takes it from the process.
     """
     try:
-        app(arguments, prog_name="limelight")
+        with _terminable():
+            app(arguments, prog_name="limelight")
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            complain("interrupted", label=None)
+            complain("interrupted", hint=_way_out(end), label=None)
         raise
-    except KeyboardInterrupt:
-        complain("interrupted", label=None)
+    except KeyboardInterrupt as end:
+        complain("interrupted", hint=_way_out(end), label=None)
         raise SystemExit(INTERRUPTED) from None
+    except Terminated as end:
+        complain("terminated", hint=_way_out(end), label=None)
+        raise SystemExit(TERMINATED) from None
     except LimelightError as error:
         complain(error.message, hint=error.hint)
         raise SystemExit(WRONG_USE if isinstance(error, ConfigError) else FAILED) from None
@@ -138,13 +146,35 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     raise SystemExit(0)
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end a command in good order, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _way_out(end: BaseException | None) -> str | None:
+    """Find what was said about going on, where the end was passed from hand to hand."""
+    while end is not None:
+        for note in getattr(end, "__notes__", ()):
+            return str(note)
+        end = end.__cause__ or end.__context__
+    return None
+
+
 def console() -> NoReturn:
     """Run a command as a process of its own."""
     try:
         main()
     except SystemExit as end:
-        if end.code == INTERRUPTED and "jax" in sys.modules:
+        if end.code in {INTERRUPTED, TERMINATED} and "jax" in sys.modules:
             # JAX may crash when Python ends in the middle of a compilation. All files are whole.
             sys.stdout.flush()
-            os._exit(INTERRUPTED)
+            os._exit(int(end.code))
         raise

@@ -11,13 +11,24 @@ import typer
 from limelight._errors import ConfigError, DataError
 from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.fit_target import Targets, fit_target
-from limelight.cli.options import DataFile, Json, Reading, Report, showing, takes_flags
+from limelight.cli.options import (
+    CheckpointEvery,
+    DataFile,
+    Json,
+    Reading,
+    Report,
+    Resume,
+    showing,
+    takes_flags,
+)
 from limelight.cli.output import aligned, note, size, summarise
+from limelight.cli.resuming import checkpoint_of
 
 if TYPE_CHECKING:
     from limelight.data import HeldOut, Interactions
     from limelight.models.base import Model
     from limelight.models.config import Config
+    from limelight.store.checkpoint import Checkpoint
 
 
 class ModelName(StrEnum):
@@ -198,6 +209,8 @@ def fit(
             "serves them at all.",
         ),
     ] = False,
+    resume: Resume = False,
+    checkpoint_every: CheckpointEvery = None,
     page: Report = None,
     as_json: Json = False,
 ) -> None:
@@ -212,6 +225,10 @@ def fit(
     table a tenth of the users each, at most 5,000, are held out for both. The model folder then
     holds the control, too.
 
+    Ctrl-C, or SIGTERM, ends a fit after the current epoch; FOLDER.checkpoint then holds what the
+    same command needs to go on with --resume, to the same bits. It is also written every minute,
+    and deleted once the model is there.
+
     \b
     Examples:
       limelight fit split/ --exposure-strength 0.1 -o model/
@@ -223,6 +240,7 @@ def fit(
     """
     fitted = _make(model, settings.given())
     refuse_no_model(output)
+    kept = checkpoint_of(output, resume=resume, every=checkpoint_every)
     if targets.any:
         fit_target(
             fitted,
@@ -232,6 +250,7 @@ def fit(
             output,
             history=not no_history,
             page=page,
+            checkpoint=kept,
             as_json=as_json,
         )
         return
@@ -243,9 +262,10 @@ def fit(
     data, validation = reading.interactions_and_validation(source)
     _warn_of_memory(data, fitted.config)
     started = time.perf_counter()
-    _learn(fitted, data, validation)
+    _learn(fitted, data, validation, kept)
     seconds = time.perf_counter() - started
     fitted.save(output, history=not no_history)
+    kept.remove()
     record = _record(model, fitted, data, seconds) | {"output": str(output)}
     summarise(_summary(record), record, as_json=as_json)
 
@@ -273,16 +293,18 @@ def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
     return kind(**settings)
 
 
-def _learn(fitted: "Model", data: "Interactions", validation: "HeldOut | None") -> None:
+def _learn(
+    fitted: "Model", data: "Interactions", validation: "HeldOut | None", kept: "Checkpoint"
+) -> None:
     """Fit, with the held-out users of a split for the models that want some."""
     from limelight.models.neural.model import NeuralModel
 
     if isinstance(fitted, NeuralModel):
         # A split without targets is as good as none: the model then holds users out by itself.
         given = validation if validation is not None and validation.targets.nnz else None
-        fitted.fit(data, validation=given)
+        fitted.fit(data, validation=given, checkpoint=kept)
     else:
-        fitted.fit(data)
+        fitted.fit(data, checkpoint=kept)
 
 
 def _flag(setting: str) -> str:

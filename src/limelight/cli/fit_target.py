@@ -14,6 +14,7 @@ from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCo
 
 if TYPE_CHECKING:
     from limelight.models.base import Model
+    from limelight.store.checkpoint import Checkpoint
 
 _NAMED_SHARES = ("equal", "catalogue", "interactions")
 
@@ -90,14 +91,16 @@ def fit_target(
     *,
     history: bool,
     page: Path | None,
+    checkpoint: "Checkpoint",
     as_json: bool,
 ) -> None:
     """Fit a model to a target, write what serves, and say what was achieved."""
     from limelight.tune.target import fit_to
 
     data = reading.interactions_or_split(source)
-    result = fit_to(data, model=model, **targets.given())
+    result = fit_to(data, model=model, checkpoint=checkpoint, **targets.given())
     result.model.save(output, history=history)
+    checkpoint.remove()
     if page is not None:
         result.report(page)
     record = {**result.to_dict(), "output": str(output)}

@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from limelight._errors import ConfigError
 from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.options import (
     Json,
     Reading,
     Report,
+    Resume,
     showing,
     signature_defaults,
     takes_flags,
@@ -70,6 +72,7 @@ def frontier(
     at: Annotated[int | None, typer.Option(metavar="N", help="Length of the lists.")] = None,
     settings: FactorFlags,
     reading: Reading,
+    resume: Resume = False,
     page: Report = None,
     as_json: Json = False,
 ) -> None:
@@ -83,7 +86,8 @@ def frontier(
 
     A model is trained from nothing once. Every other one starts from its nearest neighbour, so
     that twelve points take two to three times as long as one. With -o every point is written
-    at once: the same command goes on where it was interrupted.
+    at once, and Ctrl-C or SIGTERM waits for it: the same command goes on where it was
+    interrupted, with or without --resume.
 
     \b
     Which point to take:
@@ -99,6 +103,9 @@ def frontier(
     """
     from limelight.tune.frontier import frontier as trace
 
+    if resume and output is None:
+        message = "--resume needs the folder to go on from"
+        raise ConfigError(message, hint="name it with -o")
     names = [name.value for name in methods] if methods else None
     named: dict[str, Any] = {"methods": names, "points": points, "at": at}
     given = {name: value for name, value in named.items() if value is not None}

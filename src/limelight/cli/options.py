@@ -54,6 +54,22 @@ Report = Annotated[
         show_default=False,
     ),
 ]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on from where an interrupted run of the same command stopped; from the beginning "
+        "if there is nothing to go on from.",
+    ),
+]
+CheckpointEvery = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How often to write down how far the work has come; 0: as often as possible.  [60]",
+        show_default=False,
+    ),
+]
 SPLIT_FILE = "train.csv"
 
 

@@ -5,6 +5,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,16 +14,29 @@ import typer
 
 from limelight._errors import ConfigError, DataError
 from limelight.cli.data import refuse_unknown_kind
-from limelight.cli.options import Json, ModelFolder, Reading, Threads, takes_flags
+from limelight.cli.options import (
+    CheckpointEvery,
+    Json,
+    ModelFolder,
+    Reading,
+    Resume,
+    Threads,
+    takes_flags,
+)
 from limelight.cli.output import note, summarise
+from limelight.cli.resuming import checkpoint_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
     from limelight.data import Interactions
     from limelight.models.base import Model
+    from limelight.recommend.topk import Lists
     from limelight.rerank.base import Reranked
+    from limelight.store.list_parts import ListParts
 
 _BATCH = 8192
 _TOGETHER = ("BestResponse", "FairRec", "Allocate")
@@ -75,6 +89,8 @@ def recommend(
     ] = False,
     reading: Reading,
     threads: Threads = None,
+    resume: Resume = False,
+    checkpoint_every: CheckpointEvery = None,
     as_json: Json = False,
 ) -> None:
     """Rank items for known users, or for unseen ones.
@@ -83,12 +99,17 @@ def recommend(
     users of that table do, by what they did; it is read with the column flags. Out: a
     table user_id,item_id,rank,score, rank from 1.
 
+    Ctrl-C, or SIGTERM, ends the work after the current batch; FILE.checkpoint then holds the lists
+    so far, and the same command with --resume makes the rest.
+
     \b
     Examples:
       limelight recommend model/ -k 20 -o lists.parquet
       limelight recommend model/ --history new.csv -o lists.csv
       limelight recommend model/ --user-id 17 --user-id 42 -k 5
     """
+    from limelight.store.list_parts import ListParts
+
     _check(reading, k, output, history, user_id, as_json)
     model = load_model(folder, threads)
     question = _question(model, reading, history, user_id)
@@ -101,7 +122,10 @@ def recommend(
     if output is None:
         _print_lists(model, question, k, filter_seen=not keep_seen)
         return
-    exposure = _write_lists(model, question, k, output, filter_seen=not keep_seen)
+    kept = checkpoint_of(output, resume=resume, every=checkpoint_every)
+    parts = ListParts(kept, _about(folder, question, k, keep_seen=keep_seen))
+    exposure = _write_lists(model, question, k, output, filter_seen=not keep_seen, parts=parts)
+    kept.remove()
     record = {
         "users": len(question.user_ids),
         "k": k,
@@ -115,6 +139,23 @@ def recommend(
         f"items shown {100 * exposure[f'coverage@{k}']:.1f}%"
     )
     summarise(f"{text}\nwritten to {output}", record, as_json=as_json)
+
+
+def _about(folder: Path, question: _Question, k: int, *, keep_seen: bool) -> dict[str, Any]:
+    """Say what the lists are of."""
+    import numpy as np
+
+    from limelight.store.checkpoint import digest, digest_files
+
+    rows, histories = question.rows, question.histories
+    everybody = np.arange(len(question.user_ids))
+    return {
+        "model": digest_files(folder),
+        "k": k,
+        "keep_seen": keep_seen,
+        "users": digest(everybody if rows is None else rows),
+        "history": None if histories is None else histories.fingerprint(),
+    }
 
 
 def _check(
@@ -225,24 +266,59 @@ def _note_unknown(histories: "Interactions", item_ids: "NDArray[Any]") -> None:
 
 
 def _write_lists(
-    model: "Model | Reranked", question: _Question, k: int, output: Path, *, filter_seen: bool
+    model: "Model | Reranked",
+    question: _Question,
+    k: int,
+    output: Path,
+    *,
+    filter_seen: bool,
+    parts: "ListParts | None" = None,
 ) -> dict[str, float]:
     """Stream the lists to a file; exposure is counted in the same pass."""
     from limelight._progress import progress_bar
     from limelight.evaluate.accumulate import ListAccumulator
     from limelight.store.list_writer import ListWriter
 
-    batches = model.recommend_batches(
-        question.histories, k, users=question.rows, filter_seen=filter_seen, batch_size=_BATCH
-    )
     n_batches = math.ceil(len(question.user_ids) / _BATCH)
     exposure = ListAccumulator(len(model.item_ids), k)
     with ListWriter(output) as writer, progress_bar("recommend", n_batches) as advance:
-        for batch in batches:
-            writer.write(question.user_ids[batch.rows], model.item_ids, *batch.lists)
-            exposure.update(batch.lists.ids)
+        for rows, lists in _all_lists(model, question, k, filter_seen, parts):
+            writer.write(question.user_ids[rows], model.item_ids, *lists)
+            exposure.update(lists.ids)
             advance()
     return exposure.result()
+
+
+def _all_lists(
+    model: "Model | Reranked",
+    question: _Question,
+    k: int,
+    filter_seen: bool,
+    parts: "ListParts | None",
+) -> "Iterator[tuple[slice, Lists]]":
+    """Give the lists that were kept before, and make the others."""
+    from limelight.recommend.topk import Lists, batches
+
+    first = 0
+    for kept in parts.stored() if parts else ():
+        for rows in batches(len(kept.ids), _BATCH):
+            yield (
+                slice(first + rows.start, first + rows.stop),
+                Lists(kept.ids[rows], kept.scores[rows]),
+            )
+        first += len(kept.ids)
+    with parts.keeping() if parts else nullcontext():
+        for batch in model.recommend_batches(
+            question.histories,
+            k,
+            users=question.rows,
+            filter_seen=filter_seen,
+            batch_size=_BATCH,
+            first=first,
+        ):
+            if parts and parts.keep(*batch.lists):
+                return
+            yield batch.rows, batch.lists
 
 
 def _print_lists(

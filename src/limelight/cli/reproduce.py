@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
-from limelight.cli.options import Json, Report
+from limelight.cli.options import Json, Report, Resume
 from limelight.cli.output import note, summarise
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def reproduce(
     item: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of items, if it has another name.")
     ] = None,
+    resume: Resume = False,
     page: Report = None,
     as_json: Json = False,
 ) -> None:
@@ -91,7 +92,8 @@ def reproduce(
     report.md, the paper's tables as CSV, its figures as PNG and SVG, and what `limelight report`
     shows. Settings are searched on
     validation users; the test users are looked at once, at the end. What was found out is kept in
-    FOLDER/state, so that the same command goes on where it was interrupted.
+    FOLDER/state, so that the same command goes on where it was interrupted, with or without
+    --resume.
 
     \b
     The data are published by others:
@@ -111,6 +113,7 @@ def reproduce(
     from limelight.reproduce.report import write_report
     from limelight.reproduce.run import METHODS, Plan, Run
 
+    del resume  # the folder says how far it has come
     experiment, key = _experiment(name, data, like)
     check_number("--budget", budget)
     check_integer("--threads", threads, least=0, most=2**12)

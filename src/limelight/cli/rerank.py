@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError
-from limelight.cli.options import Json, Report, Seed, Threads, showing, signature_defaults
+from limelight.cli.options import Json, Report, Resume, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import note, summarise
+from limelight.cli.resuming import checkpoint_of
 from limelight.cli.shares import parse_share, parse_shares
 from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
 
@@ -103,6 +104,7 @@ def rerank(
     ] = 1.0,
     seed: Seed = None,
     threads: Threads = None,
+    resume: Resume = False,
     page: Report = None,
     as_json: Json = False,
 ) -> None:
@@ -112,6 +114,9 @@ def rerank(
     user_id,item_id,rank,score that meets it with the least loss of relevance. Candidates beyond
     --memory go to scratch files. A target that is out of reach is an error that says what is
     possible.
+
+    Every strength that the search tries is kept in LISTS.checkpoint until the lists are written:
+    after Ctrl-C, SIGTERM or a crash the same command with --resume goes on from there.
 
     \b
     Examples:
@@ -149,11 +154,13 @@ def rerank(
     source = _open(candidates, catalogue, _bytes(memory), threads)
     if catalogue is not None and source is candidates:
         given["catalogue"] = catalogue
-    found = make(source, **given)
+    kept = checkpoint_of(output, resume=resume)
+    found = make(source, checkpoint=kept, **given)
     changes: Sequence[Change | GroupShare] = found.groups
     if groups is not None and not has_group_target:
         changes = found.group_changes(groups)
     found.write(output)
+    kept.remove()
     if page is not None:
         found.report(page, groups=groups, catalogue=catalogue)
     text = found.explain() if explain else str(found)

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from limelight._arrays import Float32, Int64
     from limelight._html import Table
     from limelight._native._kernels import Csr
-    from limelight.data.interactions import Ids
+    from limelight.data.interactions import Ids, Interactions
     from limelight.models.config import Config
     from limelight.models.learned import Learned
     from limelight.recommend.ranking import Ranking
     from limelight.solve.loop import Status
+    from limelight.store.checkpoint import Place
 
 
 class Batch(NamedTuple):
@@ -48,7 +49,14 @@ class Model(ABC):
     _learned: Learned | None = None
 
     @abstractmethod
-    def fit(self, X: Any, *, callback: Any = None, show_progress: bool | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        *,
+        callback: Any = None,
+        show_progress: bool | None = None,
+        checkpoint: Place = None,
+    ) -> Self:
         """Learn from interactions."""
 
     @abstractmethod
@@ -132,8 +140,11 @@ class Model(ABC):
         users: Any = None,
         filter_seen: bool = True,
         batch_size: int = 8192,
+        first: int = 0,
     ) -> Iterator[Batch]:
         """Recommend as :meth:`recommend` does, one batch of users at a time.
+
+        Batches that begin before row ``first`` are left out; the others are the same.
 
         Examples
         --------
@@ -147,7 +158,8 @@ class Model(ABC):
         check_integer("batch_size", batch_size, least=1)
         ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
         for rows in batches(ranking.n_users, batch_size):
-            yield Batch(rows, ranking.top(np.arange(rows.start, rows.stop), k))
+            if rows.start >= first:
+                yield Batch(rows, ranking.top(np.arange(rows.start, rows.stop), k))
 
     def ranking(
         self, histories: Any = None, *, users: Any = None, filter_seen: bool = True
@@ -197,6 +209,12 @@ class Model(ABC):
             message = "the model was saved without histories, so it cannot leave seen items out"
             raise DataError(message, hint="pass filter_seen=False, or histories= of these users")
         return self.learned.seen
+
+    def _about(self, data: Interactions, **more: Any) -> dict[str, Any]:
+        """Say what a fit is of; the number of threads makes no difference to it."""
+        about = {"model": type(self).__name__, "data": data.fingerprint()}
+        settings = {name: v for name, v in self.get_params().items() if name != "num_threads"}
+        return about | settings | more
 
     def get_params(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limelight.solve.loop import Callback
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
+    from limelight.store.checkpoint import Place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +154,7 @@ class ExADMM(FactorModel):
         exposure: ExposureTargets | None = None,
         callback: Callback | None = None,
         show_progress: bool | None = None,
+        checkpoint: Place = None,
     ) -> Self:
         """Learn the factors.
 
@@ -170,6 +172,10 @@ class ExADMM(FactorModel):
             answer ends the fit.
         show_progress
             Whether to show a bar on standard error; None does so on a terminal.
+        checkpoint
+            A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
+            minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
+            the same bits. Delete it once the model is saved.
 
         Returns
         -------
@@ -180,7 +186,14 @@ class ExADMM(FactorModel):
         if exposure is not None:
             self._refuse_targets_without_exact_steps()
             term = exposure.term(data.n_items)
-        return self._fit(data, term, init=init, callback=callback, show_progress=show_progress)
+        return self._fit(
+            data,
+            term,
+            init=init,
+            callback=callback,
+            show_progress=show_progress,
+            checkpoint=checkpoint,
+        )
 
     def _refuse_targets_without_exact_steps(self) -> None:
         config = self.config

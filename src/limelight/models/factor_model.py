@@ -10,11 +10,13 @@ from limelight.models.base import VectorModel
 from limelight.models.training import train, unpadded
 from limelight.recommend.histories import history_rows
 from limelight.solve.loop import Schedule
+from limelight.store.checkpoint import as_checkpoint, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
+    from numpy.typing import NDArray
 
     from limelight._arrays import Float32, Int64
     from limelight._native._kernels import Csr
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from limelight.solve.loop import Callback
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
+    from limelight.store.checkpoint import Place
 
 
 class FactorModel(VectorModel):
@@ -50,6 +53,7 @@ class FactorModel(VectorModel):
         init: tuple[np.ndarray, np.ndarray] | None = None,
         callback: Callback | None = None,
         show_progress: bool | None = None,
+        checkpoint: Place = None,
     ) -> Self:
         """Learn the factors.
 
@@ -64,6 +68,10 @@ class FactorModel(VectorModel):
             answer ends the fit.
         show_progress
             Whether to show a bar on standard error; None does so on a terminal.
+        checkpoint
+            A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
+            minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
+            the same bits. Delete it once the model is saved.
 
         Returns
         -------
@@ -71,7 +79,12 @@ class FactorModel(VectorModel):
             The model itself, fitted.
         """
         return self._fit(
-            as_interactions(X), None, init=init, callback=callback, show_progress=show_progress
+            as_interactions(X),
+            None,
+            init=init,
+            callback=callback,
+            show_progress=show_progress,
+            checkpoint=checkpoint,
         )
 
     def _fit(
@@ -82,7 +95,13 @@ class FactorModel(VectorModel):
         init: tuple[np.ndarray, np.ndarray] | None,
         callback: Callback | None,
         show_progress: bool | None,
+        checkpoint: Place,
     ) -> Self:
+        kept = as_checkpoint(checkpoint)
+        about = {}
+        if kept:
+            given = (None,) if init is None else init
+            about = self._about(data, init=digest(*given), targets=digest(*_arrays_of(term)))
         self._learned = train(
             self.config,
             data,
@@ -97,6 +116,8 @@ class FactorModel(VectorModel):
                 callback=callback,
                 show_progress=show_progress,
                 description=f"{type(self).__name__} with {self.config.factors} factors",
+                checkpoint=kept,
+                about=about,
             ),
         )
         return self
@@ -140,3 +161,10 @@ class FactorModel(VectorModel):
             return self.user_factors.__getitem__
         # All at once: where users share an exposure term, a list depends on who else asks.
         return unpadded(self._fold_in(histories), self.config.factors).__getitem__
+
+
+def _arrays_of(term: ExposureTerm | None) -> tuple[NDArray[Any] | None, ...]:
+    """Return what a term of exposure is made of."""
+    if term is None:
+        return (None,)
+    return term.W.indptr, term.W.indices, term.W.data, term.tau

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from limelight._arrays import Float32, Int64
     from limelight._native._kernels import Csr
     from limelight.recommend.ranking import Ranking
+    from limelight.store.checkpoint import Place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +44,24 @@ class Popularity(VectorModel):
     config: PopularityConfig
     __init__ = hyperparameters(PopularityConfig)
 
-    def fit(self, X: Any, *, callback: Any = None, show_progress: bool | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        *,
+        callback: Any = None,
+        show_progress: bool | None = None,
+        checkpoint: Place = None,
+    ) -> Self:
         """Count the interactions of every item.
 
         Parameters
         ----------
         X : Interactions or sparse matrix
             Users x items; a stored positive value counts 1.
-        callback, show_progress
+        callback, show_progress, checkpoint
             As for all models; there are no epochs to tell of.
         """
-        del callback, show_progress
+        del callback, show_progress, checkpoint
         data = as_interactions(X)
         rows = training_rows(data)
         counts = np.bincount(rows.indices, minlength=rows.n_columns)
@@ -102,17 +110,24 @@ class Random(Model):
     config: RandomConfig
     __init__ = hyperparameters(RandomConfig)
 
-    def fit(self, X: Any, *, callback: Any = None, show_progress: bool | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        *,
+        callback: Any = None,
+        show_progress: bool | None = None,
+        checkpoint: Place = None,
+    ) -> Self:
         """Remember the catalogue and the histories.
 
         Parameters
         ----------
         X : Interactions or sparse matrix
             Users x items; a stored positive value counts 1.
-        callback, show_progress
+        callback, show_progress, checkpoint
             As for all models; there are no epochs to tell of.
         """
-        del callback, show_progress
+        del callback, show_progress, checkpoint
         data = as_interactions(X)
         self._learned = learned(data, training_rows(data), {})
         return self

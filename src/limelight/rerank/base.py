@@ -192,17 +192,19 @@ class Reranked:
         users: Any = None,
         filter_seen: bool = True,
         batch_size: int = 8192,
+        first: int = 0,
     ) -> Iterator[Batch]:
         """Make the lists of all users together, and hand them out a batch at a time.
 
         Parameters
         ----------
-        histories, k, users, filter_seen, batch_size
+        histories, k, users, filter_seen, batch_size, first
             As for a model's ``recommend_batches``.
         """
         ids, scores = self.recommend(histories, k, users=users, filter_seen=filter_seen)
         for rows in batches(len(ids), batch_size):
-            yield Batch(rows, Lists(ids[rows], scores[rows]))
+            if rows.start >= first:
+                yield Batch(rows, Lists(ids[rows], scores[rows]))
 
     @property
     def user_ids(self) -> NDArray[Any]:

@@ -21,10 +21,16 @@ from limelight.rerank.market import Market
 from limelight.rerank.repair import repair
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
     from limelight._arrays import Int32
     from limelight.rerank.pool import Pool
     from limelight.rerank.welfare import Welfare
 
+_MARKET = "market/"
 _FIRST_SWEEPS, _SWEEPS = 3, 2
 """How often users choose at the first strength, and at each later one, from where they are."""
 
@@ -73,6 +79,14 @@ class Dial(ABC):
         loss = 1 - self._ledger.relevance() / self._own if self._own else 0.0
         return Measure(gini(exposure), coverage(exposure), loss)
 
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that the next turn depends on, beside the lists."""
+        return self._ledger.state()
+
+    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
+        """Put the dial back to where it stood."""
+        self._ledger.restore(places, state)
+
     def notes(self) -> list[str]:
         """Say what a reader should know of the lists."""
         return []
@@ -99,6 +113,24 @@ class BestResponseDial(Dial):
             self._market.sweep(strength)
         self._is_open = True
         return self._market.ledger.places.copy()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return where users stand who choose again."""
+        ledger = self._market.ledger
+        market = {f"{_MARKET}{name}": values for name, values in ledger.state().items()}
+        found = super().state() | market | {"is_open": np.array([self._is_open])}
+        if not np.array_equal(ledger.places, self.places):
+            found["chosen"] = ledger.places
+        return found
+
+    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
+        """Put users back to where they stood."""
+        super().restore(places, state)
+        # What users last chose is what the dial last showed, unless that was nobody's choice.
+        names = {name for name in state if name.startswith(_MARKET)}
+        market = {name.removeprefix(_MARKET): state[name] for name in names}
+        self._market.ledger.restore(state.get("chosen", places), market)
+        self._is_open = bool(state["is_open"].item())
 
 
 class OnlineDial(Dial):
@@ -151,6 +183,15 @@ class AllocateDial(_GuaranteeDial):
         repair(auction)
         self._short, self._level = int(auction.short().sum()), int(strength)
         return auction.ledger.places
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return who is short of the guarantee, too."""
+        return super().state() | {"short": np.array([self._short, self._level])}
+
+    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
+        """Put the dial back to where it stood."""
+        super().restore(places, state)
+        self._short, self._level = state["short"].tolist()
 
     def notes(self) -> list[str]:
         """Say who is short of the guarantee."""

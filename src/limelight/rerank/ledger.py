@@ -9,9 +9,13 @@ import numpy as np
 
 from limelight._native import kernels
 from limelight.recommend.topk import batches
+from limelight.rerank.chance import generator_state, restore_generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
 
     from limelight._arrays import Float64, Int32
     from limelight.rerank.pool import Pool
@@ -94,6 +98,20 @@ class Ledger:
         self.places = self.pool.own_places(len(self.weights))
         self.exposure = self.exposure_of(self.places)
         self.served = float(self.pool.n_users)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that a sweep changes, the lists themselves left out."""
+        return {
+            "exposure": self.exposure,
+            "served": np.array([self.served]),
+            "chance": generator_state(self._generator),
+        }
+
+    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
+        """Put everything back to where it stood."""
+        self.places, self.exposure = places.copy(), state["exposure"].copy()
+        self.served = float(state["served"].item())
+        restore_generator(self._generator, state["chance"])
 
     def exposure_of(self, places: Int32) -> Float64:
         """Add up what lists give to every account."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -140,6 +141,16 @@ class Pool:
         """Return everybody's own list: her first candidates."""
         ranks = np.arange(k, dtype=np.int32)
         return np.where(ranks < self.candidates.counts[:, None], ranks, np.int32(-1))
+
+    def fingerprint(self) -> str:
+        """Digest who has what candidates, and how relevant they are."""
+        found = hashlib.blake2b(digest_size=8)
+        found.update(np.array([self.n_users, self.n_items], dtype="<i8").tobytes())
+        for rows in self.blocks:
+            indptr, items = self.candidates.items_of(rows.start, rows.stop)
+            for array in (indptr, items, self.relevance(rows)):
+                found.update(np.ascontiguousarray(array).data)
+        return found.hexdigest()
 
     def close(self) -> None:
         """Let go of relevance and of what was kept ready; the candidates stay open."""

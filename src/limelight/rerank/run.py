@@ -25,6 +25,7 @@ from limelight.rerank.dials import (
     Setting,
 )
 from limelight.rerank.goal import Goal, as_goal
+from limelight.rerank.kept_dial import KeptDial
 from limelight.rerank.measured import measured
 from limelight.rerank.pairs import aligned_pairs
 from limelight.rerank.pool import Pool
@@ -33,6 +34,7 @@ from limelight.rerank.run_groups import GroupGoal, as_group_goal, reach_groups
 from limelight.rerank.search import FIRST, TRIES, OutOfReachError, meet
 from limelight.rerank.stage import few_users, sample, stage, without
 from limelight.rerank.welfare import as_welfare
+from limelight.store.checkpoint import as_checkpoint
 
 if TYPE_CHECKING:
     import os
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from limelight.rerank.pool import Law
     from limelight.rerank.result import RerankResult
     from limelight.rerank.welfare import Welfare, WelfareName
+    from limelight.store.checkpoint import Place
 
 METHODS = ("auto", "best-response", "online", "prices", "allocate", "fairrec")
 _FAR = 0.01  # a target that is missed by more is worth a note
@@ -70,6 +73,7 @@ def rerank(  # noqa: PLR0913
     random_state: int = 0,
     num_threads: int = 0,
     show_progress: bool | None = None,
+    checkpoint: Place = None,
 ) -> RerankResult:
     """Make lists of anybody's candidates that meet a target at the least loss of relevance.
 
@@ -112,6 +116,9 @@ def rerank(  # noqa: PLR0913
         How many threads to use; 0 means all that the process may use.
     show_progress
         Whether to show a progress bar; left out, where standard error is a terminal.
+    checkpoint
+        A folder to keep every strength in that was tried. The same call goes on from there, to the
+        same bits. Delete it once the lists are written.
 
     Raises
     ------
@@ -156,7 +163,9 @@ def rerank(  # noqa: PLR0913
         if isinstance(goal, GroupGoal):
             places, known = reach_groups(setting, goal, law)
         else:
-            places, known = _reach(setting, goal, law, method=method, advance=advance)
+            places, known = _reach(
+                setting, goal, law, method=method, advance=advance, checkpoint=checkpoint
+            )
         return measured(pool, places, started, **known)
 
 
@@ -199,6 +208,16 @@ def _check_lengths(candidates: Candidates, k: int) -> None:
         raise DataError(message, hint="give users more candidates, or use a smaller k")
 
 
+def _kept(dial: Dial, checkpoint: Place, goal: str, name: str) -> Dial | KeptDial:
+    """Keep what a dial is turned to, where there is a place for it."""
+    place = as_checkpoint(checkpoint)
+    if place is None:
+        return dial
+    at = dial.setting
+    about = {"goal": goal, "method": name, "k": at.k, "seed": at.seed}
+    return KeptDial(dial, place, about | {"candidates": at.pool.fingerprint()})
+
+
 def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
     if method == "allocate":
         return AllocateDial(setting)
@@ -214,7 +233,13 @@ def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
 
 
 def _reach(
-    setting: Setting, goal: Goal, law: Law, *, method: str, advance: Callable[[], None]
+    setting: Setting,
+    goal: Goal,
+    law: Law,
+    *,
+    method: str,
+    advance: Callable[[], None],
+    checkpoint: Place,
 ) -> tuple[Int32, dict[str, Any]]:
     """Meet the goal with a method, or with the welfare for best response that loses least."""
     welfare: WelfareName = "log"
@@ -223,7 +248,7 @@ def _reach(
         method = "best-response"
         welfare, first = _least_loss(setting, goal, law)
         name = f"{method} ({welfare})"
-    dial = _dial(setting, method, welfare)
+    dial = _kept(_dial(setting, method, welfare), checkpoint, f"{goal}", name)
     met = meet(dial, goal, first=first, advance=advance)
     notes = dial.notes()
     if goal.lack(met.measure) > 0 and goal.miss(met.measure) > _FAR and not dial.whole:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,10 +14,16 @@ from threadpoolctl import threadpool_limits
 from limelight._progress import progress_bar
 from limelight.solve.divergence import check_finite, check_objective
 from limelight.solve.measure import TraceRecord, describe
+from limelight.solve.stand import as_stand, restore
+from limelight.store.checkpoint import keeping
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
+    from limelight.store.checkpoint import Checkpoint
 
 Callback: TypeAlias = Callable[[int, TraceRecord | None], bool | None]
 """Called after every epoch with its number and, where it was traced, its record; true stops."""
@@ -46,6 +52,10 @@ class Schedule:
     callback: Callback | None = None
     show_progress: bool | None = None
     description: str = "fit"
+    checkpoint: Checkpoint | None = None
+    """Where to keep the state, and to go on from."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What the fit is of: a checkpoint of any other is refused."""
 
     def is_traced(self, epoch: int) -> bool:
         """Tell whether the epoch with this number, counted from 1, is measured: the last one is."""
@@ -76,11 +86,17 @@ def run(
     trace: list[TraceRecord] = []
     seconds = 0.0
     status = Status.FINISHED
+    kept = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
+    if kept:
+        seconds = restore(kept, state, trace)
     with (
+        keeping(schedule.checkpoint) as keep,
         threadpool_limits(1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # divergence is told in words, not warned of
         progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as advance,
     ):
+        for _ in range(state.epoch):
+            advance()
         while state.epoch < schedule.epochs and status is Status.FINISHED:
             before = None
             if schedule.is_traced(state.epoch + 1):
@@ -100,6 +116,9 @@ def run(
                 status = Status.STOPPED
             elif record and _stands_still(state, record, schedule.tolerance):
                 status = Status.CONVERGED
+            if keep(as_stand, state, trace, seconds):
+                # A signal waits; leaving the block passes it on.
+                return Outcome(trace, Status.STOPPED)
         state.settle(problem.threads)
         # Only the end is judged: what was traced on the way must not change the outcome.
         check_objective(problem, state)

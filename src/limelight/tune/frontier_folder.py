@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from limelight._atomic import atomic_file, refuse_stranger
 from limelight._errors import ConfigError, DataError
+from limelight._interrupts import finishing
 from limelight.evaluate.exhibit import Sight
 from limelight.evaluate.exhibit_files import load_sight, save_exhibit, sight_arrays
 from limelight.models.files import load_model
 from limelight.store.arrays import save_arrays
+from limelight.store.checkpoint import Checkpoint
 from limelight.store.notebook import FILE, Notebook
 from limelight.tune.frontier_result import FrontierPoint
 
@@ -63,7 +65,15 @@ class FrontierFolder:
         """Return a point, found out now unless it was before."""
         if self._notebook is None:
             return find_out()
-        return FrontierPoint.from_dict(self._notebook.once(name, lambda: asdict(find_out())))
+        # A signal waits until the point is written down.
+        with finishing():
+            found = self._notebook.once(name, lambda: asdict(find_out()))
+        return FrontierPoint.from_dict(found)
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """Where the fit that starts from nothing keeps how far it has come."""
+        return None if self._path is None else Checkpoint(self._path / _STATE / "fit.checkpoint")
 
     def keep(self, name: str, model: ExADMM) -> None:
         """Keep a model."""

@@ -84,8 +84,12 @@ class Training(Method):
 
     def make_plain(self) -> Made:
         """Fit the model without control, from nothing."""
-        model = self._plain.fit(self._split.train, show_progress=False)
-        return self._lists(PLAIN, model)
+        kept = self._folder.checkpoint
+        model = self._plain.fit(self._split.train, show_progress=False, checkpoint=kept)
+        made = self._lists(PLAIN, model)
+        if kept:
+            kept.remove()
+        return made
 
     def make(self, strength: float, before: Sequence[float]) -> Made:
         """Fit with control, from the nearest model."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from limelight.rerank.group_wishes import Share
     from limelight.rerank.search import Found
     from limelight.rerank.welfare import WelfareName
+    from limelight.store.checkpoint import Place
 
 Serve = Literal["batch", "stream", "stateless"]
 Maker: TypeAlias = "Callable[..., Reranker]"
@@ -65,6 +66,7 @@ def fit_to(  # noqa: PLR0913
     model: Model | None = None,
     serve: Serve = "batch",
     show_progress: bool | None = None,
+    checkpoint: Place = None,
 ) -> TargetResult:
     """Fit a model, and find the control that meets a target at the least loss of accuracy.
 
@@ -93,6 +95,8 @@ def fit_to(  # noqa: PLR0913
         by machines that share nothing (``stateless``).
     show_progress
         Whether to show a progress bar; left out, where standard error is a terminal.
+    checkpoint
+        Where the fit of the plain model keeps its state, and goes on from, as for ``fit``.
 
     Raises
     ------
@@ -121,7 +125,7 @@ def fit_to(  # noqa: PLR0913
     split = as_split(data)
     check_integer("at", at, least=1, most=split.train.n_items)
     grouped = GroupControl(split, goal) if isinstance(goal, GroupGoal) else None
-    plain.fit(split.train, show_progress=show_progress)
+    plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     if grouped is not None:
         found = grouped.reach(plain, at)
     else:

@@ -19,6 +19,7 @@ from limelight.models.neural.steps import first_state
 from limelight.models.neural.training import EpochRecord, Schedule, run
 from limelight.models.neural.validation import divide, validation_ndcg
 from limelight.models.training import learned, training_rows
+from limelight.store.checkpoint import as_checkpoint, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from limelight.models.neural.config import NeuralConfig
     from limelight.models.neural.network import Network, Parameters
     from limelight.models.neural.training import EpochCallback, Step
+    from limelight.store.checkpoint import Place
 
 _ENCODED = 128
 """Users at a time, always: with one shape, a vector does not depend on who else asks."""
@@ -56,6 +58,7 @@ class NeuralModel(VectorModel):
         validation: Any = None,
         callback: EpochCallback | None = None,
         show_progress: bool | None = None,
+        checkpoint: Place = None,
     ) -> Self:
         """Learn the weights.
 
@@ -70,6 +73,10 @@ class NeuralModel(VectorModel):
             Called after every epoch with its number and its record; a true answer ends the fit.
         show_progress
             Whether to show a bar on standard error; None does so on a terminal.
+        checkpoint
+            A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
+            minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
+            the same bits. Delete it once the model is saved.
 
         Returns
         -------
@@ -82,6 +89,11 @@ class NeuralModel(VectorModel):
         network = self._network(data.n_items)
         parameters = initial_parameters(network, self.config.random_state)
         threads = resolve_threads(self.config.num_threads)
+        kept = as_checkpoint(checkpoint)
+        about = {}
+        if kept:
+            held_out = (parts.history.indices, parts.targets.indices)
+            about = self._about(data, validation=digest(*held_out))
         outcome = run(
             first_state(parameters, self.config.learning_rate, self.config.random_state),
             self._step(network, _compiled_for(self.config)),
@@ -102,6 +114,8 @@ class NeuralModel(VectorModel):
                 callback=callback,
                 show_progress=show_progress,
                 description=f"{type(self).__name__} with a latent layer of {self.config.latent}",
+                checkpoint=kept,
+                about=about,
             ),
         )
         self._learned = learned(

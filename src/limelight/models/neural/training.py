@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from limelight._errors import SolveError
 from limelight._progress import progress_bar
+from limelight.models.neural.stand import as_stand, restore
 from limelight.solve.loop import Status
+from limelight.store.checkpoint import keeping
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jax import Array
 
     from limelight._arrays import Float32
     from limelight.models.neural.batches import Batch
     from limelight.models.neural.network import Parameters
+    from limelight.store.checkpoint import Checkpoint
 
 EpochCallback: TypeAlias = Callable[[int, Any], bool | None]
 """Called after every epoch with its number and its record; a true answer ends the fit."""
@@ -64,6 +69,10 @@ class Schedule:
     callback: EpochCallback | None = None
     show_progress: bool | None = None
     description: str = "fit"
+    checkpoint: Checkpoint | None = None
+    """Where to keep the state, and to go on from."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What the fit is of: a checkpoint of any other is refused."""
 
 
 class Outcome(NamedTuple):
@@ -103,10 +112,20 @@ def run(
     """
     trace: list[EpochRecord] = []
     kept: dict[str, Float32] = {}
-    best, best_epoch = -np.inf, 0
     status, seconds = Status.FINISHED, 0.0
-    with progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as moved:
-        for epoch in range(1, schedule.epochs + 1):
+    stored = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
+    if stored:
+        state, trace, kept = restore(stored, state, schedule.record)
+        seconds = trace[-1].seconds
+    best, best_epoch = max(((one.ndcg, -one.epoch) for one in trace), default=(-np.inf, 0))
+    best_epoch = -best_epoch
+    with (
+        keeping(schedule.checkpoint) as keep,
+        progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as moved,
+    ):
+        for _ in trace:
+            moved()
+        for epoch in range(len(trace) + 1, schedule.epochs + 1):
             started = time.perf_counter()
             state, measures = _epoch(state, step, batches(epoch))
             seconds += time.perf_counter() - started
@@ -122,6 +141,9 @@ def run(
                 status = Status.STOPPED
             elif 0 < schedule.early_stopping <= epoch - best_epoch:
                 status = Status.STALLED
+            # A signal waits; leaving the block passes it on.
+            if keep(as_stand, state, trace, kept):
+                status = Status.STOPPED
             if status is not Status.FINISHED:
                 break
     return Outcome(kept or _copied(state.parameters), trace, status)

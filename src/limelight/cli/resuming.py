@@ -1,0 +1,33 @@
+"""``--resume``: where commands keep how far they have come."""
+
+from pathlib import Path
+
+from limelight.cli.output import note
+from limelight.store.checkpoint import EVERY, Checkpoint
+
+ENDING = ".checkpoint"
+
+
+def checkpoint_of(output: Path, *, resume: bool, every: float | None = None) -> Checkpoint:
+    """Return the checkpoint beside an output; what is not to be taken up is removed.
+
+    Parameters
+    ----------
+    output
+        What the command writes in the end.
+    resume
+        Whether to go on from it.
+    every
+        Seconds between two saves; None leaves it to the library.
+    """
+    from limelight.models.checks import check_number
+
+    seconds = EVERY if every is None else every
+    check_number("--checkpoint-every", seconds)
+    target = output.resolve()
+    kept = Checkpoint(target.with_name(target.name + ENDING), seconds)
+    if not resume:
+        kept.remove()
+    elif not kept.exists:
+        note("There is nothing to resume: starting from the beginning.")
+    return kept

@@ -1,0 +1,196 @@
+"""Where unfinished work stands, on disk: written whole or not at all, taken up by the same call."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from limelight._atomic import atomic_folder, refuse_stranger
+from limelight._errors import ConfigError, DataError
+from limelight._interrupts import Terminated, finishing
+from limelight.store.arrays import load_arrays, save_arrays
+from limelight.store.model_folder import package_version
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    Place: TypeAlias = "Checkpoint | str | os.PathLike[str] | None"
+
+EVERY = 60.0
+"""Seconds between checkpoints: what a kill may cost."""
+_RECORD, _ARRAYS = "checkpoint.json", "checkpoint.safetensors"
+
+
+class Stand(NamedTuple):
+    """How far work has come."""
+
+    record: dict[str, Any]
+    """JSON."""
+    arrays: dict[str, NDArray[Any]]
+
+
+def as_checkpoint(place: Place) -> Checkpoint | None:
+    """Make a checkpoint of a path."""
+    return place if isinstance(place, Checkpoint) or place is None else Checkpoint(place)
+
+
+def digest(*arrays: NDArray[Any] | None) -> str | None:
+    """Digest arrays into 16 hexadecimal digits; None where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> digest(np.arange(3)) == digest(np.arange(3.0)), digest(None)
+    (False, None)
+    """
+    if any(array is None for array in arrays):
+        return None
+    found = hashlib.blake2b(digest_size=8)
+    for array in arrays:
+        whole = np.ascontiguousarray(array)
+        found.update(f"{whole.dtype.str}{whole.shape}".encode())
+        found.update(whole.data)
+    return found.hexdigest()
+
+
+def digest_files(*paths: Path) -> str:
+    """Digest the contents of files, and of the files of folders, into 16 hexadecimal digits."""
+    found = hashlib.blake2b(digest_size=8)
+    for path in paths:
+        files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
+        for file in files:
+            found.update(f"{file.relative_to(path)} {file.stat().st_size}\n".encode())
+            with file.open("rb") as content:
+                while block := content.read(1 << 20):
+                    found.update(block)
+    return found.hexdigest()
+
+
+class Checkpoint:
+    """Keeps how far a piece of work has come.
+
+    Parameters
+    ----------
+    path
+        The folder; only a checkpoint is ever replaced.
+    every
+        Seconds between two saves; 0 saves whenever it can.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> checkpoint = Checkpoint(tempfile.mkdtemp() + "/fit.checkpoint")
+    >>> checkpoint.load({"data": "a"}) is None
+    True
+    >>> checkpoint.save({"epoch": 3}, {"U": np.ones(2)})
+    >>> checkpoint.load({"data": "a"}).record
+    {'epoch': 3}
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = EVERY) -> None:
+        self.path, self._every = Path(path), every
+        self._about: dict[str, Any] = {}
+        self._saved = time.monotonic()
+        refuse_stranger(self.path, _is_checkpoint)
+
+    def load(self, about: Mapping[str, Any]) -> Stand | None:
+        """Return how far the work has come; None if there is nothing to take up.
+
+        Parameters
+        ----------
+        about
+            What the work is of, as JSON. A checkpoint of anything else is refused.
+        """
+        self._about = json.loads(json.dumps({**about, "limelight": package_version()}))
+        if not self.exists:
+            return None
+        try:
+            stored = json.loads((self.path / _RECORD).read_text(encoding="utf-8"))
+            found, record = dict(stored["about"]), dict(stored["record"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            message = f"cannot read the checkpoint {str(self.path)!r}: {error}"
+            raise DataError(message, hint="delete it to start from the beginning") from error
+        names = found.keys() | self._about.keys()
+        different = sorted(n for n in names if found.get(n) != self._about.get(n))
+        if different:
+            name = different[0]
+            message = (
+                f"the checkpoint {str(self.path)!r} is of another run, with {name} "
+                f"{found.get(name)!r} instead of {self._about.get(name)!r}"
+            )
+            hint = "repeat the same command, or leave --resume out to start from the beginning"
+            raise ConfigError(message, hint=hint)
+        return Stand(record, load_arrays(self.path / _ARRAYS))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is something to take up."""
+        return _is_checkpoint(self.path)
+
+    def is_due(self) -> bool:
+        """Tell whether it is time to save."""
+        return self.is_due_since(self._saved)
+
+    def is_due_since(self, moment: float) -> bool:
+        """Tell whether it is time to save, if that was last done at a moment."""
+        return time.monotonic() - moment >= self._every
+
+    def save(self, record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write how far the work has come, in place of what was there."""
+        with atomic_folder(self.path, replace_if=_is_checkpoint) as temporary:
+            save_arrays(temporary / _ARRAYS, arrays)
+            text = json.dumps({"about": self._about, "record": record})
+            (temporary / _RECORD).write_text(text + "\n", encoding="utf-8")
+        self._saved = time.monotonic()
+
+    def remove(self) -> None:
+        """Delete the checkpoint: the work is complete, or to be done anew."""
+        if self.exists:
+            shutil.rmtree(self.path)
+
+
+@contextmanager
+def keeping(checkpoint: Checkpoint | None) -> Iterator[Callable[..., bool]]:
+    """Save work while it goes on, and before a signal ends it.
+
+    Parameters
+    ----------
+    checkpoint
+        Where to save; None saves nothing, and lets a signal end the work at once.
+
+    Yields
+    ------
+    A function to call after every piece of work, with a function that takes its stand and what that
+    is to be given. If it answers true, a signal waits for the block to be left.
+    """
+    if checkpoint is None:
+        yield lambda *_: False
+        return
+    try:
+        with finishing() as is_asked:
+
+            def keep(stand: Callable[..., Stand], *parts: Any) -> bool:
+                if is_asked() or checkpoint.is_due():
+                    checkpoint.save(*stand(*parts))
+                return is_asked()
+
+            yield keep
+    except (KeyboardInterrupt, Terminated) as end:
+        if checkpoint.exists:
+            end.add_note("the same command with --resume goes on from here")
+        raise
+
+
+def _is_checkpoint(path: Path) -> bool:
+    return (path / _RECORD).is_file()
