@@ -40,8 +40,8 @@ build: ## Build a wheel from a clean tree and try it in an empty environment
 stubs: $(VENV)/.dev ## Refresh the checked-in types of the native module
 	cp "$$($(BIN)/python -c 'import limelight._native as n; print(n.__path__[0])')/_kernels.pyi" src/limelight/_native/
 
-docs: $(VENV)/.docs ## Build the API reference into site/
-	$(BIN)/pdoc --docformat numpy --output-directory site limelight
+docs: $(VENV)/.docs ## Build the documentation into site/, which needs no network to be read
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## Remove everything that was built
 	rm -rf $(VENV) build dist run site .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -1,0 +1,54 @@
+"""Docstrings as the site shows them: with links, and a model with the settings of its config."""
+
+from __future__ import annotations
+
+import re
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
+
+import griffe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROLE = re.compile(r":(?:attr|class|func|meth|mod):`~?([\w.]+)`")
+SETTINGS = re.compile(r"Parameters are the fields of :class:`~([\w.]+)`.*?\.\n", re.DOTALL)
+
+
+class Docstrings(griffe.Extension):
+    """Rewrite the docstrings of a package once all of it is known."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Go through every object."""
+        for one in _objects(pkg):
+            if one.docstring is not None:
+                text = SETTINGS.sub(lambda found: _settings(pkg, found[1]), one.docstring.value)
+                one.docstring.value = ROLE.sub(lambda role, one=one: _link(one, role[1]), text)
+
+
+def _objects(parent: griffe.Object) -> Iterator[griffe.Object]:
+    yield parent
+    for child in parent.members.values():
+        if not child.is_alias:
+            yield from _objects(child)
+
+
+def _settings(package: griffe.Module, path: str) -> str:
+    """Write the fields of a config as the parameters of what it configures."""
+    config = package[path.removeprefix(f"{package.name}.")]
+    lines = ["Parameters", "----------"]
+    for name, field in config.all_members.items():
+        if field.is_attribute and field.value is not None and field.docstring is not None:
+            lines.append(f"{name} : {field.annotation}, default: {field.value}")
+            lines.append(indent(field.docstring.value, "    "))
+    return "\n".join(lines) + "\n"
+
+
+def _link(here: griffe.Object, name: str) -> str:
+    """Link a name where the site has it; elsewhere it stays plain code."""
+    try:
+        path = name if name.startswith("limelight.") else here.resolve(name)
+    except griffe.NameResolutionError:
+        path = name
+    shown = name.rpartition(".")[2]
+    return f'<autoref identifier="{path}" optional>`{shown}`</autoref>'
