@@ -40,18 +40,19 @@ def tables():
 
 @pytest.fixture
 def stand_in(tables, tmp_path, monkeypatch):
-    """Write a table, by the name that a page has for its file, into the folder of the test."""
+    """Write what a page has a name for, if it is known, into the folder of the test."""
     monkeypatch.chdir(tmp_path)
 
     def write(name):
         path = Path(name)
-        if path.suffix == ".csv":
-            pyarrow.csv.write_csv(tables[path.stem], path)
-        elif path.suffix == ".parquet":
-            pq.write_table(tables[path.stem], path)
-        else:
+        if name == "run/":
+            ll.split_users(ll.read(tables["ratings"]), validation=300, test=300).save("run/split")
+        elif name.endswith("/"):
             path.mkdir()
             pq.write_table(tables[path.stem], path / "part-0.parquet")
+        elif path.stem in tables:
+            writer = pyarrow.csv.write_csv if path.suffix == ".csv" else pq.write_table
+            writer(tables[path.stem], path)
 
     return write
 

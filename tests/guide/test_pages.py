@@ -20,13 +20,10 @@ import pytest
 import limelight as ll
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    *("README.md", "CONTRIBUTING.md", "benchmarks/README.md"),
-    *sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md")),
-]
+PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))]
 ELSEWHERE = {"docs/guide/adapters.md"}  # needs other libraries: test_adapters.py
 BLOCK = re.compile(r"(?:^<!-- ([^\n]+) -->\n)?^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"\b(\w+)(?:\.parquet|\.csv|/)")
+FILE = re.compile(r"\b(?:\w+\.(?:parquet|csv)|(?:candidates|run)/)")
 SHOWN = {"text", "csv", "json"}
 RUN = {"python", "bash", "console"}
 
@@ -92,11 +89,11 @@ def test_every_block_says_what_it_is(page):
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(map(is_run, blocks(p)))])
-def test_page(page, tables, stand_in):
+def test_page(page, stand_in):
     if page in ELSEWHERE:
         pytest.skip("has a test of its own")
     code = "\n".join(block.code for block in blocks(page) if is_run(block))
-    for name in {found[0] for found in FILE.finditer(code) if found[1] in tables}:
+    for name in {*FILE.findall(code)}:
         stand_in(name)
     names, printed = {"__name__": "page"}, ""
     for block in blocks(page):
