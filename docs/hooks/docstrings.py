@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import griffe
 
+import limelight
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROLE = re.compile(r":(?:attr|class|func|meth|mod):`~?([\w.]+)`")
+PARAMETERS = re.compile(r"(?<=^Parameters\n----------\n).*?(?=^\w+\n---|\Z)", re.M | re.S)
+GROUPED = re.compile(r"^(\w+(?:, \w+)+)\n((?:    .*\n?)+)", re.MULTILINE)
 SETTINGS = re.compile(r"Parameters are the fields of :class:`~([\w.]+)`.*?\.\n", re.DOTALL)
 
 
@@ -23,6 +27,7 @@ class Docstrings(griffe.Extension):
         for one in _objects(pkg):
             if one.docstring is not None:
                 text = SETTINGS.sub(lambda found: _settings(pkg, found[1]), one.docstring.value)
+                text = PARAMETERS.sub(lambda section: GROUPED.sub(_apart, section[0]), text)
                 one.docstring.value = ROLE.sub(lambda role, one=one: _link(one, role[1]), text)
 
 
@@ -44,11 +49,26 @@ def _settings(package: griffe.Module, path: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _apart(grouped: re.Match[str]) -> str:
+    """Give parameters that are described together an entry each: their types differ."""
+    text = grouped[2].rstrip("\n")
+    return "".join(f"{name}\n{text}\n" for name in grouped[1].split(", "))
+
+
 def _link(here: griffe.Object, name: str) -> str:
     """Link a name where the site has it; elsewhere it stays plain code."""
-    try:
-        path = name if name.startswith("limelight.") else here.resolve(name)
-    except griffe.NameResolutionError:
-        path = name
     shown = name.rpartition(".")[2]
-    return f'<autoref identifier="{path}" optional>`{shown}`</autoref>'
+    return f'<autoref identifier="{_path(here, name)}" optional>`{shown}`</autoref>'
+
+
+def _path(here: griffe.Object, name: str) -> str:
+    package, _, last = name.rpartition(".")
+    if package == "limelight" and last in limelight.__all__:
+        # Some functions have the name of a folder; only Python itself knows where they are.
+        return f"{getattr(limelight, last).__module__}.{last}"
+    if package.startswith("limelight"):
+        return name
+    try:
+        return here.resolve(name)
+    except griffe.NameResolutionError:
+        return name
