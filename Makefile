@@ -52,8 +52,8 @@ browser: ## Install Chromium, which the tests of the report page drive
 	    || echo "chromium could not be installed: the tests of the report page will be skipped"; \
 	else echo "the tests of the report page will be skipped; to run them, install chromium"; fi
 
-docs: $(VENV)/.docs ## Build the API reference into site/
-	$(BIN)/pdoc --docformat numpy --output-directory site limelight
+docs: $(VENV)/.docs ## Build the documentation into site/, which needs no network to be read
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## Remove everything that was built
 	rm -rf $(VENV) build dist run site page/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
