@@ -232,3 +232,30 @@ def test_the_old_folder_comes_back_if_the_rename_fails(old_folder, monkeypatch):
         (temporary / "ours").write_text("new")
     assert (old_folder / "ours").read_text() == "old"
     assert names(old_folder.parent) == ["model"]
+
+
+def test_what_a_killed_process_left_is_cleared_away(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    script = (
+        "import os, signal, sys\n"
+        "from limelight._atomic import atomic_file, atomic_folder\n"
+        "with atomic_file(sys.argv[1]) as file, atomic_folder(sys.argv[2], "
+        "replace_if=lambda _: False) as folder:\n"
+        "    (folder / 'part').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    places = [str(tmp_path / "a.txt"), str(tmp_path / "b")]
+    subprocess.run([sys.executable, "-c", script, *places], check=False)
+    left = sorted(tmp_path.iterdir())
+    assert len(left) == 2
+    assert all(path.name.endswith(".tmp") for path in left)
+    other = tmp_path / f".a.txt.somewhere-{os.getpid()}-00000000.tmp"
+    other.touch()
+    with atomic_file(tmp_path / "a.txt") as one, atomic_file(tmp_path / "a.txt") as two:
+        one.write_text("one")
+        two.write_text("two")
+    with atomic_folder(tmp_path / "b", replace_if=lambda _: False) as folder:
+        (folder / "part").write_text("whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "a.txt", "b"]

@@ -2,7 +2,8 @@
 
 Work happens under a temporary name beside the target, which is renamed at the end. Whatever
 interrupts it (an error, Ctrl-C, a full disk, a kill), the old output stays as it was. A killed
-process may leave its temporary file behind: a hidden name that ends in ".tmp".
+process leaves its temporary file behind, a hidden name that ends in ".tmp"; the next one that
+writes to the same place clears it away.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import glob
+import hashlib
 import os
+import platform
+import re
 import secrets
 import shutil
 from pathlib import Path
@@ -68,7 +73,9 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         target = _resolve(path)
         if target.exists() and not target.is_file():
             raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "")
+        _sweep(target)
         temporary = _temporary(target)
+        _OPEN.add(temporary)
         try:
             # Made at once: a place that cannot be written to is found before the work, not after.
             temporary.touch(exist_ok=False)
@@ -78,6 +85,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        finally:
+            _OPEN.discard(temporary)
         _sync(target.parent)
 
 
@@ -117,7 +126,9 @@ def atomic_folder(
     with write_errors(path):
         target = _resolve(path)
         refuse_stranger(target, replace_if)
+        _sweep(target)
         temporary = _temporary(target)
+        _OPEN.add(temporary)
         try:
             temporary.mkdir()
             yield temporary
@@ -128,6 +139,8 @@ def atomic_folder(
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+        finally:
+            _OPEN.discard(temporary)
         _sync(target.parent)
 
 
@@ -159,7 +172,33 @@ def _resolve(path: str | os.PathLike[str]) -> Path:
 
 
 def _temporary(target: Path, ending: str = "tmp") -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{ending}")
+    owner = f"{_HOST}-{os.getpid()}-{secrets.token_hex(4)}"
+    return target.with_name(f".{target.name}.{owner}.{ending}")
+
+
+def _sweep(target: Path) -> None:
+    """Clear away what killed processes of this machine left beside the target."""
+    for file in target.parent.glob(f".{glob.escape(target.name)}.{_HOST}-*-*.tmp"):
+        owner = re.search(r"-(\d+)-[0-9a-f]{8}\.tmp$", file.name)
+        if owner and file not in _OPEN and not _is_alive(int(owner[1])):
+            shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    if process == os.getpid():
+        return False  # an earlier process had this number: what is open now was asked before
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+_HOST = hashlib.blake2b(platform.node().encode(), digest_size=3).hexdigest()
+_OPEN: set[Path] = set()
+"""What this process is writing now."""
 
 
 def refuse_stranger(target: Path, replace_if: Callable[[Path], bool]) -> None:

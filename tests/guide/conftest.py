@@ -27,7 +27,9 @@ def tables():
     return {
         "ratings": pa.table({"userId": users, "movieId": items, "rating": stars / 2}),
         "letterboxd": _pairs(users, items).append_column("rating", [stars]),
-        "items": pa.table({"item_id": np.arange(ITEMS)}),
+        "items": pa.table(
+            {"item_id": np.arange(ITEMS), "title": [f"Item {n}" for n in range(ITEMS)]}
+        ),
         **dict.fromkeys(["studios", "sellers", "genres"], groups),
         **dict.fromkeys(["liked", "held_out", "purchases"], later),
         **dict.fromkeys(["today", "new"], past.slice(0, 2000)),

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from limelight.rerank.pool import Law
 
 
+_COOLING = (4.0, 2.5, 1.6, 1.0)
+"""Strengths of thorough lists, in units of the one wished: lists that share too much, and then
+less, end at better ones than those that start from nobody's sharing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MarketConfig(Settings):
     """The settings of re-rankers in which items are subsidised."""
@@ -52,7 +57,9 @@ class MarketConfig(Settings):
         check_integer("random_state", self.random_state, least=0)
         check_integer("num_threads", self.num_threads, least=0, most=2**12)
 
-    def market(self, pool: Pool, k: int, survey: Survey | None = None) -> Market:
+    def market(
+        self, pool: Pool, k: int, survey: Survey | None = None, *, by_place: bool = False
+    ) -> Market:
         """Make a market with these settings."""
         check_integer("k", k, least=1)
         return Market(
@@ -62,6 +69,7 @@ class MarketConfig(Settings):
             threads=resolve_threads(self.num_threads),
             seed=self.random_state,
             survey=survey,
+            by_place=by_place,
         )
 
 
@@ -70,7 +78,10 @@ class BestResponseConfig(MarketConfig):
     """The settings of :class:`BestResponse`."""
 
     sweeps: int = 3
-    """How often everybody chooses."""
+    """How often everybody chooses; for thorough lists, at each of four strengths."""
+    thorough: bool = False
+    """Whether to take four times as long for better lists: users first choose at higher strengths,
+    which then fall, and help is what one more place is worth. It pays where users are few."""
 
     def check_own_settings(self) -> None:
         """Check numbers and names."""
@@ -133,11 +144,12 @@ class BestResponse(Reranker):
         """
         check_integer("k", k, least=1)
         with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            market = self.config.market(pool, k)
+            market = self.config.market(pool, k, by_place=self.config.thorough)
             market.ledger.open()
             own, changed = market.ledger.relevance(), 0
-            for _ in range(self.config.sweeps):
-                changed = market.sweep(self.config.strength)
+            for factor in _COOLING if self.config.thorough else (1.0,):
+                for _ in range(self.config.sweeps):
+                    changed = market.sweep(factor * self.config.strength)
             loss = 1 - market.ledger.relevance() / own if own else 0.0
             self.outcome_ = MarketOutcome(loss, changed)
             return pool.lists(market.ledger.places)

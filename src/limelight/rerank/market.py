@@ -11,11 +11,14 @@ from limelight.evaluate.lists import position_weights
 from limelight.rerank.ledger import Help, Ledger, knots
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limelight._arrays import Float64
     from limelight.rerank.pool import Pool
     from limelight.rerank.welfare import Welfare
 
 _PLENTY = 1e12
+_NODES = 8
 _COMPARISONS = 64
 """How often in a sweep items are compared anew."""
 
@@ -48,6 +51,9 @@ class Market:
         Of the order in which users choose.
     survey
         Of earlier users, whose unit of strength is kept; made of these users, unless given.
+    by_place
+        Whether help is what one more place is worth, rather than the slope where an item stands.
+        They differ where an item may expect few places.
 
     Attributes
     ----------
@@ -66,6 +72,7 @@ class Market:
         threads: int,
         seed: int,
         survey: Survey | None = None,
+        by_place: bool = False,
     ) -> None:
         self.pool, self.welfare = pool, welfare
         self.ledger = Ledger(
@@ -74,6 +81,7 @@ class Market:
         self.survey = self._look() if survey is None else survey
         self._entitlement = welfare.shares(pool.n_items) * self.survey.total
         self._pull = welfare.pull(self.survey.merit)
+        self._by_place = by_place
 
     def _look(self) -> Survey:
         """Look at everybody's own list."""
@@ -123,10 +131,21 @@ class Market:
 
     def _support(self, strength: float) -> Help:
         x = self._relative(self.ledger.exposure, self.ledger.served)
-        table = np.tile(self.welfare.marginal_given(x)(knots()), (2, 1))
+        table = np.tile(self._worth(self.welfare.marginal_given(x)), (2, 1))
         # By impact, help multiplies relevance and has no unit.
         scale = strength if self.welfare.by_impact else strength * self.survey.unit
         return Help(self._entitlement, scale * self._pull, table)
+
+    def _worth(self, marginal: Callable[[Float64], Float64]) -> Float64:
+        """Table what exposure is worth, at the knots."""
+        if not self._by_place:
+            return marginal(knots())
+        # The mean of the slope over the stretch that one more place takes an item.
+        expected = max(float(self._entitlement.mean()) * self.ledger.served, 1e-12)
+        place = float(self.ledger.weights.mean()) / expected
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        stretch = zip(place * (nodes + 1) / 2, weights / 2, strict=True)
+        return np.asarray(sum(weight * marginal(knots() + part) for part, weight in stretch))
 
     def _relative(self, exposure: Float64, users: float) -> Float64:
         share = self._entitlement * max(users, 1.0)
