@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -type f -not -name '*.pyc' -not -name '*.so')
 
-.PHONY: help demo test lint types sanitize build stubs charts browser bench docs clean
+.PHONY: help demo test lint types kills sanitize build stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,10 @@ types: $(VENV)/.dev ## Check the types
 
 bench: $(VENV)/.bench ## Measure speed and memory against other libraries; results in docs/
 	$(BIN)/limelight bench -o docs $(BENCH)
+
+KILLS ?= 1000
+kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
+	$(BIN)/python -m tests.reliability.kills --kills $(KILLS)
 
 sanitize: $(VENV)/.dev ## Run the native tests under the address and undefined-behaviour sanitizers
 	$(BIN)/pip install --quiet --no-deps --upgrade --target build/sanitized . -C cmake.define.LIMELIGHT_SANITIZE=ON

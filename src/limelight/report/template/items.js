@@ -8,7 +8,7 @@ function items(report) {
   const moves = itemMoves(report);
   const columns = [
     { name: "Item", value: (row) => label[row], cell: (row) => itemName(report, row) },
-    group && { name: "Group", minor: true, value: (row) => group[row], cell: (row) => named(group[row]) },
+    group && { name: "Group", minor: true, value: (row) => group[row], cell: (row) => (group[row] ? named(group[row]) : "") },
     interactions && {
       name: "Interactions", help: "in the training data", numeric: true, minor: true,
       value: (row) => interactions[row], cell: (row) => count(interactions[row]),

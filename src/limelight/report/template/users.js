@@ -36,7 +36,7 @@ function moved(was, rank) {
 
 function listRow({ items: { label, group } }, item, liked, mark) {
   const row = make("li", {}, named(label[item]));
-  if (group) row.append(make("small", {}, named(group[item])));
+  if (group?.[item]) row.append(make("small", {}, named(group[item])));
   if (liked) row.append(make("span", { class: "badge hit" }, "♥ liked"));
   if (mark) row.append(make("span", { class: `badge ${mark[0]}` }, mark[1]));
   return row;

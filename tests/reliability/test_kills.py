@@ -1,0 +1,14 @@
+"""A few of the kills that ``make kills`` does by the thousand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_kills_leave_whole_files_and_runs_that_go_on() -> None:
+    command = [sys.executable, "-m", "tests.reliability.kills", "--kills", "12", "--seed", "1"]
+    ended = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "bit-identical" in ended.stdout
