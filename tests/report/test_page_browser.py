@@ -316,16 +316,21 @@ def test_a_point_about_which_less_is_known_than_about_the_others(open_page: Open
     assert "not known" in page.inner_text("#items .lead")
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("size", SIZES)
-def test_everybody_can_use_it(open_page: Open, size: tuple[int, int], theme: str) -> None:
+def grave_faults(page: Page) -> list[tuple[str, list[str]]]:
+    """Scan a page for what keeps people from using it."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe is not installed"
     )
-    page = open_page(made_up(methods=2), size=size, color_scheme=theme)
     found = axe.Axe().run(page).response["violations"]
     grave = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in grave] == []
+    return [(one["id"], [node["html"] for node in one["nodes"]]) for one in grave]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_everybody_can_use_it(open_page: Open, size: tuple[int, int], theme: str) -> None:
+    page = open_page(made_up(methods=2), size=size, color_scheme=theme)
+    assert grave_faults(page) == []
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -393,6 +398,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("size", SIZES)
 def test_the_report_of_a_run(open_page: Open, run: Path, size: tuple[int, int]) -> None:
     page = open_page(run / "report.html", size=size)
+    assert grave_faults(page) == []
     path, users_list = curve(page), page.inner_text("#after")
     slider = page.locator("#strength")
     slider.press("End")

@@ -15,6 +15,11 @@ from limelight.rerank import (
     TargetShares,
 )
 from limelight.rerank.frank_wolfe import uniform
+from limelight.rerank.ledger import knots
+from limelight.rerank.market import Market
+from limelight.rerank.pool import Pool
+from limelight.rerank.relevance import BY_RANK
+from limelight.rerank.stage import stage
 
 K = 10
 
@@ -264,3 +269,29 @@ def test_what_is_no_ranking_and_no_law_is_refused(market):
         ll.calibrate(ranking, market[1].test.targets[:5])
     with pytest.raises(ConfigError, match="k must be at least 1: 0"):
         ll.Online().warm_up(ranking, 0)
+
+
+def test_thorough_help_is_what_one_more_place_is_worth(market):
+    welfare = Power(exponent=2.0, offset=0.5)
+    with Pool(stage(ranking_of(market)), BY_RANK) as pool:
+        trade = Market(pool, K, welfare, threads=1, seed=0, by_place=True)
+        trade.ledger.open()
+        table = trade._support(1.0).table[0] / trade._support(1.0).table[0, 0]
+        place = trade.ledger.weights.mean() / (trade.ledger.exposure.sum() / pool.n_items)
+    x = knots()[:-1]
+    gain = (1 / (x + 0.5) - 1 / (x + 0.5 + place)) / place
+    np.testing.assert_allclose(table[:-1], gain / gain[0], rtol=1e-4)
+
+
+def test_thorough_lists_are_better_for_relevance_and_welfare_together(market):
+    ranking, welfare = ranking_of(market), Power(exponent=2.0, offset=0.5)
+
+    def reached(**settings):
+        method = ll.BestResponse(strength=0.3, welfare=welfare, **settings)
+        ids = method.rerank(ranking, K).ids
+        return gini_of(market, ids), method.outcome_.relevance_loss
+
+    quick, thorough = reached(sweeps=12), reached(thorough=True)
+    assert thorough != quick
+    assert thorough[0] < quick[0] + 0.03
+    assert thorough[1] < quick[1] + 0.03

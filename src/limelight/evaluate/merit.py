@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import rankdata
 
 from limelight._errors import DataError
 
@@ -107,6 +106,8 @@ def merit_correlation(exposure: ArrayLike, merit: ArrayLike) -> float:
     >>> merit_correlation([1, 5, 20], [2, 3, 4])
     1.0
     """
+    from scipy.stats import rankdata  # takes long to import, and few ask for it
+
     ranks = [rankdata(shares) for shares in _shares(exposure, merit)]
     across, up = (rank - rank.mean() for rank in ranks)
     scale = np.sqrt((across @ across) * (up @ up))

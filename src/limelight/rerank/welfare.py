@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from limelight._errors import ConfigError, DataError
 from limelight.models.checks import check_number
@@ -206,6 +205,8 @@ class GiniWelfare(Welfare):
 
     def marginal(self, x: Float64) -> Float64:
         """Project -x / smoothing on all orders of the weights n/n, ..., 2/n, 1/n."""
+        from scipy.optimize import isotonic_regression  # takes long to import
+
         n = len(x)
         weights = np.arange(n, 0, -1) / n
         order = np.argsort(x, kind="stable")
