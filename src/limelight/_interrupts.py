@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 
@@ -45,29 +45,42 @@ def finishing() -> Iterator[Callable[[], bool]]:
         yield lambda: False
         return
     heard: list[int] = []
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in _NUMBERS}
 
     def hear(number: int, frame: FrameType | None) -> None:
         if heard:
-            _pass_on(kept, number, frame)
+            _end(number, frame)
         heard.append(number)
 
+    if not _waiting:
+        _handlers.update(before)
+    _waiting.append(hear)
     try:
-        for number in kept:
+        for number in _NUMBERS:
             signal.signal(number, hear)
         yield lambda: bool(heard)
     finally:
-        for number, handler in kept.items():
+        _waiting.remove(hear)
+        for number, handler in before.items():
             signal.signal(number, handler)
     if heard:
-        _pass_on(kept, heard[0], None)
+        _end(heard[0], None)
 
 
-def _pass_on(
-    handlers: Mapping[signal.Signals, object], number: int, frame: FrameType | None
-) -> None:
-    handler = handlers[signal.Signals(number)]
+def _end(number: int, frame: FrameType | None) -> None:
+    """Do what a signal did before anybody waited.
+
+    It ends all blocks, not only the innermost: their work is not complete, either.
+    """
+    handler = _handlers[signal.Signals(number)]
     if callable(handler):
         handler(number, frame)
     elif handler != signal.SIG_IGN:
         signal.raise_signal(number)
+
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_waiting: list[object] = []
+"""The handlers of all blocks that are open."""
+_handlers: dict[signal.Signals, object] = {}
+"""What handled signals before the outermost of them."""

@@ -86,6 +86,16 @@ def test_a_signal_waits_for_the_end_of_the_work(number, kind):
         signal.signal(signal.SIGTERM, before)
 
 
+def test_a_signal_that_ends_a_part_ends_the_whole():
+    done = []
+    with pytest.raises(KeyboardInterrupt), finishing():
+        with finishing():
+            os.kill(os.getpid(), signal.SIGINT)
+        done.append("the part is not complete")
+    assert done == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_second_signal_does_not_wait():
     done = []
     with pytest.raises(KeyboardInterrupt), finishing():

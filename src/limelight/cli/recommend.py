@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
-from limelight.cli.data import refuse_unknown_kind
 from limelight.cli.options import (
     CheckpointEvery,
     Json,
@@ -69,7 +68,8 @@ def recommend(
             "-o",
             "--output",
             metavar="FILE",
-            help="The file to write: .parquet, .csv or .tsv. Without it, CSV to standard output.",
+            help="What to write: a name that ends in .parquet, .csv or .tsv; otherwise a folder of "
+            "Parquet files. Without it, CSV to standard output.",
         ),
     ] = None,
     history: Annotated[
@@ -180,7 +180,9 @@ def _check(
         hint = "name the table of unseen users with --history FILE"
         reading.refuse("there is nothing to read without --history, so no use for", hint)
     if output is not None:
-        refuse_unknown_kind(output)
+        from limelight.store.list_writer import ListWriter
+
+        ListWriter(output).check()
 
 
 def load_model(folder: Path, threads: int | None) -> "Model | Reranked":

@@ -40,9 +40,12 @@ class Notebook:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._results: dict[str, Any] = {}
+        self._about = dict(about)
         if (folder / FILE).exists():
             self._read(json.loads(json.dumps(about)))
-        self._about = dict(about)
+        else:
+            # At once: whose folder it is must be known whenever the run is interrupted.
+            self._write()
 
     def _read(self, about: dict[str, Any]) -> None:
         try:
@@ -64,7 +67,10 @@ class Notebook:
         """Return a result, found out now unless it was before. It must be JSON."""
         if name not in self._results:
             self._results[name] = find_out()
-            text = json.dumps({"about": self._about, "results": self._results}, indent=1)
-            with atomic_file(self.folder / FILE) as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
+            self._write()
         return self._results[name]
+
+    def _write(self) -> None:
+        text = json.dumps({"about": self._about, "results": self._results}, indent=1)
+        with atomic_file(self.folder / FILE) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")

@@ -58,7 +58,7 @@ class FrontierFolder:
             if self._path.exists() and not self._path.is_dir():
                 message = f"the output is not a folder: {str(self._path)!r}"
                 raise DataError(message, hint="choose another name")
-            refuse_stranger(self._path, lambda folder: (folder / _STATE / FILE).is_file())
+            refuse_stranger(self._path, _is_front)
             self._notebook = Notebook(self._path / _STATE, about)
 
     def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
@@ -129,3 +129,9 @@ class FrontierFolder:
 
             pq.write_table(found.to_table(), temporary)
         return found
+
+
+def _is_front(folder: Path) -> bool:
+    """Tell whether a folder holds a front, or one whose first moment was its last."""
+    seen = [path for path in folder.rglob("*") if not path.name.startswith(".")]
+    return (folder / _STATE / FILE).is_file() or seen == [folder / _STATE]
