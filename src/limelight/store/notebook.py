@@ -38,11 +38,13 @@ class Notebook:
 
     def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        self._about = dict(about)
         self._results: dict[str, Any] = {}
         if (folder / FILE).exists():
             self._read(json.loads(json.dumps(about)))
-        self._about = dict(about)
+        else:
+            # Before the work: it shows that there is room, and whose the folder is from now on.
+            self._write()
 
     def _read(self, about: dict[str, Any]) -> None:
         try:
@@ -64,7 +66,10 @@ class Notebook:
         """Return a result, found out now unless it was before. It must be JSON."""
         if name not in self._results:
             self._results[name] = find_out()
-            text = json.dumps({"about": self._about, "results": self._results}, indent=1)
-            with atomic_file(self.folder / FILE) as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8")
+            self._write()
         return self._results[name]
+
+    def _write(self) -> None:
+        text = json.dumps({"about": self._about, "results": self._results}, indent=1)
+        with atomic_file(self.folder / FILE) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")

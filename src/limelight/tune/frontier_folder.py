@@ -56,7 +56,7 @@ class FrontierFolder:
             if self._path.exists() and not self._path.is_dir():
                 message = f"the output is not a folder: {str(self._path)!r}"
                 raise DataError(message, hint="choose another name")
-            refuse_stranger(self._path, lambda folder: (folder / _STATE / FILE).is_file())
+            refuse_stranger(self._path, _may_go_on)
             self._notebook = Notebook(self._path / _STATE, about)
 
     def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
@@ -119,3 +119,10 @@ class FrontierFolder:
 
             pq.write_table(found.to_table(), temporary)
         return found
+
+
+def _may_go_on(folder: Path) -> bool:
+    """Tell whether a folder holds a front, or no file at all, as after a start on a full disk."""
+    return (folder / _STATE / FILE).is_file() or not any(
+        path.is_file() for path in folder.rglob("*")
+    )
