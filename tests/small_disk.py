@@ -86,7 +86,7 @@ class SmallDisk:
 
     def lock(self) -> None:
         """Let nobody write from now on."""
-        self.run("mount", "-o", "remount,ro", self.place).check_returncode()
+        self.run("mount", "-o", "remount,bind,ro", self.place).check_returncode()
 
     def vanish(self) -> None:
         """Take the disk away, also from those who are at it."""
