@@ -2,12 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(shell find native src -type f -not -name '*.pyc' -not -name '*.so')
+TOOLS := build/tools
+TOOLBOX := build cyclonedx-bom pip-audit
+BUILD_NEEDS := scikit-build-core nanobind cmake ninja
+SOURCES := pyproject.toml CMakeLists.txt requirements/dev.txt $(shell find native src -type f -not -name '*.pyc' -not -name '*.so')
 
-.PHONY: help demo test lint types kills sanitize build stubs charts browser bench docs clean
+# The exact versions of all that is installed here, and of what builds the package. Older pips know only
+# the first variable, and take it for builds too.
+export PIP_CONSTRAINT := requirements/dev.txt requirements/build.txt
+export PIP_BUILD_CONSTRAINT := requirements/build.txt
+
+.PHONY: help demo test lint types kills sanitize build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/.demo ## Install and run the main job on built-in data; results in run/
 	$(BIN)/limelight demo -o run
@@ -34,12 +42,31 @@ sanitize: $(VENV)/.dev ## Run the native tests under the address and undefined-b
 	LD_PRELOAD="$$($(or $(CXX),c++) -print-file-name=libasan.so) $$($(or $(CXX),c++) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized $(BIN)/python -m pytest tests/native tests/solve tests/recommend tests/rerank
 
-build: ## Build a wheel from a clean tree and try it in an empty environment
+# The wheel is built from the source distribution, so that this is known to be complete.
+build: $(TOOLS)/.tools ## Build sdist and wheel, check what is in them, try the wheel in an empty environment
 	rm -rf dist build/empty
+	$(TOOLS)/bin/python -m build --outdir dist .
+	$(TOOLS)/bin/python .ci/contents.py dist
 	$(PYTHON) -m venv build/empty
-	build/empty/bin/pip wheel --quiet --no-deps --wheel-dir dist .
 	build/empty/bin/pip install --quiet dist/*.whl
 	build/empty/bin/limelight doctor
+
+audit-deps: $(TOOLS)/.tools ## Ask the advisory services about all that is pinned
+	$(TOOLS)/bin/python .ci/audit_deps.py
+
+sbom: build ## Write what the wheel brings with it as CycloneDX, to dist/limelight.cdx.json
+	$(TOOLS)/bin/cyclonedx-py environment build/empty --pyproject pyproject.toml --mc-type library \
+	  --output-reproducible --output-file dist/limelight.cdx.json
+
+licences: $(VENV)/.dev ## Write THIRD_PARTY.md anew from what is installed
+	$(BIN)/python .ci/licences.py
+
+pins: ## Pin the newest versions of everything in requirements/
+	rm -rf build/pins && $(PYTHON) -m venv build/pins/dev && $(PYTHON) -m venv build/pins/build
+	PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= build/pins/dev/bin/pip install --quiet '.[bench,dev,docs]' $(TOOLBOX)
+	PIP_CONSTRAINT= build/pins/build/bin/pip install --quiet $(BUILD_NEEDS)
+	build/pins/dev/bin/pip freeze --exclude limelight > requirements/dev.txt
+	build/pins/build/bin/pip freeze > requirements/build.txt
 
 stubs: $(VENV)/.dev ## Refresh the checked-in types of the native module
 	cp "$$($(BIN)/python -c 'import limelight._native as n; print(n.__path__[0])')/_kernels.pyi" src/limelight/_native/
@@ -64,6 +91,11 @@ clean: ## Remove everything that was built
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(TOOLS)/.tools: requirements/dev.txt
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet $(TOOLBOX)
+	@touch $@
 
 # The package itself is installed, not the source tree: what is tested is what users get.
 $(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python

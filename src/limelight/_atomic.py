@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _HINTS = {
-    errno.ENOSPC: "free some space or choose another place; what was there before is untouched",
+    errno.ENOSPC: "free some space or choose another place; what had that name is untouched",
     errno.EDQUOT: "free some of your quota or choose another place",
     errno.EACCES: "choose a place that you may write to",
     errno.EPERM: "choose a place that you may write to",
@@ -36,8 +36,12 @@ _HINTS = {
     errno.EEXIST: "a part of the path is a file, not a folder",
     errno.EISDIR: "name a file, not a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENODEV: "the disk was unmounted meanwhile; bring it back and start again",
+    errno.ENOENT: "check the path; a disk may have gone away",
     errno.EMFILE: "allow more open files (ulimit -n), or more memory where there is such a setting",
 }
+# A file in a folder that is not complete yet is told by the folder's name, not its temporary one.
+_TEMPORARY, _FINAL = re.compile(r"(^|[/\\])\.([^/\\]+)\.[0-9a-f]{8}\.tmp(?=[/\\])"), r"\1\2"
 
 
 @contextlib.contextmanager
@@ -79,7 +83,9 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             # Made at once: a place that cannot be written to is found before the work, not after.
             temporary.touch(exist_ok=False)
+            device = temporary.stat().st_dev
             yield temporary
+            _refuse_other_disk(temporary, device)
             _sync(temporary)
             temporary.replace(target)
         except BaseException:
@@ -131,7 +137,9 @@ def atomic_folder(
         _OPEN.add(temporary)
         try:
             temporary.mkdir()
+            device = temporary.stat().st_dev
             yield temporary
+            _refuse_other_disk(temporary, device)
             for file in sorted(temporary.rglob("*")):
                 _sync(file)
             _sync(temporary)
@@ -145,8 +153,15 @@ def atomic_folder(
 
 
 @contextlib.contextmanager
-def write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+def write_errors(path: str | os.PathLike[str], *, full: str | None = None) -> Iterator[None]:
     """Tell a failure of the operating system as our own error.
+
+    Parameters
+    ----------
+    path
+        What is written; the error names it.
+    full
+        What to do if there is no space, where choosing another output would not help.
 
     Examples
     --------
@@ -160,9 +175,16 @@ def write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        message = f"cannot write {os.fspath(path)!r}: {reason}"
-        hint = _HINTS.get(error.errno or 0, "check the place and try again")
+        message = f"cannot write {_TEMPORARY.sub(_FINAL, os.fspath(path))!r}: {reason}"
+        hint = hint_of(error) or "check the place and try again"
+        if full and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            hint = full
         raise DataError(message, hint=hint) from error
+
+
+def hint_of(error: OSError) -> str | None:
+    """Say what to do about a failure of the operating system, if it is one of the usual ones."""
+    return _HINTS.get(error.errno or 0)
 
 
 def _resolve(path: str | os.PathLike[str]) -> Path:
@@ -241,6 +263,12 @@ def _exchange(one: Path, other: Path) -> bool:
     except (AttributeError, OSError):
         return False
     return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+
+
+def _refuse_other_disk(temporary: Path, device: int) -> None:
+    """Refuse what went to the disk below, because its own was unmounted while it was written."""
+    if temporary.stat().st_dev != device:
+        raise OSError(errno.ENODEV, "")
 
 
 def _sync(path: Path) -> None:

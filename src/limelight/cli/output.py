@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from limelight._atomic import hint_of
+
 _SAME_NAME = """
     core epochs every exposure_weight factors filter_order fold_in init_scale item learning_rate
     min_item min_rating min_user penalty rating regularization_exponent test timestamp trace_every
@@ -68,7 +70,8 @@ def complain_of_system(error: MemoryError | OSError) -> None:
         complain("there is not enough memory", hint=hint)
         return
     reason = os.strerror(error.errno) if error.errno else str(error)
-    complain(f"{reason}: {error.filename!r}" if error.filename else reason)
+    message = f"{reason}: {error.filename!r}" if error.filename else reason
+    complain(message, hint=hint_of(error))
 
 
 def note(text: str) -> None:

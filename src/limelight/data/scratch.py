@@ -19,6 +19,8 @@ from limelight._errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+_FULL = "free some space there, or let the variable TMPDIR name a folder on a larger disk"
+
 
 class Stored(Protocol):
     """A long array of which stretches can be read and written."""
@@ -105,7 +107,7 @@ class ScratchArray:
         self.dtype = np.dtype(dtype)
         self._length = 0
         self._folder = tempfile.gettempdir() if folder is None else folder
-        with write_errors(self._folder):
+        with write_errors(self._folder, full=_FULL):
             file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         self._handle = file.fileno()
         self.close = weakref.finalize(self, file.close)
@@ -139,7 +141,7 @@ class ScratchArray:
         """Put values where a stretch begins; the array grows as needed."""
         place = start * self.dtype.itemsize
         rest = _bytes_of(np.ascontiguousarray(values, dtype=self.dtype))
-        with write_errors(self._folder):
+        with write_errors(self._folder, full=_FULL):
             while rest:
                 n_written = os.pwrite(self._handle, rest, place)
                 place, rest = place + n_written, rest[n_written:]

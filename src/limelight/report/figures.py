@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +135,10 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
         message = f"unknown kind of figure: {str(path)!r}"
         raise ConfigError(message, hint=f"the name must end in one of: {', '.join(sorted(known))}")
     with atomic_file(path) as temporary:
-        figure.savefig(temporary, format=kind, dpi=_DPI)
+        # Drawn in memory: on a full disk matplotlib would hide the system's error behind its own.
+        drawn = BytesIO()
+        figure.savefig(drawn, format=kind, dpi=_DPI)
+        temporary.write_bytes(drawn.getbuffer())
 
 
 def _figure_maker() -> Callable[..., Any]:

@@ -38,13 +38,12 @@ class Notebook:
 
     def __init__(self, folder: Path, about: Mapping[str, Any]) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._results: dict[str, Any] = {}
         self._about = dict(about)
+        self._results: dict[str, Any] = {}
         if (folder / FILE).exists():
             self._read(json.loads(json.dumps(about)))
         else:
-            # At once: whose folder it is must be known whenever the run is interrupted.
+            # Before the work: it shows that there is room, and whose the folder is from now on.
             self._write()
 
     def _read(self, about: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ class FrontierFolder:
             if self._path.exists() and not self._path.is_dir():
                 message = f"the output is not a folder: {str(self._path)!r}"
                 raise DataError(message, hint="choose another name")
-            refuse_stranger(self._path, _is_front)
+            refuse_stranger(self._path, _may_go_on)
             self._notebook = Notebook(self._path / _STATE, about)
 
     def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
@@ -131,7 +131,8 @@ class FrontierFolder:
         return found
 
 
-def _is_front(folder: Path) -> bool:
-    """Tell whether a folder holds a front, or one whose first moment was its last."""
-    seen = [path for path in folder.rglob("*") if not path.name.startswith(".")]
-    return (folder / _STATE / FILE).is_file() or seen == [folder / _STATE]
+def _may_go_on(folder: Path) -> bool:
+    """Tell whether a folder holds a front, or no file at all, as after a start on a full disk."""
+    return (folder / _STATE / FILE).is_file() or not any(
+        path.is_file() and not path.name.startswith(".") for path in folder.rglob("*")
+    )
