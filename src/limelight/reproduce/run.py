@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from limelight._errors import ConfigError
+from limelight._interrupts import finishing
 from limelight.evaluate.exhibit import Sight
 from limelight.evaluate.exhibit_files import load_sight, sight_arrays
 from limelight.reproduce.experiments import size_of
@@ -123,7 +124,9 @@ class Run:
     def _once(self, what: str, find_out: Callable[..., Any], *arguments: Any, of: str = "") -> Any:
         """Find out what the notebook does not hold; a result of something else is another one."""
         self._tell(what)
-        return self._notebook.once(what + of, lambda: find_out(*arguments))
+        # A signal waits until the result is written down.
+        with finishing():
+            return self._notebook.once(what + of, lambda: find_out(*arguments))
 
     def _tune(self) -> None:
         total = sum(method.share for method in self._methods.values()) or 1.0
