@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from limelight._errors import DataError
 from limelight._native import kernels
 from limelight.data.columns import Chunk
+from limelight.data.sources import STRINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight.data.interactions import Ids
 
-_STRINGS = ("string", "large_string", "string_view")
 _INTEGER = r"^(0|-?[1-9][0-9]*)$"
 
 
@@ -107,7 +107,7 @@ def plain_ids(chunk: Chunk) -> Any:
             return chunk.values.cast(pa.int64())
         what, hint = "integer ids must fit 64 bits", "cast the ids to strings"
         raise chunk.type_error(what, hint)
-    if str(type_) not in _STRINGS:
+    if str(type_) not in STRINGS:
         what, hint = "ids are integers or strings", "cast the column to integers or strings first"
         raise chunk.type_error(what, hint)
     strings = chunk.values.cast(pa.large_string())

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limelight._atomic import atomic_file
-from limelight.data.ids import ids_to_arrow, table_ids
-from limelight.data.sources import open_parts, plain_errors, require_column
+from limelight._errors import DataError
+from limelight.data.columns import Chunk
+from limelight.data.ids import IdColumn, ids_from_arrow, ids_to_arrow
+from limelight.data.sources import open_parts, require_column
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +46,7 @@ def write_ids(path: str | os.PathLike[str], column: str, ids: Ids) -> None:
 
 
 def read_ids(path: str | os.PathLike[str], column: str) -> Ids:
-    """Read one column of ids, in its order.
+    """Read one column of distinct ids, in its order.
 
     Examples
     --------
@@ -57,6 +59,18 @@ def read_ids(path: str | os.PathLike[str], column: str) -> Ids:
     """
     [part] = open_parts(path)
     require_column(part, column)
-    with plain_errors(part.label), pq.ParquetFile(path) as file:
-        table = file.read(columns=[column])
-    return table_ids(table, column, part.label)
+    found, n_rows = IdColumn(column), 0
+    # Each id is held once, however often a file may repeat it.
+    for batch in part.batches([column]):
+        chunk = Chunk(batch[column], f"{part.label}, column {column!r}", n_rows)
+        n_rows += len(found.convert(chunk))
+    ids = ids_from_arrow(found.ids() if n_rows else _nothing(path, column))
+    if len(ids) != n_rows:
+        message = f"{part.label} has {n_rows:,} ids, of which {len(ids):,} are distinct"
+        raise DataError(message, hint="an id may occur only once")
+    return ids
+
+
+def _nothing(path: str | os.PathLike[str], column: str) -> pa.Array:
+    """Return no ids, of the type that a file without rows has them in."""
+    return pa.array([], pq.read_schema(path).field(column).type)
