@@ -40,6 +40,9 @@ _PARQUET_BYTES = 1 << 20  # read at a time of each column
 _TEXT_OF_ROWS = 1 << 28  # bytes that the strings of such rows may take
 STRINGS = ("string", "large_string", "string_view")
 """The types of text."""
+LONGEST_TEXT = 1 << 16
+"""Bytes that an id may have: what is longer is not an id."""
+_MOST_COLUMNS = 10_000
 _MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, are all the same
 
 
@@ -188,11 +191,18 @@ def plain_errors(label: str) -> Iterator[None]:
     # A UnicodeDecodeError is a ValueError, and so is ArrowInvalid.
     except (pa.ArrowException, nw.exceptions.NarwhalsError, OSError, TypeError, ValueError) as err:
         reason = first_words(err)
+        if "straddling object" in reason:
+            message = f"cannot read {label}: a row has more than {_TEXT_BYTES:,} bytes"
+            raise DataError(message, hint="check its line ends and quotation marks") from err
         if "Empty CSV file" in reason:
             message = f"no rows in {label}"
             raise DataError(message, hint="the first line is the header, rows follow it") from err
         message = f"cannot read {label}: {reason}"
         raise DataError(message, hint="check that it is whole and of the kind it claims") from err
+
+
+def _is_text(type_: Any) -> bool:
+    return str(type_.value_type if pa.types.is_dictionary(type_) else type_) in STRINGS
 
 
 def _require_plausible(n_rows: int, path: Path) -> None:
@@ -217,8 +227,10 @@ class _Text:
 
     @cached_property
     def columns(self) -> list[str]:
-        with plain_errors(self.label), self._open() as stream:
-            return list(stream.schema.names)
+        with plain_errors(self.label):
+            self._refuse_many_columns()
+            with self._open() as stream:
+                return list(stream.schema.names)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         text = dict.fromkeys(names, pa.large_string())
@@ -229,10 +241,22 @@ class _Text:
                 _require_plausible(n_rows, self.path)
                 yield batch
 
-    def _open(self, **convert: Any) -> Any:
+    def _refuse_many_columns(self) -> None:
+        """Count the columns before a reader makes room for each of them."""
+        with self._stream() as stream:
+            header = stream.read(_TEXT_BYTES).split(b"\n", 1)[0]
+        found = header.count(self.delimiter.encode()) + 1
+        if found > _MOST_COLUMNS:
+            message = f"{self.path} has more columns than the {_MOST_COLUMNS:,} that are read: {found:,}"
+            raise DataError(message, hint="write one row for each pair of user and item")
+
+    def _stream(self) -> Any:
         is_gzip = self.path.suffix.lower() == ".gz"
+        return pa.input_stream(self.path, compression="gzip" if is_gzip else None)
+
+    def _open(self, **convert: Any) -> Any:
         return pa.csv.open_csv(
-            pa.input_stream(self.path, compression="gzip" if is_gzip else None),
+            self._stream(),
             read_options=pa.csv.ReadOptions(block_size=_TEXT_BYTES),
             parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(**convert),
@@ -259,7 +283,7 @@ class _Parquet:
         with plain_errors(self.label), self._open() as file:
             _require_plausible(file.metadata.num_rows, self.path)
             types = file.schema_arrow
-            texts = [name for name in names if str(types.field(name).type) in STRINGS]
+            texts = [name for name in names if _is_text(types.field(name).type)]
             for group in range(file.num_row_groups):
                 rows = self._rows_at_a_time(group, texts) if texts else _ROWS
                 yield from file.iter_batches(rows, [group], columns=names, use_threads=False)
@@ -279,10 +303,13 @@ class _Parquet:
         with self._open(read_dictionary=names) as file:
             first = next(file.iter_batches(1, [group], columns=names, use_threads=False), None)
         for column in first.columns if first is not None else ():
-            if pa.types.is_dictionary(column.type) and len(column.dictionary):
+            if pa.types.is_dictionary(column.type) and _is_text(column.dictionary.type):
                 lengths = pc.binary_length(column.dictionary)
                 longest = max(longest, pc.max(lengths).as_py() or 0)
-        return max(1, min(_ROWS, _TEXT_OF_ROWS // longest))
+        if longest > LONGEST_TEXT:
+            message = f"{self.path} holds a text of {longest:,} bytes in a column of ids"
+            raise DataError(message, hint=f"ids have at most {LONGEST_TEXT:,} bytes")
+        return min(_ROWS, _TEXT_OF_ROWS // longest)
 
 
 @dataclass(frozen=True, eq=False)

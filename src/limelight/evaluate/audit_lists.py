@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 RANK = NumberColumn(
     "rank",
-    "a rank must be a whole number from 1 up",
-    lambda ranks: (ranks >= 1) & (ranks < 2**31) & (ranks == np.floor(ranks)),
+    f"a rank must be a whole number from 1 to {_LAST_RANK:,}",
+    lambda ranks: (ranks >= 1) & (ranks <= _LAST_RANK) & (ranks == np.floor(ranks)),
     np.int32,
 )
 SCORE = NumberColumn("score", "a score must be a number", lambda scores: ~np.isnan(scores))

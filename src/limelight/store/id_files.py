@@ -8,10 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limelight._atomic import atomic_file
-from limelight._errors import DataError
-from limelight.data.columns import Chunk
-from limelight.data.ids import IdColumn, ids_from_arrow, ids_to_arrow
-from limelight.data.sources import open_parts, require_column
+from limelight.data.ids import distinct_ids, ids_to_arrow
 
 if TYPE_CHECKING:
     import os
@@ -57,20 +54,4 @@ def read_ids(path: str | os.PathLike[str], column: str) -> Ids:
     >>> read_ids(file, "user_id")
     array([30, 10])
     """
-    [part] = open_parts(path)
-    require_column(part, column)
-    found, n_rows = IdColumn(column), 0
-    # Each id is held once, however often a file may repeat it.
-    for batch in part.batches([column]):
-        chunk = Chunk(batch[column], f"{part.label}, column {column!r}", n_rows)
-        n_rows += len(found.convert(chunk))
-    ids = ids_from_arrow(found.ids() if n_rows else _nothing(path, column))
-    if len(ids) != n_rows:
-        message = f"{part.label} has {n_rows:,} ids, of which {len(ids):,} are distinct"
-        raise DataError(message, hint="an id may occur only once")
-    return ids
-
-
-def _nothing(path: str | os.PathLike[str], column: str) -> pa.Array:
-    """Return no ids, of the type that a file without rows has them in."""
-    return pa.array([], pq.read_schema(path).field(column).type)
+    return distinct_ids(path, column)
