@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from limelight.evaluate.lists import FloatArray
     from limelight.evaluate.pairs import Repeat
 
+_LAST_RANK = 1 << 24  # every rank down to the last one has a weight
 RANK = NumberColumn(
     "rank",
     f"a rank must be a whole number from 1 to {_LAST_RANK:,}",
