@@ -40,4 +40,17 @@ def first_words(error: Exception) -> str:
     ('no such column', 'KeyError')
     """
     line = (str(error).splitlines() or [""])[0].strip() or type(error).__name__
-    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
+    return printable(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}...")
+
+
+def printable(text: str) -> str:
+    """Write characters that a terminal would obey, such as those that move or colour, as escapes.
+
+    Examples
+    --------
+    >>> printable("naïve \\x1b[2J")
+    'naïve \\\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -54,6 +54,10 @@ def complain(message: str, *, hint: str | None = None, label: str | None = "erro
     from rich.console import Console
     from rich.text import Text
 
+    from limelight._short import printable
+
+    # A message may quote names of files and columns, which a stranger may have chosen.
+    message, hint = printable(message), hint and printable(hint)
     lines = [Text.assemble((f"{label}: ", "bold red") if label else "", in_flags(message))]
     if hint:
         lines += [Text(""), Text.assemble(("hint: ", "bold"), in_flags(hint))]

@@ -31,17 +31,18 @@ def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1
 
 
 def check_number(name: str, value: object, *, above: float | None = None) -> None:
-    """Refuse anything but a finite number from 0 up, or strictly above ``above``, which may be -inf.
+    """Refuse anything but a finite number from 0 up, or strictly above ``above``; -inf is any.
 
     Examples
     --------
     >>> check_number("unobserved_weight", 0.1)
     """
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    is_one = hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
+    if isinstance(value, bool) or not is_one:
         message = f"{name} must be a number: {short(value)}"
         raise ConfigError(message, hint="use a finite number")
     try:
-        number = float(value)
+        number = float(value)  # type: ignore[arg-type]
     except OverflowError:  # an integer of hundreds of digits
         number = math.inf
     low_enough = number > above if above is not None else number >= 0

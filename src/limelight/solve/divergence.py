@@ -64,10 +64,7 @@ def _check_rounding(problem: Problem, objective: float, meant: float) -> None:
 
 @contextmanager
 def told_in_words(problem: Problem, when: str) -> Iterator[None]:
-    """Turn what linear algebra says of numbers that ran away into our own error.
-
-    Warnings on the way are silenced: the checks tell of it.
-    """
+    """Turn what linear algebra says of numbers that ran away into our own error."""
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             yield

@@ -78,6 +78,7 @@ def run(
     status = Status.FINISHED
     with (
         threadpool_limits(1, user_api="blas"),
+        np.errstate(over="ignore", invalid="ignore"),  # divergence is told in words, not warned of
         progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as advance,
     ):
         while state.epoch < schedule.epochs and status is Status.FINISHED:
