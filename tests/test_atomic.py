@@ -10,7 +10,7 @@ import pytest
 
 import limelight
 from limelight import _atomic
-from limelight._atomic import atomic_file, atomic_folder
+from limelight._atomic import atomic_file, atomic_folder, delete_within
 from limelight._errors import DataError
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(limelight.__file__).parents[1])}
@@ -232,3 +232,13 @@ def test_the_old_folder_comes_back_if_the_rename_fails(old_folder, monkeypatch):
         (temporary / "ours").write_text("new")
     assert (old_folder / "ours").read_text() == "old"
     assert names(old_folder.parent) == ["model"]
+
+
+def test_nothing_is_deleted_through_a_link(tmp_path):
+    (tmp_path / "mine" / "model").mkdir(parents=True)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "models").symlink_to(tmp_path / "mine")
+    delete_within(tmp_path / "run", tmp_path / "run" / "models" / "model")
+    assert (tmp_path / "mine" / "model").is_dir()
+    delete_within(tmp_path, tmp_path / "mine" / "model")
+    assert not (tmp_path / "mine" / "model").exists()

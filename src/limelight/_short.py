@@ -32,11 +32,11 @@ def settings(values: dict[str, object]) -> str:
 
 
 def first_words(error: Exception) -> str:
-    """Return the first line of what an error says, or its kind; it may quote a whole file.
+    r"""Return the first line of what an error says, or its kind; it may quote a whole file.
 
     Examples
     --------
-    >>> first_words(ValueError("no such column\\nin 40 lines")), first_words(KeyError())
+    >>> first_words(ValueError("no such column\nin 40 lines")), first_words(KeyError())
     ('no such column', 'KeyError')
     """
     line = (str(error).splitlines() or [""])[0].strip() or type(error).__name__
@@ -44,12 +44,12 @@ def first_words(error: Exception) -> str:
 
 
 def printable(text: str) -> str:
-    """Write characters that a terminal would obey, such as those that move or colour, as escapes.
+    r"""Write characters that a terminal would obey, such as those that move or colour, as escapes.
 
     Examples
     --------
-    >>> printable("naïve \\x1b[2J")
-    'naïve \\\\x1b[2J'
+    >>> printable("naïve \x1b[2J")
+    'naïve \\x1b[2J'
     """
     if text.isprintable():
         return text

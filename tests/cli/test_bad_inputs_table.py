@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.cli.bad_inputs import CASES, THEIRS
 
 import limelight as ll
 from limelight.cli import main
-from tests.cli.bad_inputs import CASES, THEIRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,15 +31,16 @@ INTRODUCTION = """\
 # What limelight says to bad inputs
 
 Every input below was tried when this page was written, and is tried again by every run of the tests
-(`tests/cli/bad_inputs.py`). Each gets one sentence on standard error and, after `hint:`, a way out. There is no
-traceback, nothing is left behind, and what was there before is untouched. The exit code is {failed} if a command
-failed, {wrong_use} if it was used wrongly; in Python the same sentence is a `DataError`, a `ConfigError` or a
-`SolveError`. Where a sentence ends in {theirs}, the rest is in the words of the library that reads such files.
+(`tests/cli/bad_inputs.py`). Each gets one sentence on standard error and, after `hint:`, a way out.
+There is no traceback, nothing is left behind, and what was there before is untouched. The exit code
+is {failed} if a command failed, {wrong_use} if it was used wrongly; in Python the same sentence is
+a `DataError`, a `ConfigError` or a `SolveError`. Where a sentence ends in {theirs}, the rest is in
+the words of the library that reads such files, or depends on the machine.
 
-What this means for files from strangers: none of them is ever run as code, sizes and shapes that a file declares
-are checked before memory is taken, numbers that are not finite are refused, and a name that stands in a file never
-leads out of its folder. A link that you put in place of a file or a folder is followed; nothing is deleted through
-one.
+What this means for files from strangers: none of them is ever run as code; sizes, shapes and
+numbers of rows that a file declares are checked before memory is taken; numbers that are not finite
+are refused; and a name that stands in a file never leads out of its folder. A link in place of a
+file or a folder is followed, but nothing is deleted through one.
 """
 
 
@@ -61,9 +62,7 @@ def stage(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def refusals(
-    stage: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Case], Refusal]:
+def refusals(stage: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], Refusal]:
     """Meet a bad input once, however many tests ask about it."""
     known: dict[Case, Refusal] = {}
 
@@ -85,9 +84,12 @@ def refusals(
 def run(command: str) -> tuple[int, str, str]:
     """Run a command in this process."""
     out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        with pytest.raises(SystemExit) as end:
-            main(command.split())
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as end,
+    ):
+        main(command.split())
     out.flush()
     return int(end.value.code or 0), out.buffer.getvalue().decode(), err.getvalue()  # type: ignore[attr-defined]
 
@@ -145,8 +147,11 @@ def page_of(refusals: Callable[[Case], Refusal]) -> str:
     for group, cases in groupby(CASES, key=lambda case: case.group):
         in_python = group == "In Python"
         parts.append(f"## {group if in_python else f'`{group}`'}\n")
-        parts.append("| input | call | sentence | hint |" if in_python else
-                     "| input | command | sentence | hint | exit |")  # fmt: skip
+        parts.append(
+            "| input | call | sentence | hint |"
+            if in_python
+            else "| input | command | sentence | hint | exit |"
+        )
         parts.append("|---|---|---|---|" if in_python else "|---|---|---|---|---|")
         parts += [_row(case, refusals(case)) for case in cases]
         parts.append("")

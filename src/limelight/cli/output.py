@@ -11,7 +11,8 @@ import typer
 
 _SAME_NAME = """
     core epochs every exposure_weight factors filter_order fold_in init_scale item learning_rate
-    min_item min_rating min_user penalty rating regularization_exponent test timestamp trace_every
+    min_item min_rating min_user penalty rating regularization regularization_exponent test
+    timestamp trace_every
     unobserved_weight user validation min_coverage max_relevance_loss held_out catalogue gini
     history relevance max_ndcg_loss exposure_strength group_cap group_floor group_shares
     groups serve at solver

@@ -133,7 +133,7 @@ def plain_ids(chunk: Chunk) -> Any:
 
 
 def distinct_ids(path: str | os.PathLike[str], name: str) -> Ids:
-    """Read a column of a file whose ids differ from each other, in its order.
+    r"""Read a column of a file whose ids differ from each other, in its order.
 
     Each is held once, however often a damaged file may repeat it.
 
@@ -142,7 +142,7 @@ def distinct_ids(path: str | os.PathLike[str], name: str) -> Ids:
     >>> import tempfile
     >>> from pathlib import Path
     >>> file = Path(tempfile.mkdtemp()) / "items.csv"
-    >>> size = file.write_text("item_id\\nb\\na\\n")
+    >>> size = file.write_text("item_id\nb\na\n")
     >>> distinct_ids(file, "item_id")
     array(['b', 'a'], dtype=object)
     """

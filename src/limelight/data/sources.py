@@ -247,7 +247,9 @@ class _Text:
             header = stream.read(_TEXT_BYTES).split(b"\n", 1)[0]
         found = header.count(self.delimiter.encode()) + 1
         if found > _MOST_COLUMNS:
-            message = f"{self.path} has more columns than the {_MOST_COLUMNS:,} that are read: {found:,}"
+            message = (
+                f"{self.path} has more columns than the {_MOST_COLUMNS:,} that are read: {found:,}"
+            )
             raise DataError(message, hint="write one row for each pair of user and item")
 
     def _stream(self) -> Any:

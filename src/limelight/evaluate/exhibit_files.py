@@ -104,7 +104,9 @@ def load_exhibit(run: str | os.PathLike[str]) -> Exhibit:
 def _check_version(record: Mapping[str, Any]) -> None:
     version = record["schema_version"]
     if version > _SCHEMA:
-        message = f"the run was written by a newer limelight: version {short(version)} of an exhibit"
+        message = (
+            f"the run was written by a newer limelight: version {short(version)} of an exhibit"
+        )
         raise DataError(message, hint="upgrade limelight")
 
 
@@ -189,9 +191,10 @@ def _check(exhibit: Exhibit) -> None:
     n_items, n_points = len(exhibit.item_ids), len(exhibit.points)
     shown, examples, groups = [p.sight for p in exhibit.points], exhibit.examples, exhibit.groups
     lists = [sight.lists for sight in shown if sight.lists is not None]
-    given = (*(sight.exposure for sight in shown), exhibit.interactions, exhibit.titles)
-    per_item = {len(array) for array in given if array is not None}
-    amounts = [array for array in given[:-1] if array is not None]
+    given = (*(sight.exposure for sight in shown), exhibit.interactions)
+    amounts: list[NDArray[Any]] = [array for array in given if array is not None]
+    titles = () if exhibit.titles is None else (exhibit.titles,)
+    per_item = {len(named) for named in (*amounts, *titles)}
     numbers: list[NDArray[Any]] = list(lists)
     n_examples = set()
     if examples is not None:

@@ -109,7 +109,9 @@ class FactorConfig(Config):
         unusual = {name: value for name, value in self.changed().items() if name in _WEIGHTS}
         if not unusual:
             return "raise regularization"
-        which = "this nearer to its default" if len(unusual) == 1 else "these nearer to the defaults"
+        which = (
+            "this nearer to its default" if len(unusual) == 1 else "these nearer to the defaults"
+        )
         return f"bring {which}: {settings(unusual)}"
 
 

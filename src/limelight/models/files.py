@@ -98,9 +98,9 @@ def load_model(path: str | Path) -> Model:
         model = kind(**settings)
     except ConfigError as error:
         message = f"model folder {str(path)!r} has a setting that cannot be used: {error.message}"
-        raise DataError(message, hint="the file config.json was changed; save the model again") from (
-            error
-        )
+        raise DataError(
+            message, hint="the file config.json was changed; save the model again"
+        ) from (error)
     model._learned = _learned(folder, model, str(path))
     return model
 

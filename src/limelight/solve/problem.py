@@ -98,7 +98,9 @@ class Problem:
         with np.errstate(over="ignore"):
             scaled = self.regularization * weights**self.regularization_exponent
         if not (scaled <= LARGEST).all():
-            message = f"the regularization of a row is too large for 32-bit numbers: {scaled.max():g}"
+            message = (
+                f"the regularization of a row is too large for 32-bit numbers: {scaled.max():g}"
+            )
             raise SolveError(message, hint=self.advice)
         return Side(rows, scaled.astype(np.float32))
 

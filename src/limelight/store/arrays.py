@@ -83,7 +83,9 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         raise _unreadable(path, error) from error
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
-            message = f"array {short(name)} of {str(path)!r} is of a type that is not read: {array.dtype}"
+            message = (
+                f"array {short(name)} of {str(path)!r} is of a type that is not read: {array.dtype}"
+            )
             raise DataError(message, hint="limelight writes booleans, integers and floats")
     return {name: np.require(array, requirements=["W"]) for name, array in arrays.items()}
 
