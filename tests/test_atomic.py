@@ -10,7 +10,7 @@ import pytest
 
 import limelight
 from limelight import _atomic
-from limelight._atomic import atomic_file, atomic_folder
+from limelight._atomic import atomic_file, atomic_folder, delete_within
 from limelight._errors import DataError
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(limelight.__file__).parents[1])}
@@ -259,3 +259,13 @@ def test_what_a_killed_process_left_is_cleared_away(tmp_path):
     with atomic_folder(tmp_path / "b", replace_if=lambda _: False) as folder:
         (folder / "part").write_text("whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "a.txt", "b"]
+
+
+def test_nothing_is_deleted_through_a_link(tmp_path):
+    (tmp_path / "mine" / "model").mkdir(parents=True)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "models").symlink_to(tmp_path / "mine")
+    delete_within(tmp_path / "run", tmp_path / "run" / "models" / "model")
+    assert (tmp_path / "mine" / "model").is_dir()
+    delete_within(tmp_path, tmp_path / "mine" / "model")
+    assert not (tmp_path / "mine" / "model").exists()

@@ -233,6 +233,22 @@ def refuse_stranger(target: Path, replace_if: Callable[[Path], bool]) -> None:
     raise DataError(message, hint="choose a new folder, or move the old one away first")
 
 
+def delete_within(root: Path, folder: Path) -> None:
+    """Delete a folder, unless a link on the way leads out of where it seems to lie.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> (root / "model").mkdir()
+    >>> delete_within(root, root / "model")
+    >>> (root / "model").exists()
+    False
+    """
+    if folder.resolve().is_relative_to(root.resolve()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _swap(temporary: Path, target: Path) -> None:
     """Rename the new folder into place.
 

@@ -6,6 +6,7 @@ import reprlib
 
 _WRITER = reprlib.Repr()
 _WRITER.maxstring = _WRITER.maxother = 80
+_LONGEST_LINE = 300
 
 
 def short(value: object) -> str:
@@ -28,3 +29,28 @@ def settings(values: dict[str, object]) -> str:
     "factors=8, solver='exact'"
     """
     return ", ".join(f"{name}={short(value)}" for name, value in values.items())
+
+
+def first_words(error: Exception) -> str:
+    r"""Return the first line of what an error says, or its kind; it may quote a whole file.
+
+    Examples
+    --------
+    >>> first_words(ValueError("no such column\nin 40 lines")), first_words(KeyError())
+    ('no such column', 'KeyError')
+    """
+    line = (str(error).splitlines() or [""])[0].strip() or type(error).__name__
+    return printable(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}...")
+
+
+def printable(text: str) -> str:
+    r"""Write characters that a terminal would obey, such as those that move or colour, as escapes.
+
+    Examples
+    --------
+    >>> printable("naïve \x1b[2J")
+    'naïve \\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

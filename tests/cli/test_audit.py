@@ -49,13 +49,24 @@ FILES = {
     "no-rows.csv": HEAD,
     "strange.csv": "user_id,item_id\n1,zzz\n",
 }
+RANK = "a rank must be a whole number from 1 to 16,777,216"
 REFUSED = [
     ("missing.csv", FAILED, "no such file or folder: ", "relative paths"),
     ("no-items.csv", FAILED, "column not found in ", "the columns are: user_id, rank"),
     ("no-order.csv", FAILED, "neither 'rank' nor 'score' in ", "add a column `rank`"),
-    ("text-rank.csv", FAILED, "row 1: a rank must be a whole number from 1 up, got: 'first'", ""),
+    (
+        "text-rank.csv",
+        FAILED,
+        f"row 1: {RANK}, got: 'first'",
+        "",
+    ),
     ("text-score.csv", FAILED, "row 1: a score must be a number, got: 'high'", "correct or drop"),
-    ("nan-rank.csv", FAILED, "row 1: a rank must be a whole number from 1 up, got: 'NaN'", ""),
+    (
+        "nan-rank.csv",
+        FAILED,
+        f"row 1: {RANK}, got: 'NaN'",
+        "",
+    ),
     ("nan-score.csv", FAILED, "row 2: a score must be a number, got: 'nan'", "correct or drop"),
     ("no-id.csv", FAILED, "column 'item_id', row 1: an id must not be empty", "correct or drop"),
     ("same-rank.csv", FAILED, "user 1 has rank 1 twice (1 such rows) in ", "its own rank"),

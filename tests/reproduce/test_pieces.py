@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from limelight._errors import ConfigError, DataError, SolveError
 from limelight.data.synthetic import marketplace
+from limelight.evaluate.exhibit import Sight
 from limelight.models import IALS, ExADMM
 from limelight.reproduce.experiments import EXPERIMENTS, Size, find, make_up, prepare, size_of
 from limelight.reproduce.fronts import front, thin
 from limelight.reproduce.methods import Method, Range
 from limelight.reproduce.pictures import distribution
+from limelight.reproduce.run import Run
 from limelight.reproduce.tables import Table, statistics
 from limelight.reproduce.tuning import Search
 from limelight.store.notebook import Notebook
@@ -193,3 +195,12 @@ def test_the_curve_of_ials_is_flat() -> None:
     flat, risen = (line.get_ydata() for line in ax.get_lines())
     np.testing.assert_array_equal(flat, 0)
     assert risen[0] > 0
+
+
+@pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/hostname", "a/b"])
+def test_a_name_in_a_notebook_does_not_lead_out_of_its_folder(tmp_path, name) -> None:
+    run = Run.__new__(Run)
+    run._sights = tmp_path / "sights"
+    with pytest.raises(DataError, match="names a file outside of its folder"):
+        run.sight({"sight": name})
+    assert run.sight({"sight": "nothing.safetensors"}) == Sight()

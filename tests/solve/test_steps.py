@@ -265,7 +265,7 @@ def test_eigenbasis_rebuilds_the_matrix_and_keeps_the_padding_apart():
     X = np.random.default_rng(0).standard_normal((30, 5))
     matrix = np.zeros((16, 16))
     matrix[:5, :5] = X.T @ X
-    values, Q = eigenbasis(matrix, 5)
+    values, Q = eigenbasis(matrix, 5, "")
     np.testing.assert_allclose((Q @ np.diag(values) @ Q.T)[:5, :5], matrix[:5, :5], atol=1e-4)
     assert not Q[:5, 5:].any()
     assert (values[:5] >= 0).all()

@@ -221,7 +221,7 @@ def test_nan_in_the_factors(saved):
 
 def test_other_arrays_in_the_histories(saved):
     save_arrays(saved / "seen.safetensors", {"rows": np.zeros(1)})
-    with pytest.raises(DataError, match="must hold indptr and indices, found: rows"):
+    with pytest.raises(DataError, match=r"must hold indptr and indices, found: \['rows'\]"):
         load_model_folder(saved)
 
 

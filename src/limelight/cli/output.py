@@ -13,7 +13,8 @@ from limelight._atomic import hint_of
 
 _SAME_NAME = """
     core epochs every exposure_weight factors filter_order fold_in init_scale item learning_rate
-    min_item min_rating min_user penalty rating regularization_exponent test timestamp trace_every
+    min_item min_rating min_user penalty rating regularization regularization_exponent test
+    timestamp trace_every
     unobserved_weight user validation min_coverage max_relevance_loss held_out catalogue gini
     history relevance max_ndcg_loss exposure_strength group_cap group_floor group_shares
     groups serve at solver
@@ -56,6 +57,10 @@ def complain(message: str, *, hint: str | None = None, label: str | None = "erro
     from rich.console import Console
     from rich.text import Text
 
+    from limelight._short import printable
+
+    # A message may quote names of files and columns, which a stranger may have chosen.
+    message, hint = printable(message), hint and printable(hint)
     lines = [Text.assemble((f"{label}: ", "bold red") if label else "", in_flags(message))]
     if hint:
         lines += [Text(""), Text.assemble(("hint: ", "bold"), in_flags(hint))]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight._errors import DataError
+from limelight._short import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ class Chunk(NamedTuple):
     def error(self, row: int, what: str) -> DataError:
         """Say what is wrong with a value; rows count from 1, the header not counted."""
         value = self.values[row].as_py()
-        shown = "null" if value is None else repr(value) if isinstance(value, str) else value
+        shown = "null" if value is None else short(value)
         message = f"{self.where}, row {self.start + row + 1}: {what}, got: {shown}"
         return DataError(message, hint="correct or drop such rows")
 

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet
 
 from limelight._errors import DataError
 from limelight._native import kernels
+from limelight._short import first_words
 from limelight.data.columns import Chunk
+from limelight.data.sources import LONGEST_TEXT, STRINGS, open_parts, require_column
 
 if TYPE_CHECKING:
+    import os
+
     from numpy.typing import NDArray
 
     from limelight.data.interactions import Ids
 
-_STRINGS = ("string", "large_string", "string_view")
 _INTEGER = r"^(0|-?[1-9][0-9]*)$"
 
 
@@ -62,6 +66,7 @@ class IdColumn:
             return pa.array(content.view(np.int64))
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
         strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+        _require_utf8(strings, self.name)
         integers = integers_of(strings) if self._is_text else None
         return strings if integers is None else integers
 
@@ -79,6 +84,15 @@ class IdColumn:
         numbers = np.empty(len(codes), dtype=np.int32)
         numbers[codes] = np.arange(len(codes), dtype=np.int32)
         return numbers, ids_from_arrow(ids.take(pa.array(codes)))
+
+
+def _require_utf8(strings: Any, name: str) -> None:
+    """Refuse text that is none: a Parquet file may hold any bytes."""
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid as error:
+        message = f"column {name!r} holds ids that are not UTF-8 text: {first_words(error)}"
+        raise DataError(message, hint="write the ids again, in UTF-8") from error
 
 
 def _strings_of(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -107,25 +121,45 @@ def plain_ids(chunk: Chunk) -> Any:
             return chunk.values.cast(pa.int64())
         what, hint = "integer ids must fit 64 bits", "cast the ids to strings"
         raise chunk.type_error(what, hint)
-    if str(type_) not in _STRINGS:
+    if str(type_) not in STRINGS:
         what, hint = "ids are integers or strings", "cast the column to integers or strings first"
         raise chunk.type_error(what, hint)
     strings = chunk.values.cast(pa.large_string())
     offsets, _ = _strings_of(strings)
-    chunk.require_all(offsets[1:] > offsets[:-1], "an id must not be empty")
+    lengths = np.diff(offsets)
+    chunk.require_all(lengths > 0, "an id must not be empty")
+    chunk.require_all(lengths <= LONGEST_TEXT, f"an id has at most {LONGEST_TEXT:,} bytes")
     return strings
 
 
-def table_ids(table: Any, name: str, label: str) -> Ids:
-    """Take a column of ids out of an Arrow table.
+def distinct_ids(path: str | os.PathLike[str], name: str) -> Ids:
+    r"""Read a column of a file whose ids differ from each other, in its order.
+
+    Each is held once, however often a damaged file may repeat it.
 
     Examples
     --------
-    >>> table_ids(pa.table({"item_id": [3, 1]}), "item_id", "items.parquet")
-    array([3, 1])
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> file = Path(tempfile.mkdtemp()) / "items.csv"
+    >>> size = file.write_text("item_id\nb\na\n")
+    >>> distinct_ids(file, "item_id")
+    array(['b', 'a'], dtype=object)
     """
-    chunk = Chunk(table[name].combine_chunks(), f"{label}, column {name!r}")
-    return ids_from_arrow(plain_ids(chunk))
+    [part] = open_parts(path)
+    require_column(part, name)
+    column, n_rows = IdColumn(name), 0
+    for batch in part.batches([name]):
+        where = f"{part.label}, column {name!r}"
+        n_rows += len(column.convert(Chunk(batch[name], where, n_rows, part.is_text)))
+    if not n_rows:
+        type_ = pa.parquet.read_schema(path).field(name).type
+        return ids_from_arrow(pa.array([], type_))
+    ids = column.ids()
+    if len(ids) != n_rows:
+        message = f"{part.label} has {n_rows:,} ids, of which {len(ids):,} are distinct"
+        raise DataError(message, hint="an id may occur only once")
+    return ids_from_arrow(ids)
 
 
 def integers_of(strings: Any) -> Any:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from limelight._errors import DataError
+from limelight._short import first_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +37,13 @@ ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
 _TEXT_BYTES = 1 << 20  # text parsed at a time
 _ROWS = 1 << 16  # rows of Parquet and of frames converted at a time
 _PARQUET_BYTES = 1 << 20  # read at a time of each column
+_TEXT_OF_ROWS = 1 << 28  # bytes that the strings of such rows may take
+STRINGS = ("string", "large_string", "string_view")
+"""The types of text."""
+LONGEST_TEXT = 1 << 16
+"""Bytes that an id may have: what is longer is not an id."""
+_MOST_COLUMNS = 10_000
+_MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, are all the same
 
 
 class Part(Protocol):
@@ -181,12 +190,27 @@ def plain_errors(label: str) -> Iterator[None]:
         yield
     # A UnicodeDecodeError is a ValueError, and so is ArrowInvalid.
     except (pa.ArrowException, nw.exceptions.NarwhalsError, OSError, TypeError, ValueError) as err:
-        reason = (str(err).splitlines() or [type(err).__name__])[0].strip()
+        reason = first_words(err)
+        if "straddling object" in reason:
+            message = f"cannot read {label}: a row has more than {_TEXT_BYTES:,} bytes"
+            raise DataError(message, hint="check its line ends and quotation marks") from err
         if "Empty CSV file" in reason:
             message = f"no rows in {label}"
             raise DataError(message, hint="the first line is the header, rows follow it") from err
         message = f"cannot read {label}: {reason}"
         raise DataError(message, hint="check that it is whole and of the kind it claims") from err
+
+
+def _is_text(type_: Any) -> bool:
+    return str(type_.value_type if pa.types.is_dictionary(type_) else type_) in STRINGS
+
+
+def _require_plausible(n_rows: int, path: Path) -> None:
+    """Refuse a file that unpacks to far more rows than different pairs could be packed into it."""
+    size = path.stat().st_size
+    if n_rows > max(_MANY_ROWS, _ROWS_A_BYTE * size):
+        message = f"{path} unpacks to more rows than its {size:,} bytes can tell apart: {n_rows:,}"
+        raise DataError(message, hint="its rows repeat; write it again without repeats")
 
 
 @dataclass(frozen=True)
@@ -203,18 +227,38 @@ class _Text:
 
     @cached_property
     def columns(self) -> list[str]:
-        with plain_errors(self.label), self._open() as stream:
-            return list(stream.schema.names)
+        with plain_errors(self.label):
+            self._refuse_many_columns()
+            with self._open() as stream:
+                return list(stream.schema.names)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         text = dict.fromkeys(names, pa.large_string())
+        n_rows = 0
         with plain_errors(self.label), self._open(include_columns=names, column_types=text) as rows:
-            yield from rows
+            for batch in rows:
+                n_rows += batch.num_rows
+                _require_plausible(n_rows, self.path)
+                yield batch
+
+    def _refuse_many_columns(self) -> None:
+        """Count the columns before a reader makes room for each of them."""
+        with self._stream() as stream:
+            header = stream.read(_TEXT_BYTES).split(b"\n", 1)[0]
+        found = header.count(self.delimiter.encode()) + 1
+        if found > _MOST_COLUMNS:
+            message = (
+                f"{self.path} has more columns than the {_MOST_COLUMNS:,} that are read: {found:,}"
+            )
+            raise DataError(message, hint="write one row for each pair of user and item")
+
+    def _stream(self) -> Any:
+        is_gzip = self.path.suffix.lower() == ".gz"
+        return pa.input_stream(self.path, compression="gzip" if is_gzip else None)
 
     def _open(self, **convert: Any) -> Any:
-        is_gzip = self.path.suffix.lower() == ".gz"
         return pa.csv.open_csv(
-            pa.input_stream(self.path, compression="gzip" if is_gzip else None),
+            self._stream(),
             read_options=pa.csv.ReadOptions(block_size=_TEXT_BYTES),
             parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(**convert),
@@ -236,11 +280,38 @@ class _Parquet:
             return list(file.schema_arrow.names)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        # Left to itself, Arrow would hold the whole file. Its threads would only get into the way
-        # of the one that uses a batch while the next one is decoded.
+        # Its threads would only get into the way of the one that uses a batch while the next one is
+        # decoded.
+        with plain_errors(self.label), self._open() as file:
+            _require_plausible(file.metadata.num_rows, self.path)
+            types = file.schema_arrow
+            texts = [name for name in names if _is_text(types.field(name).type)]
+            for group in range(file.num_row_groups):
+                rows = self._rows_at_a_time(group, texts) if texts else _ROWS
+                yield from file.iter_batches(rows, [group], columns=names, use_threads=False)
+
+    def _open(self, **how: Any) -> Any:
+        # Left to itself, Arrow would hold the whole file.
         lean = {"pre_buffer": False, "buffer_size": _PARQUET_BYTES}
-        with plain_errors(self.label), pa.parquet.ParquetFile(self.path, **lean) as file:
-            yield from file.iter_batches(_ROWS, columns=names, use_threads=False)
+        return pa.parquet.ParquetFile(self.path, **lean, **how)
+
+    def _rows_at_a_time(self, group: int, names: list[str]) -> int:
+        """Say how many rows of a row group with these columns of text may be unpacked together.
+
+        A dictionary holds a string once that rows then repeat: a file of a megabyte may stand for
+        a terabyte.
+        """
+        longest = 1
+        with self._open(read_dictionary=names) as file:
+            first = next(file.iter_batches(1, [group], columns=names, use_threads=False), None)
+        for column in first.columns if first is not None else ():
+            if pa.types.is_dictionary(column.type) and _is_text(column.dictionary.type):
+                lengths = pc.binary_length(column.dictionary)
+                longest = max(longest, pc.max(lengths).as_py() or 0)
+        if longest > LONGEST_TEXT:
+            message = f"{self.path} holds a text of {longest:,} bytes in a column of ids"
+            raise DataError(message, hint=f"ids have at most {LONGEST_TEXT:,} bytes")
+        return min(_ROWS, _TEXT_OF_ROWS // longest)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,10 @@ from limelight._atomic import atomic_folder
 from limelight._errors import DataError
 from limelight.data.grouping import group, row_numbers, walk
 from limelight.data.held_out import HeldOut, held_out_of
-from limelight.data.ids import ids_from_arrow, ids_to_arrow, integers_of, table_ids
+from limelight.data.ids import IdColumn, distinct_ids, ids_from_arrow, ids_to_arrow, integers_of
 from limelight.data.interactions import Interactions
-from limelight.data.sources import plain_errors
+from limelight.data.scan import join, scan
+from limelight.data.sources import open_parts, plain_errors
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 TABLES = ("train.csv", "validation_tr.csv", "validation_te.csv", "test_tr.csv", "test_te.csv")
 ITEMS, OUR_USERS, OUR_ITEMS = "unique_sid.txt", "users.parquet", "items.parquet"
 FILES = (*TABLES, ITEMS, OUR_USERS, OUR_ITEMS)
+_MANY_USERS, _USERS_A_ROW = 1 << 20, 10  # more uids than these, in so few rows, are a mistake
 
 
 class Parts(NamedTuple):
@@ -196,13 +198,18 @@ def _read_users(path: Path, tables: list[_Table]) -> list[_Users]:
     if (path / OUR_USERS).is_file():
         return _our_users(path / OUR_USERS)
     # Row numbers of the training matrix are uids, also where a uid has no row.
-    used[0] = np.arange(used[0][-1] + 1)
+    n_users = int(used[0][-1]) + 1
+    if n_users > max(_MANY_USERS, _USERS_A_ROW * len(train.uid)):
+        message = f"{train.file} has {len(used[0]):,} users, but a uid of {n_users - 1:,}"
+        raise DataError(message, hint="uids count from 0; number the users anew")
+    used[0] = np.arange(n_users)
     return [_Users(uids, uids) for uids in used]
 
 
 def _our_users(file: Path) -> list[_Users]:
-    table = _read_parquet(file, ["user_id", "part"])
-    ids, part = table_ids(table, "user_id", str(file)), np.asarray(table["part"].to_pylist())
+    ids, names = distinct_ids(file, "user_id"), IdColumn("part")
+    [codes] = join(scan(open_parts(file), [names]))
+    part = np.asarray(names.ids().to_pylist(), dtype=object)[codes]
     users = [np.flatnonzero(part == name) for name in ("train", "validation", "test")]
     if sum(map(len, users)) != len(ids) or np.any(np.diff(np.concatenate(users)) < 0):
         message = f"{file} must list training, then validation, then test users"
@@ -227,23 +234,13 @@ def _join(users: _Users, history: _Table, targets: _Table, n_items: int) -> Held
 def _read_items(path: Path) -> tuple[Ids, tuple[int, ...]]:
     """Read the item ids, and how much was dropped for want of a training user."""
     if (path / OUR_ITEMS).is_file():
-        table = _read_parquet(path / OUR_ITEMS, ["item_id"])
-        notes = table.schema.metadata or {}
         with plain_errors(str(path / OUR_ITEMS)):
+            notes = pa.parquet.read_schema(path / OUR_ITEMS).metadata or {}
             dropped = tuple(int(notes.get(name.encode(), 0)) for name in Parts._fields[3:])
-        return table_ids(table, "item_id", str(path / OUR_ITEMS)), dropped
+        return distinct_ids(path / OUR_ITEMS, "item_id"), dropped
     with plain_errors(str(path / ITEMS)):
         text = (path / ITEMS).read_text(encoding="utf-8")
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines knows more breaks
     strings = pa.array(lines, pa.large_string())
     integers = integers_of(strings)
     return ids_from_arrow(strings if integers is None else integers), (0, 0)
-
-
-def _read_parquet(file: Path, columns: list[str]) -> Any:
-    with plain_errors(str(file)):
-        table = pa.parquet.read_table(file)
-    if not set(columns) <= set(table.column_names):
-        message = f"{file} must have the columns {', '.join(columns)}, not: {table.column_names}"
-        raise DataError(message, hint="write the split again")
-    return table

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from limelight.evaluate.lists import FloatArray
     from limelight.evaluate.pairs import Repeat
 
+_LAST_RANK = 1 << 24  # every rank down to the last one has a weight
 RANK = NumberColumn(
     "rank",
-    "a rank must be a whole number from 1 up",
-    lambda ranks: (ranks >= 1) & (ranks < 2**31) & (ranks == np.floor(ranks)),
+    f"a rank must be a whole number from 1 to {_LAST_RANK:,}",
+    lambda ranks: (ranks >= 1) & (ranks <= _LAST_RANK) & (ranks == np.floor(ranks)),
     np.int32,
 )
 SCORE = NumberColumn("score", "a score must be a number", lambda scores: ~np.isnan(scores))

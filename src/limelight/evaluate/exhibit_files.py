@@ -9,18 +9,22 @@ users.parquet         user_id of the examples
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limelight._atomic import atomic_folder
 from limelight._errors import DataError
+from limelight._short import first_words, short
 from limelight.evaluate.audit_input import Groups
 from limelight.evaluate.exhibit import Examples, Exhibit, Point, Sight
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.id_files import read_ids, write_ids
+from limelight.store.json_files import read_json
 
 if TYPE_CHECKING:
     import os
@@ -89,18 +93,20 @@ def load_exhibit(run: str | os.PathLike[str]) -> Exhibit:
         made = "`limelight demo`, `limelight frontier` or `limelight reproduce`"
         raise DataError(message, hint=f"name a folder that {made} wrote with -o")
     try:
-        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        record = read_json(folder / _RECORD)
         _check_version(record)
         return _rebuild(folder, record, load_arrays(folder / _ARRAYS))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        message = f"cannot read {str(folder)!r}: {error}"
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        message = f"cannot read {str(folder)!r}: {first_words(error)}"
         raise DataError(message, hint="the folder is damaged; run the command again") from error
 
 
 def _check_version(record: Mapping[str, Any]) -> None:
     version = record["schema_version"]
     if version > _SCHEMA:
-        message = f"the run was written by a newer limelight: version {version} of an exhibit"
+        message = (
+            f"the run was written by a newer limelight: version {short(version)} of an exhibit"
+        )
         raise DataError(message, hint="upgrade limelight")
 
 
@@ -110,6 +116,7 @@ def _rebuild(folder: Path, record: dict[str, Any], arrays: Arrays) -> Exhibit:
         Point(**{name: given[name] for name in _OF_POINT}, sight=_sight_of(arrays, f"{number}/"))
         for number, given in enumerate(record["points"])
     )
+    _check_words(record)
     words = {name: record[name] for name in _WORDS}
     words["notes"] = tuple(words["notes"])
     words["titles"] = None if words["titles"] is None else tuple(map(str, words["titles"]))
@@ -172,8 +179,11 @@ def _ragged(name: str, rows: Sequence[NDArray[np.int32]]) -> dict[str, NDArray[A
 
 
 def _rows(name: str, arrays: Arrays) -> tuple[NDArray[np.int32], ...]:
-    ends = np.cumsum(arrays[f"{name}_lengths"])
-    return tuple(np.split(arrays[f"{name}_items"], ends[:-1])) if len(ends) else ()
+    lengths, items = arrays[f"{name}_lengths"], arrays[f"{name}_items"]
+    if lengths.dtype.kind not in "iu" or (lengths < 0).any() or lengths.sum() != len(items):
+        message = f"{name} is not as long as it says"
+        raise ValueError(message)
+    return tuple(np.split(items, np.cumsum(lengths)[:-1])) if len(lengths) else ()
 
 
 def _check(exhibit: Exhibit) -> None:
@@ -181,19 +191,28 @@ def _check(exhibit: Exhibit) -> None:
     n_items, n_points = len(exhibit.item_ids), len(exhibit.points)
     shown, examples, groups = [p.sight for p in exhibit.points], exhibit.examples, exhibit.groups
     lists = [sight.lists for sight in shown if sight.lists is not None]
-    given = (*(sight.exposure for sight in shown), exhibit.interactions, exhibit.titles)
-    per_item = {len(array) for array in given if array is not None}
+    given = (*(sight.exposure for sight in shown), exhibit.interactions)
+    amounts: list[NDArray[Any]] = [array for array in given if array is not None]
+    titles = () if exhibit.titles is None else (exhibit.titles,)
+    per_item = {len(named) for named in (*amounts, *titles)}
     numbers: list[NDArray[Any]] = list(lists)
+    n_examples = set()
     if examples is not None:
         numbers += [*examples.history, *examples.liked]
+        n_examples = {len(rows) for rows in (examples.history, examples.liked) if rows}
     if groups is not None:
         numbers.append(groups.items)
     fits = (
         n_points > 0
         and 0 <= exhibit.chosen < n_points
         and 0 <= (exhibit.base or 0) < n_points
+        and exhibit.k > 0
         and per_item <= {n_items}
-        and all(array.size == 0 or array.max() < n_items for array in numbers)
+        and (examples is None or n_examples <= {len(examples.user_ids)})
+        and all(array.ndim == 1 and _are_finite(array, least=0) for array in amounts)
+        and all(_are_numbers(array, n_items) for array in numbers)
+        and all(one.ndim == 2 for one in lists)
+        and all(map(_is_trace, (sight.trace for sight in shown)))
         and all(examples is not None and len(one) == len(examples.user_ids) for one in lists)
         and (groups is None or _are_members(groups))
     )
@@ -203,9 +222,59 @@ def _check(exhibit: Exhibit) -> None:
 
 
 def _are_members(groups: Groups) -> bool:
-    lengths = {len(array) for array in (groups.items, groups.groups, groups.weights)}
-    known = groups.groups.size == 0 or int(groups.groups.max()) < len(groups.group_ids)
-    return len(lengths) == 1 and known
+    shapes = {array.shape for array in (groups.items, groups.groups, groups.weights)}
+    known = _are_numbers(groups.groups, len(groups.group_ids))
+    return len(shapes) == 1 and known and _are_finite(groups.weights, least=0)
+
+
+def _are_numbers(array: NDArray[Any], bound: int) -> bool:
+    """Tell whether an array holds numbers of items or groups; -1 fills lists up."""
+    if array.dtype.kind not in "iu":
+        return array.size == 0
+    return array.size == 0 or bool(array.min() >= -1 and array.max() < bound)
+
+
+def _are_finite(array: NDArray[Any], *, least: float) -> bool:
+    """Tell whether numbers, and their sum, are finite and not too small."""
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(array.sum()) and (array >= least).all())
+
+
+def _is_trace(trace: Mapping[str, Sequence[float]]) -> bool:
+    """Tell whether columns of a trace are numbers, of equal length."""
+    columns = [np.asarray(column) for column in trace.values()]
+    return len({column.shape for column in columns} | {(0,)}) <= 2 and all(
+        column.ndim == 1 for column in columns
+    )
+
+
+def _check_words(record: Mapping[str, Any]) -> None:
+    """Refuse words and figures of other kinds than those that are written."""
+    number, words = (int, float, NoneType), (str,)
+    for name, kinds in (("kind", words), ("title", words), ("k", int), ("chosen", int)):
+        _require(name, record[name], kinds)
+    _require("base", record["base"], (int, NoneType))
+    for name in ("data", "made"):
+        for key, value in dict(record[name]).items():
+            _require(f"{name} {key}", value, words)
+    for note in record["notes"]:
+        _require("notes", note, words)
+    for point in record["points"]:
+        for name in ("method", "label"):
+            _require(name, point[name], words)
+        _require("settings", point["settings"], dict)
+        for name, value in (*dict(point["figures"]).items(), ("strength", point["strength"])):
+            _require(name, value, number)
+            float(value or 0)  # an integer of hundreds of digits is no figure
+        if not math.isfinite(point["strength"] or 0):
+            message = f"strength is {point['strength']}"
+            raise ValueError(message)
+
+
+def _require(name: str, value: object, kinds: type | tuple[type, ...]) -> None:
+    if not isinstance(value, kinds):
+        message = f"{short(name)} is {short(value)}"
+        raise TypeError(message)
 
 
 def _plain(value: Any) -> Any:

@@ -8,12 +8,22 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec
 
 from limelight._errors import ConfigError
+from limelight._short import settings
 from limelight.models.checks import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 P = ParamSpec("P")
+
+_WEIGHTS = (
+    "regularization",
+    "regularization_exponent",
+    "unobserved_weight",
+    "init_scale",
+    "exposure_weight",
+    "exposure_strength",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +97,23 @@ class FactorConfig(Config):
         check_number("init_scale", self.init_scale, above=0)
         check_choice("row_solver", self.row_solver, ["cholesky", "cg"])
 
+    @property
+    def advice(self) -> str:
+        """What to change where the numbers of a fit run away: what is not as usual.
+
+        Examples
+        --------
+        >>> FactorConfig(factors=32, init_scale=1e30).advice
+        'bring this nearer to its default: init_scale=1e+30'
+        """
+        unusual = {name: value for name, value in self.changed().items() if name in _WEIGHTS}
+        if not unusual:
+            return "raise regularization"
+        which = (
+            "this nearer to its default" if len(unusual) == 1 else "these nearer to the defaults"
+        )
+        return f"bring {which}: {settings(unusual)}"
+
 
 def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, P], None]:
     """Make a constructor that takes a config's settings as keywords and keeps them as ``config``.
@@ -96,17 +123,17 @@ def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, 
     signature = inspect.signature(config)
     names = list(signature.parameters)
 
-    def construct(self: Any, /, *args: P.args, **settings: P.kwargs) -> None:
+    def construct(self: Any, /, *args: P.args, **given: P.kwargs) -> None:
         if args:
             message = f"hyper-parameters are given by name: {args[0]!r}"
             raise ConfigError(message, hint=f"write {names[0]}={args[0]!r}")
-        for name in settings:
+        for name in given:
             if name not in names:
                 close = difflib.get_close_matches(name, names, n=1)
                 message = f"unknown hyper-parameter: {name!r}"
                 hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
                 raise ConfigError(message, hint=hint)
-        self.config = config(*args, **settings)
+        self.config = config(*args, **given)
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     construct.__signature__ = signature.replace(  # type: ignore[attr-defined]

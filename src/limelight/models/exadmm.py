@@ -73,6 +73,14 @@ class ExADMMConfig(FactorConfig):
         check_choice("fold_in", self.fold_in, ["price", "joint"])
 
     @property
+    def advice(self) -> str:
+        """What to change where the numbers of a fit run away."""
+        weights = super().advice
+        if self.is_exact:
+            return weights
+        return f'use learning_rate="auto" and penalty="auto"; if they are, {weights}'
+
+    @property
     def is_exact(self) -> bool:
         """Whether users are updated all at once."""
         return self.solver == "exact" or (self.solver == "auto" and not self._given_tempo())

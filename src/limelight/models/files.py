@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from limelight._errors import DataError
+from limelight._errors import ConfigError, DataError
+from limelight._short import first_words, short
 from limelight.models.learned import Learned
 from limelight.models.registry import MODELS
 from limelight.solve.loop import Status
@@ -85,15 +86,21 @@ def load_model(path: str | Path) -> Model:
     folder = load_model_folder(path)
     name = folder.config["model"]
     if name not in MODELS:
-        message = f"model folder {str(path)!r} holds an unknown model: {name!r}"
+        message = f"model folder {str(path)!r} holds an unknown model: {short(name)}"
         raise DataError(message, hint=f"this limelight knows: {', '.join(MODELS)}")
     kind, config = MODELS[name]
     settings = folder.config["hyperparameters"]
     unknown = sorted(set(settings) - {field.name for field in fields(config)})
     if unknown:
-        message = f"model folder {str(path)!r} has an unknown hyper-parameter: {unknown[0]!r}"
+        message = f"model folder {str(path)!r} has an unknown hyper-parameter: {short(unknown[0])}"
         raise DataError(message, hint="it was written by another version of limelight")
-    model = kind(**settings)
+    try:
+        model = kind(**settings)
+    except ConfigError as error:
+        message = f"model folder {str(path)!r} has a setting that cannot be used: {error.message}"
+        raise DataError(
+            message, hint="the file config.json was changed; save the model again"
+        ) from (error)
     model._learned = _learned(folder, model, str(path))
     return model
 
@@ -103,7 +110,7 @@ def _learned(folder: ModelFolder, model: Model, name: str) -> Learned:
     shapes = {array: values.shape for array, values in folder.arrays.items()}
     expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
     if shapes not in (expected, expected | model.optional_shapes()):
-        message = f"model folder {name!r} has arrays that do not fit its settings: {shapes}"
+        message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
         raise DataError(message, hint="its parts come from different models; save it again")
     trace, status = _read_fit(folder.config.get("fit", {}), model.record, name)
     return Learned(
@@ -120,11 +127,20 @@ def _learned(folder: ModelFolder, model: Model, name: str) -> Learned:
 def _read_fit(fit: dict[str, Any], record: type, name: str) -> tuple[list[Any], Status | None]:
     """Read how the fit went; the factors do not depend on it, but what is shown must be true."""
     try:
-        trace = [record(**values) for values in fit.get("trace", [])]
+        trace = [record(**_numbers(values)) for values in fit.get("trace", [])]
         status = Status[fit["status"]] if fit.get("status") else None
-    except (TypeError, KeyError) as error:
-        message = f"model folder {name!r} tells of its fit in an unknown way: {error}"
+    except (TypeError, KeyError, AttributeError) as error:
+        message = f"model folder {name!r} tells of its fit in an unknown way: {first_words(error)}"
         raise DataError(
             message, hint="the file config.json was changed; save the model again"
         ) from error
     return trace, status
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a record with anything but numbers."""
+    for name, value in values.items():
+        if not (value is None or isinstance(value, int | float)):
+            message = f"{short(name)} is {short(value)}"
+            raise TypeError(message)
+    return values

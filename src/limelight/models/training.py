@@ -10,7 +10,7 @@ import numpy as np
 from limelight._errors import DataError
 from limelight._native import resolve_threads
 from limelight.models.learned import Learned
-from limelight.solve.gramian import mean_row
+from limelight.solve.gramian import LARGEST, mean_row
 from limelight.solve.loop import Schedule, run
 from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
@@ -41,6 +41,7 @@ def problem_of(
         exposure=exposure,
         threads=resolve_threads(config.num_threads),
         term=term,
+        advice=config.advice,
     )
 
 
@@ -142,7 +143,7 @@ def _checked_init(name: str, factors: np.ndarray, shape: tuple[int, int]) -> Flo
     if given.shape != shape:
         message = f"init {name} must have shape {shape}: {given.shape}"
         raise DataError(message, hint="init is (user factors, item factors)")
-    if not np.isfinite(given).all():
-        message = f"init {name} holds values that are not finite"
+    if not (np.abs(given) <= LARGEST).all():
+        message = f"init {name} holds values that are not finite in 32 bits"
         raise DataError(message, hint="start from a model whose fit succeeded")
     return pad_factors(given)

@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from limelight._arrays import factor_matrix
-from limelight.solve.divergence import check_against_zeros, check_finite
+from limelight.solve.divergence import check_against_zeros, check_finite, told_in_words
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.exact import coupled_u_step
 from limelight.solve.gramian import gramian
@@ -41,7 +41,7 @@ def fold_in_coupled(problem: Problem, V: Float32, term: MeanTerm | None = None) 
     U = factor_matrix(problem.n_users, width)
     U[:] = 0
     state = State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
-    with threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"), told_in_words(problem, "in joint fold-in"):
         coupled_u_step(problem, state, gramian(V, problem.threads), term=term, tolerance=0.0)
         state.settle(problem.threads)
     return state.U
@@ -56,7 +56,7 @@ def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) ->
     U = factor_matrix(problem.n_users, width)
     U[:] = 0
     state = State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
-    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
+    with threadpool_limits(1, user_api="blas"), told_in_words(problem, "in joint fold-in"):
         G_V = gramian(V, problem.threads)
         for _ in range(rounds):
             mean_user_epoch(problem, state, tempo, G_V)

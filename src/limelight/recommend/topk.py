@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, SolveError
 from limelight._native import kernels
+from limelight.solve.gramian import LARGEST, largest_entry
 from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class ItemIndex:
     def __init__(self, item_factors: Float32, threads: int) -> None:
         self._n_items = len(item_factors)
         self._threads = threads
+        self._largest = item_factors.shape[1] * largest_entry(item_factors)
         self._catalogue = kernels.Catalogue(pad_factors(item_factors), threads)
 
     def search(self, queries: Float32, k: int, history: Csr | None = None) -> Lists:
@@ -74,6 +76,7 @@ class ItemIndex:
         if k < 1:
             message = f"k must be at least 1: {k}"
             raise ConfigError(message, hint="k is the length of the lists")
+        self._refuse_overflow(queries)
         ids, scores = empty_lists(len(queries), k)
         found = min(k, self._n_items)
         if found == k:
@@ -83,6 +86,13 @@ class ItemIndex:
         self._catalogue.top_k(pad_factors(queries), history, top_ids, top_scores, self._threads)
         ids[:, :found], scores[:, :found] = top_ids, top_scores
         return Lists(ids, scores)
+
+    def _refuse_overflow(self, queries: Float32) -> None:
+        """Refuse factors whose products are beyond 32 bits: items would be missing from lists."""
+        bound = self._largest * largest_entry(queries)
+        if not bound <= LARGEST:
+            message = f"scores are too large for 32-bit numbers: up to {bound:.3g}"
+            raise SolveError(message, hint="the factors ran away; fit again, with usual settings")
 
 
 def batches(n_rows: int, size: int) -> Iterator[slice]:

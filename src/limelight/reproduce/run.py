@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, DataError
 from limelight._interrupts import finishing
+from limelight._short import short
 from limelight.evaluate.exhibit import Sight
 from limelight.evaluate.exhibit_files import load_sight, sight_arrays
 from limelight.reproduce.experiments import size_of
@@ -21,7 +23,6 @@ from limelight.store.notebook import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from limelight.data import Split
     from limelight.reproduce.experiments import Experiment
@@ -152,7 +153,12 @@ class Run:
 
     def sight(self, point: Mapping[str, Any]) -> Sight:
         """Return who was shown what; nothing, where an older version has measured the point."""
-        file = self._sights / str(point.get("sight", ""))
+        name = str(point.get("sight", ""))
+        if Path(name).name != name:
+            # It was read from a file, and must not lead out of the folder.
+            message = f"the notebook names a file outside of its folder: {short(name)}"
+            raise DataError(message, hint="move the folder away to start anew")
+        file = self._sights / name
         return load_sight(file) if file.is_file() else Sight()
 
     def _search(self, name: str) -> Search:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from limelight._atomic import delete_within
 from limelight._errors import ConfigError, DataError, SolveError
+from limelight._short import first_words
 from limelight.evaluate.protocol import evaluate
 from limelight.models.files import load_model
 from limelight.reproduce.fronts import front
@@ -146,8 +147,8 @@ class Search:
     def _drop_beaten(self) -> None:
         kept = {one.number for k in self.cutoffs for one in self.chosen(k)}
         for one in self.tried:
-            if one.number not in kept and self._model_folder(one.number).exists():
-                shutil.rmtree(self._model_folder(one.number))
+            if one.number not in kept:
+                delete_within(self._folder, self._model_folder(one.number))
 
 
 def _drop_torn_line(journal: Path) -> None:
@@ -177,8 +178,8 @@ def _open_study(journal: Path, name: str, *, controls: bool) -> Any:
             directions=["maximize", "minimize"] if controls else ["maximize"],
             load_if_exists=True,
         )
-    except (ValueError, KeyError) as error:
-        message = f"cannot read {str(journal)!r}: {error}"
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+        message = f"cannot read {str(journal)!r}: {first_words(error)}"
         raise DataError(message, hint="move it away to search anew") from error
     # A search that goes on must not draw again what it drew before.
     study.sampler = optuna.samplers.TPESampler(seed=len(study.trials), multivariate=True)

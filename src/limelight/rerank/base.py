@@ -45,7 +45,8 @@ class Memory(NamedTuple):
             what = "nothing" if found is None else f"{found.dtype} of shape {found.shape}"
             message = f"{name} must be numbers of shape {shape}: {what}"
             raise DataError(message, hint="save the model again")
-        if not np.isfinite(found).all():
+        # What is finite in 64 bits may not be in the 32 that the kernels work in.
+        if not (np.abs(found) <= np.finfo(np.float32).max).all():
             message = f"{name} holds values that are not finite"
             raise DataError(message, hint="save the model again")
         return found

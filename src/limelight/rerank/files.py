@@ -7,6 +7,7 @@ from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight._errors import ConfigError, DataError, LimelightError
+from limelight._short import first_words, short
 from limelight.models.files import load_model, save_model
 from limelight.rerank.allocate import Allocate, AllocateConfig
 from limelight.rerank.base import Memory, Reranked, Reranker
@@ -104,7 +105,7 @@ def load(path: str | Path) -> Model | Reranked:
         return model
     name = control.record.get("reranker")
     if not isinstance(name, str) or name not in _RERANKERS:
-        message = f"model folder {str(path)!r} holds an unknown re-ranker: {name!r}"
+        message = f"model folder {str(path)!r} holds an unknown re-ranker: {short(name)}"
         raise DataError(message, hint=f"this limelight knows: {', '.join(_RERANKERS)}")
     kind, config = _RERANKERS[name]
     try:
@@ -114,7 +115,7 @@ def load(path: str | Path) -> Model | Reranked:
         values = {key: _decoded(value) for key, value in control.record["memory"].items()}
         reranker.remember(Memory(values, control.arrays), len(model.item_ids))
     except (LimelightError, TypeError, KeyError, AttributeError, ValueError) as error:
-        reason = getattr(error, "message", f"{type(error).__name__} {error}")
+        reason = getattr(error, "message", f"{type(error).__name__} {first_words(error)}")
         message = f"model folder {str(path)!r} has a re-ranker that cannot be used: {reason}"
         raise DataError(message, hint="its parts come from different models; save it again") from (
             error

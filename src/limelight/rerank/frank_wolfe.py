@@ -14,6 +14,7 @@ import numpy as np
 
 from limelight._errors import ConfigError, DataError
 from limelight._native import resolve_threads
+from limelight._short import short
 from limelight.models.checks import check_integer
 from limelight.models.config import hyperparameters
 from limelight.recommend.candidate_ranking import as_ranking
@@ -196,7 +197,11 @@ class Prices(Reranker):
         """Take over a mixture."""
         steps = self.config.steps
         subsidies = memory.array("subsidies", (steps, n_items)).astype(np.float32)
-        self.mixture = Mixture(subsidies, memory.array("chances", (steps,)).astype(np.float64))
+        chances = memory.array("chances", (steps,)).astype(np.float64)
+        if (chances < 0).any() or not np.isclose(chances.sum(), 1):
+            message = f"chances must be 0 or more and add up to 1: {short(chances.tolist())}"
+            raise DataError(message, hint="save the model again")
+        self.mixture = Mixture(subsidies, chances)
 
     def draw(self, user_ids: Any) -> Int32:
         """Return which set of prices each user has.

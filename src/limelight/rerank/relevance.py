@@ -19,6 +19,7 @@ import numpy as np
 
 from limelight._errors import ConfigError, DataError
 from limelight.data.grouping import row_numbers
+from limelight.models.checks import check_choice, check_number
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64, Int64
@@ -56,6 +57,10 @@ class Relevance:
 
     def __post_init__(self) -> None:
         """Refuse laws by which relevance would rise along a user's candidates."""
+        for name in ("score", "head", "rank", "constant"):
+            check_number(name, getattr(self, name), above=-np.inf)
+        check_number("floor", self.floor, above=0)
+        check_choice("scale", self.scale, ["log", "logit"])
         if self.score < 0 or self.rank > 0:
             message = f"relevance would rise along the candidates: {self!r}"
             raise ConfigError(message, hint="score must be 0 or more, rank 0 or less")

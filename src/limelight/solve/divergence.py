@@ -1,20 +1,25 @@
-"""Numbers that cannot be trusted are not returned: what counts as a fit that diverged."""
+"""Numbers that cannot be trusted are not returned: what counts as a fit that went wrong."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limelight._errors import SolveError
-from limelight.solve.gramian import SLOWER, mean_row
+from limelight._short import first_words
+from limelight.solve.gramian import largest_entry, mean_row
 from limelight.solve.measure import measure_objective
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
 _TOLERATED = 1.05  # the first epochs may stand a little above zero factors
+_SMALLEST = float(np.finfo(np.float32).tiny)
 
 
 def check_finite(problem: Problem, state: State) -> None:
@@ -22,13 +27,50 @@ def check_finite(problem: Problem, state: State) -> None:
     for X in (state.U, state.V):
         if not np.isfinite(mean_row(X, problem.threads)).all():
             message = f"the fit diverged: factors are not finite after epoch {state.epoch}"
-            raise SolveError(message, hint=SLOWER)
+            raise SolveError(message, hint=problem.advice)
 
 
-def check_objective(problem: Problem, state: State) -> None:
-    """Refuse factors whose objective is above that of zeros."""
-    objective = measure_objective(problem, state.U, state.V).total(problem)
+def check_outcome(problem: Problem, state: State) -> None:
+    """Refuse factors that score nothing, that rounding has spoilt, or that fit worse than zeros."""
+    largest = largest_entry(state.U) * largest_entry(state.V)
+    if largest < _SMALLEST:
+        # Lists would go by the numbers of the items, and look like lists.
+        message = (
+            f"the fit came to nothing: after epoch {state.epoch} scores are 0 in 32 bits "
+            f"({largest:.3g} for a product of factors)"
+        )
+        hint = "lower regularization or unobserved_weight, or start from larger factors"
+        raise SolveError(message, hint=hint)
+    found = measure_objective(problem, state.U, state.V)
+    objective = found.total(problem)
+    if state.penalty == 0 and problem.row_solver == "cholesky":
+        _check_rounding(problem, objective, found.total(problem, state.s))
     check_against_zeros(problem, objective, f"after epoch {state.epoch}")
+
+
+def _check_rounding(problem: Problem, objective: float, meant: float) -> None:
+    """Refuse an exposure weight that makes more of rounding than of the data.
+
+    Exact steps know the mean user in 64 bits. That of the users in 32 bits is off by rounding
+    alone, and the exposure weight multiplies what that does.
+    """
+    if not objective <= _TOLERATED * meant:
+        message = (
+            f"the exposure weight is too large for 32-bit numbers: rounding alone raises "
+            f"the objective from {meant:.6g} to {objective:.6g}"
+        )
+        raise SolveError(message, hint=problem.advice)
+
+
+@contextmanager
+def told_in_words(problem: Problem, when: str) -> Iterator[None]:
+    """Turn what linear algebra says of numbers that ran away into our own error."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ZeroDivisionError, OverflowError) as error:
+        message = f"the fit diverged: {first_words(error)}, {when}"
+        raise SolveError(message, hint=problem.advice) from error
 
 
 def check_against_zeros(problem: Problem, objective: float, when: str) -> None:
@@ -39,4 +81,4 @@ def check_against_zeros(problem: Problem, objective: float, when: str) -> None:
             f"the fit diverged: {when} the objective is {objective:.6g}, "
             f"above the {zeros:.6g} of a model that predicts nothing"
         )
-        raise SolveError(message, hint=SLOWER)
+        raise SolveError(message, hint=problem.advice)

@@ -13,13 +13,9 @@ import numpy as np
 from limelight._errors import SolveError
 from limelight._native import kernels
 
-SLOWER = (
-    'use learning_rate="auto" and penalty="auto"; '
-    "if they are, lower exposure_weight or raise regularization"
-)
-"""What to do about a fit that diverged."""
-
 _BLOCK = 4096
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number that factors and their weights can be."""
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
@@ -49,6 +45,19 @@ def row_products(X: Float32, s: Float64) -> Float64:
     return out
 
 
+def largest_entry(X: Float32) -> float:
+    """Return the largest absolute value, without a copy of X; not a number if one is none.
+
+    Examples
+    --------
+    >>> largest_entry(np.array([[1.0, -3.0]], np.float32))
+    3.0
+    """
+    if not X.size:
+        return 0.0
+    return max(float(X.max()), -float(X.min()))
+
+
 class Eigenbasis(NamedTuple):
     """A symmetric matrix as Q diag(values) Q^T."""
 
@@ -56,17 +65,25 @@ class Eigenbasis(NamedTuple):
     Q: Float32
 
 
-def eigenbasis(matrix: Float64, factors: int) -> Eigenbasis:
+def eigenbasis(matrix: Float64, factors: int, advice: str) -> Eigenbasis:
     """Diagonalise a positive semidefinite matrix whose rows beyond ``factors`` are zero.
 
     Rounding can leave tiny negative eigenvalues, which would stand below the regularisation of a
     row: they become 0.
+
+    Raises
+    ------
+    SolveError
+        If the matrix is not finite, or its eigenvalues are beyond 32 bits; with the advice.
     """
     if not np.isfinite(matrix).all():
         message = "the fit diverged: a Gramian is not finite"
-        raise SolveError(message, hint=SLOWER)
+        raise SolveError(message, hint=advice)
     width = len(matrix)
     # The padding gets eigenvalue 1: any will do for rows of zeros, as long as it can be divided by.
     values, Q = np.ones(width), np.eye(width)
     values[:factors], Q[:factors, :factors] = np.linalg.eigh(matrix[:factors, :factors])
+    if values.max() > LARGEST:
+        message = f"the weights of a row are too large for 32-bit numbers: {values.max():.3g}"
+        raise SolveError(message, hint=advice)
     return Eigenbasis(np.maximum(values, 0).astype(np.float32), Q.astype(np.float32))

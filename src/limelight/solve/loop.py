@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from limelight._progress import progress_bar
-from limelight.solve.divergence import check_finite, check_objective
+from limelight.solve.divergence import check_finite, check_outcome, told_in_words
 from limelight.solve.measure import TraceRecord, describe
 from limelight.solve.stand import as_stand, restore
 from limelight.store.checkpoint import keeping
@@ -81,7 +81,7 @@ def run(
     Raises
     ------
     SolveError
-        If a factor is not finite, or if the factors fit worse than zeros would.
+        If a factor is not finite, if all are 0, or if they fit worse than zeros would.
     """
     trace: list[TraceRecord] = []
     seconds = 0.0
@@ -102,7 +102,8 @@ def run(
             if schedule.is_traced(state.epoch + 1):
                 before = _snapshot(problem, state)
             started = time.perf_counter()
-            epoch(state)
+            with told_in_words(problem, f"in epoch {state.epoch + 1}"):
+                epoch(state)
             seconds += time.perf_counter() - started
             state.epoch += 1
             check_finite(problem, state)
@@ -121,7 +122,7 @@ def run(
                 return Outcome(trace, Status.STOPPED)
         state.settle(problem.threads)
         # Only the end is judged: what was traced on the way must not change the outcome.
-        check_objective(problem, state)
+        check_outcome(problem, state)
     if status is Status.FINISHED and _is_unsettled(trace):
         status = Status.UNSETTLED
     return Outcome(trace, status)

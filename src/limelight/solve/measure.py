@@ -46,9 +46,9 @@ class Objective:
     term: MeanTerm
     mean: Float64
 
-    def total(self, problem: Problem) -> float:
-        """Return the objective itself: the loss, and the exposure of the true mean user."""
-        return self.loss + problem.exposure * self.term.value(self.mean)
+    def total(self, problem: Problem, s: Float64 | None = None) -> float:
+        """Return the objective: the loss, and the exposure of the true mean user, or of s."""
+        return self.loss + problem.exposure * self.term.value(self.mean if s is None else s)
 
 
 def measure_objective(problem: Problem, U: Float32, V: Float32) -> Objective:
@@ -70,12 +70,11 @@ def describe(problem: Problem, state: State, before: State, seconds: float) -> T
     parts = measure_objective(problem, state.U, state.V)
     gap = parts.mean - state.s
     constraint = np.sum((gap + state.w) ** 2) - np.sum(state.w**2)
-    at_s = parts.loss + problem.exposure * parts.term.value(state.s)
     return TraceRecord(
         epoch=state.epoch,
         seconds=seconds,
         objective=parts.total(problem),
-        lagrangian=at_s + 0.5 * state.penalty * float(constraint),
+        lagrangian=parts.total(problem, state.s) + 0.5 * state.penalty * float(constraint),
         residual_V=_distance(state.V, before.V),
         residual_U=_distance(state.U, before.U),
         residual_s=_distance(state.s, before.s),

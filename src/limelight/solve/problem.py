@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from limelight._errors import SolveError
 from limelight._native import kernels
 from limelight.solve.exposure_term import MeanTerm
+from limelight.solve.gramian import LARGEST
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
@@ -51,6 +53,8 @@ class Problem:
     row_solver: Literal["cholesky", "cg"] = "cholesky"
     term: ExposureTerm | None = None
     """What lex multiplies, if not |V s|^2."""
+    advice: str = "raise regularization"
+    """What to change where the numbers run away, as the settings are called."""
 
     @property
     def n_users(self) -> int:
@@ -91,7 +95,13 @@ class Problem:
 
     def _side(self, rows: Csr) -> Side:
         weights = np.diff(rows.indptr) + self.unobserved_weight * rows.n_columns
-        scaled = self.regularization * weights**self.regularization_exponent
+        with np.errstate(over="ignore"):
+            scaled = self.regularization * weights**self.regularization_exponent
+        if not (scaled <= LARGEST).all():
+            message = (
+                f"the regularization of a row is too large for 32-bit numbers: {scaled.max():g}"
+            )
+            raise SolveError(message, hint=self.advice)
         return Side(rows, scaled.astype(np.float32))
 
 

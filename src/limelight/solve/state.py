@@ -86,7 +86,8 @@ def initial_factors(
         rows = out[block * _BLOCK : (block + 1) * _BLOCK, :factors]
         generator = np.random.default_rng([seed, side, block])
         rows[:] = generator.standard_normal((len(rows), factors), dtype=np.float32)
-        rows *= np.float32(scale / np.sqrt(factors))
+        with np.errstate(over="ignore"):  # the first Gramian tells of it
+            rows *= np.float32(scale / np.sqrt(factors))
     return out
 
 

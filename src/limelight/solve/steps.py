@@ -52,7 +52,7 @@ def solve_side(
     eigenbasis of ``shared``, where it is a diagonal. Only exact solves take a probe.
     """
     threads = problem.threads
-    values, Q = eigenbasis(shared, problem.factors)
+    values, Q = eigenbasis(shared, problem.factors, problem.advice)
     rotated = factor_matrix(*other.shape)
     if pending is None:
         kernels.rotate(other, Q, rotated, threads)
@@ -68,10 +68,7 @@ def solve_side(
         kernels.descend_rows(*system, CG_STEPS, threads)
     elif failed := kernels.solve_rows(*system, vector, response, threads):
         message = f"rows without a unique solution: {failed:,} of {len(out):,}"
-        hint = (
-            "raise regularization or unobserved_weight; if the factors ran away, use "
-            'learning_rate="auto" or lower exposure_weight'
-        )
+        hint = f"raise regularization or unobserved_weight; if they are as usual, {problem.advice}"
         raise SolveError(message, hint=hint)
     back = np.ascontiguousarray(Q.T)
     kernels.rotate(out, back, out, threads)

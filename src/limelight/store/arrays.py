@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from limelight._atomic import atomic_file
 from limelight._errors import DataError
+from limelight._short import first_words, short
 
 if TYPE_CHECKING:
     import os
@@ -64,7 +65,8 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     Raises
     ------
     DataError
-        If the file is missing, cut short or not a safetensors file.
+        If the file is missing, cut short or not a safetensors file, or if its header tells of
+        arrays that it does not have.
 
     Examples
     --------
@@ -76,8 +78,15 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     """
     try:
         arrays = load_file(path)
-    except (SafetensorError, OSError, KeyError) as error:
+    # What NumPy has no type or shape for, the library lets NumPy complain of.
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise _unreadable(path, error) from error
+    for name, array in arrays.items():
+        if array.dtype.kind not in _KINDS:
+            message = (
+                f"array {short(name)} of {str(path)!r} is of a type that is not read: {array.dtype}"
+            )
+            raise DataError(message, hint="limelight writes booleans, integers and floats")
     return {name: np.require(array, requirements=["W"]) for name, array in arrays.items()}
 
 
@@ -99,5 +108,5 @@ def _system_error(error: SafetensorError) -> OSError:
 def _unreadable(path: str | os.PathLike[str], error: Exception) -> DataError:
     if not Path(path).exists():
         return DataError(f"file not found: {str(path)!r}", hint="check the path")
-    message = f"cannot read arrays from {str(path)!r}: {error}"
+    message = f"cannot read arrays from {str(path)!r}: {first_words(error)}"
     return DataError(message, hint="the file is damaged or not a safetensors file; write it anew")

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from limelight._atomic import atomic_file
-from limelight.data.ids import ids_to_arrow, table_ids
-from limelight.data.sources import open_parts, plain_errors, require_column
+from limelight.data.ids import distinct_ids, ids_to_arrow
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +43,7 @@ def write_ids(path: str | os.PathLike[str], column: str, ids: Ids) -> None:
 
 
 def read_ids(path: str | os.PathLike[str], column: str) -> Ids:
-    """Read one column of ids, in its order.
+    """Read one column of distinct ids, in its order.
 
     Examples
     --------
@@ -55,8 +54,4 @@ def read_ids(path: str | os.PathLike[str], column: str) -> Ids:
     >>> read_ids(file, "user_id")
     array([30, 10])
     """
-    [part] = open_parts(path)
-    require_column(part, column)
-    with plain_errors(part.label), pq.ParquetFile(path) as file:
-        table = file.read(columns=[column])
-    return table_ids(table, column, part.label)
+    return distinct_ids(path, column)

@@ -23,9 +23,11 @@ import pyarrow.compute as pc
 
 from limelight._atomic import atomic_folder
 from limelight._errors import DataError
+from limelight._short import short
 from limelight.data.ids import ids_to_arrow
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.id_files import read_ids, write_ids
+from limelight.store.json_files import read_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +46,7 @@ FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
 )
 _FILES = {FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS}
 _FACTORS = ("user_factors", "item_factors")
+_LONGEST_VERSION = 40
 _REQUIRED = {"model": str, "hyperparameters": dict, "data": dict}
 _OPTIONAL = {"fit": dict}
 _ADDED = {"schema_version": int, "limelight_version": str}
@@ -188,12 +191,12 @@ def load_control(path: str | os.PathLike[str]) -> Control | None:
             raise DataError(message, hint="the folder is incomplete; save the model again")
         return None
     try:
-        record = json.loads((root / CONTROL).read_text(encoding="utf-8"))
+        record = read_json(root / CONTROL)
     except (OSError, ValueError) as error:
         message = f"cannot read {CONTROL} of model folder {name}: {error}"
         raise DataError(message, hint="the file is damaged; save the model again") from error
     if not isinstance(record, dict):
-        message = f"{CONTROL} of model folder {name} must be an object: {record!r}"
+        message = f"{CONTROL} of model folder {name} must be an object: {short(record)}"
         raise DataError(message, hint="the file is damaged; save the model again")
     if not (root / CONTROL_ARRAYS).exists():
         message = f"model folder {name} lacks {CONTROL_ARRAYS!r}"
@@ -214,7 +217,7 @@ def is_model_folder(path: Path) -> bool:
     if CONFIG not in names or names - _FILES:
         return False
     try:
-        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        config = read_json(path / CONFIG)
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and "limelight_version" in config
@@ -237,7 +240,7 @@ def package_version() -> str:
 def _read_config(root: Path) -> dict[str, Any]:
     name = repr(os.fspath(root))
     try:
-        config = json.loads((root / CONFIG).read_text(encoding="utf-8"))
+        config = read_json(root / CONFIG)
     except FileNotFoundError as error:
         message = f"not a model folder, it has no {CONFIG}: {name}"
         raise DataError(message, hint="pass the folder that `model.save` wrote") from error
@@ -245,15 +248,18 @@ def _read_config(root: Path) -> dict[str, Any]:
         message = f"cannot read {CONFIG} of model folder {name}: {error}"
         raise DataError(message, hint="the file is damaged; save the model again") from error
     version = config.get("schema_version") if isinstance(config, dict) else None
-    if not isinstance(version, int):
+    if not isinstance(version, int) or isinstance(version, bool):
         message = f"not a model folder, {CONFIG} has no schema_version: {name}"
         raise DataError(message, hint="pass the folder that `model.save` wrote")
     if version < 1:
-        message = f"model folder {name} has no such schema: {version}"
+        message = f"model folder {name} has no such schema: {short(version)}"
         raise DataError(message, hint="the file config.json was changed; save the model again")
     if version > SCHEMA_VERSION:
-        writer = config.get("limelight_version", "a newer version")
-        message = f"model folder {name} has schema {version}, this limelight reads {SCHEMA_VERSION}"
+        writer = str(config.get("limelight_version", "a newer version"))[:_LONGEST_VERSION]
+        message = (
+            f"model folder {name} has schema {short(version)}, "
+            f"this limelight reads {SCHEMA_VERSION}"
+        )
         raise DataError(message, hint=f"upgrade limelight; the model was written by {writer}")
     _check_config(config, f"model folder {name}")
     return dict(config)
@@ -264,9 +270,19 @@ def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None
         return None
     arrays = load_arrays(root / SEEN)
     if set(arrays) != {"indptr", "indices"}:
-        message = f"{SEEN} must hold indptr and indices, found: {', '.join(sorted(arrays))}"
+        message = f"{SEEN} must hold indptr and indices, found: {short(sorted(arrays))}"
         raise DataError(message, hint="the file is damaged; save the model again")
+    for name, array in arrays.items():
+        limits = np.iinfo(np.int64 if name == "indptr" else np.int32)
+        # A number that does not fit would become another one.
+        if array.dtype.kind not in "iu" or (array.size and not _within(array, limits)):
+            message = f"{SEEN}: {name} must hold whole numbers up to {limits.max}: {array.dtype}"
+            raise DataError(message, hint="the file is damaged; save the model again")
     return arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32)
+
+
+def _within(array: NDArray[Any], limits: np.iinfo[Any]) -> bool:
+    return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
 
 
 def _check_config(config: dict[str, Any], what: str) -> None:
@@ -278,11 +294,11 @@ def _check_config(config: dict[str, Any], what: str) -> None:
             message = f"config of {what} lacks the key {key!r}"
             raise DataError(message, hint=f"it needs {', '.join(_REQUIRED)}")
         if not isinstance(config[key], kind):
-            message = f"config of {what}: {key!r} must be {kind.__name__}, got {config[key]!r}"
+            message = f"config of {what}: {key!r} must be {kind.__name__}, got {short(config[key])}"
             raise DataError(message, hint="save the model again")
     unknown = sorted(set(config) - {*_ADDED, *_REQUIRED, *_OPTIONAL})
     if unknown:
-        message = f"config of {what} has an unknown key: {unknown[0]!r}"
+        message = f"config of {what} has an unknown key: {short(unknown[0])}"
         raise DataError(message, hint=f"known are {', '.join([*_ADDED, *_REQUIRED, *_OPTIONAL])}")
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._atomic import atomic_file
 from limelight._errors import ConfigError, DataError
+from limelight._short import first_words, short
+from limelight.store.json_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,17 +50,17 @@ class Notebook:
 
     def _read(self, about: dict[str, Any]) -> None:
         try:
-            stored = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
+            stored = read_json(self.folder / FILE)
             found, self._results = dict(stored["about"]), dict(stored["results"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"cannot read {str(self.folder / FILE)!r}: {error}"
+            message = f"cannot read {str(self.folder / FILE)!r}: {first_words(error)}"
             raise DataError(message, hint="move it away to start anew") from error
         different = [key for key in found.keys() | about.keys() if found.get(key) != about.get(key)]
         if different:
             key = min(different)
             message = (
-                f"the folder holds another run, with {key} {found.get(key)!r} "
-                f"instead of {about.get(key)!r}"
+                f"the folder holds another run, with {key} {short(found.get(key))} "
+                f"instead of {short(about.get(key))}"
             )
             raise ConfigError(message, hint="choose another folder, or repeat the same flags")
 

@@ -10,14 +10,14 @@ state/sights/                                   who was shown what at every poin
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from limelight._atomic import atomic_file, refuse_stranger
+from limelight._atomic import atomic_file, delete_within, refuse_stranger
 from limelight._errors import ConfigError, DataError
 from limelight._interrupts import finishing
+from limelight._short import short
 from limelight.evaluate.exhibit import Sight
 from limelight.evaluate.exhibit_files import load_sight, save_exhibit, sight_arrays
 from limelight.models.files import load_model
@@ -68,7 +68,12 @@ class FrontierFolder:
         # A signal waits until the point is written down.
         with finishing():
             found = self._notebook.once(name, lambda: asdict(find_out()))
-        return FrontierPoint.from_dict(found)
+        point = FrontierPoint.from_dict(found)
+        if f"{point.method}-{point.number}" != name:
+            # They name files and folders, which may be read and deleted: no others than ours.
+            message = f"the folder holds another point in place of {name}: {short(point.method)}"
+            raise DataError(message, hint="move the folder away to start anew")
+        return point
 
     @property
     def checkpoint(self) -> Checkpoint | None:
@@ -114,7 +119,7 @@ class FrontierFolder:
             # Whatever else stands there is not ours to delete.
             if point.method == "exadmm" and point.number and not point.on_front:
                 folder = self._path / _MODELS / f"{point.method}-{point.number}"
-                shutil.rmtree(folder, ignore_errors=True)
+                delete_within(self._path, folder)
         try:
             found.plot(self._path / "frontier.png")
         except ConfigError as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limelight._errors import DataError
+from limelight._errors import ConfigError, DataError
 from limelight._html import Table, show
+from limelight._short import first_words
 from limelight.evaluate.text_table import table
-from limelight.models.checks import check_choice, check_number
+from limelight.models.checks import check_choice, check_integer, check_number
 
 if TYPE_CHECKING:
     import os
@@ -77,9 +79,21 @@ class FrontierPoint:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> FrontierPoint:
-        """Read what ``dataclasses.asdict`` wrote."""
-        parts = {part: Measured(**values[part]) for part in ("validation", "test")}
-        return cls(**{**values, **parts})
+        """Read what ``dataclasses.asdict`` wrote; refuse anything else."""
+        try:
+            parts = {part: Measured(**values[part]) for part in ("validation", "test")}
+            point = cls(**{**values, **parts})
+            check_integer("number", point.number, least=0)
+            for name in ("strength", "seconds", "wall_seconds", "epochs"):
+                check_number(name, getattr(point, name))
+            for part in (point.validation, point.test):
+                for name, value in asdict(part).items():
+                    check_number(name, value, above=-math.inf)
+        except (TypeError, KeyError, ConfigError) as error:
+            reason = getattr(error, "message", first_words(error))
+            message = f"the folder holds a point that limelight did not write: {reason}"
+            raise DataError(message, hint="move the folder away to start anew") from error
+        return point
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -146,7 +146,11 @@ def run(
                 status = Status.STOPPED
             if status is not Status.FINISHED:
                 break
-    return Outcome(kept or _copied(state.parameters), trace, status)
+    parameters = kept or _copied(state.parameters)
+    for name, values in parameters.items():
+        # The loss is measured before an update, so the last one may still have run away.
+        _check_finite({name: float(np.abs(values).max(initial=0.0))}, trace[-1].epoch)
+    return Outcome(parameters, trace, status)
 
 
 def _epoch(state: State, step: Step, batches: Iterable[Batch]) -> tuple[State, dict[str, float]]:

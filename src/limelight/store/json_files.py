@@ -1,0 +1,46 @@
+"""JSON from disk, which a stranger may have written: of bounded size and depth, or one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+
+_MOST_BYTES = 1 << 28
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If it is not a file, larger than 256 MiB, not JSON, or nested too deeply.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "config.json"
+    >>> size = file.write_text('{"factors": 8}')
+    >>> read_json(file)
+    {'factors': 8}
+    """
+    file = Path(path)
+    size = file.stat().st_size
+    # A pipe would wait for ever, and a device may never end.
+    if not file.is_file():
+        message = "it is not a file"
+        raise ValueError(message)
+    if size > _MOST_BYTES:
+        message = f"it has {size:,} bytes, more than any that limelight writes"
+        raise ValueError(message)
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        message = "it is nested too deeply"
+        raise ValueError(message) from error
