@@ -62,6 +62,7 @@ class IdColumn:
             return pa.array(content.view(np.int64))
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
         strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+        _require_text(strings, f"column {self.name!r}")
         integers = integers_of(strings) if self._is_text else None
         return strings if integers is None else integers
 
@@ -125,7 +126,18 @@ def table_ids(table: Any, name: str, label: str) -> Ids:
     array([3, 1])
     """
     chunk = Chunk(table[name].combine_chunks(), f"{label}, column {name!r}")
-    return ids_from_arrow(plain_ids(chunk))
+    ids = plain_ids(chunk)
+    _require_text(ids, chunk.where)
+    return ids_from_arrow(ids)
+
+
+def _require_text(ids: Any, where: str) -> None:
+    """Refuse strings that are not text: a Parquet file may call any bytes a string."""
+    try:
+        ids.validate(full=True)
+    except pa.ArrowInvalid as error:
+        message = f"{where}: an id is not text in UTF-8: {error}"
+        raise DataError(message, hint="write the ids again, in UTF-8") from error
 
 
 def integers_of(strings: Any) -> Any:
