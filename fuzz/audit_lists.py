@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import atheris
 
 with atheris.instrument_imports(include=["limelight.data", "limelight.evaluate", "tables"]):
-    from harness import memory_folder, run
+    from harness import run
     from tables import draw_source
 
     import limelight as ll
 
 import pyarrow as pa
 
-FOLDER = memory_folder()
+FOLDER = Path(tempfile.mkdtemp())
 SOUND = {
     "lists": pa.table(
         {

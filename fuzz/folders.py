@@ -45,13 +45,18 @@ class Folders:
         """Give every file as an input, with a name for it."""
         for which, files in enumerate(self._files):
             for name, file in enumerate(files):
-                yield f"{self._paths[which].name}-{file.name}", bytes([which, name]) + self._sound[file]
+                yield (
+                    f"{self._paths[which].name}-{file.name}",
+                    bytes([which, name]) + self._sound[file],
+                )
 
 
 def mutate(data: bytes, max_size: int, seed: int) -> bytes:
     """Change a JSON file or the head of a safetensors file in its structure, else some bytes."""
     rng = random.Random(seed)
     head, content = data[:2], data[2:]
+    if rng.random() < 0.01:
+        return (head + b"[" * rng.randrange(max_size))[:max_size]
     if rng.random() < 0.5:
         for begin, cut in ((0, len(content)), (8, 8 + int.from_bytes(content[:8], "little"))):
             try:

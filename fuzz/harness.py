@@ -7,10 +7,7 @@ for which libFuzzer watches.
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import atheris
@@ -43,14 +40,3 @@ def run(target: Target, answer: type[Exception], mutator: Mutator | None = None)
 
     atheris.Setup(sys.argv, one, **({"custom_mutator": mutator} if mutator else {}))
     atheris.Fuzz()
-
-
-def memory_folder() -> Path:
-    """Make a folder that lives in memory where the system has a place for such; it goes at exit."""
-    shared = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=shared if shared.is_dir() else None))
-    # libFuzzer leaves without running Python's own exit handlers, which atheris makes up for.
-    import atexit
-
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

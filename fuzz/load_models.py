@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import atheris
 
 PACKAGES = ["limelight.store", "limelight.models", "limelight.rerank", "limelight.data"]
 with atheris.instrument_imports(include=PACKAGES):
     from folders import Folders, mutate
-    from harness import memory_folder, run
+    from harness import run
     from sound import MATRIX, model_folders
 
     import limelight as ll
 
-FOLDERS = Folders(model_folders(memory_folder()))
+FOLDERS = Folders(model_folders(Path(tempfile.mkdtemp())))
 
 
 def load(data: bytes) -> None:

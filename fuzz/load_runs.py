@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+from pathlib import Path
+
 import atheris
 
-with atheris.instrument_imports(include=["limelight.evaluate", "limelight.report", "limelight.store"]):
+with atheris.instrument_imports(
+    include=["limelight.evaluate", "limelight.report", "limelight.store"]
+):
     from folders import Folders, mutate
-    from harness import memory_folder, run
+    from harness import run
     from sound import ABOUT, run_folders
 
     import limelight as ll
@@ -14,7 +20,7 @@ with atheris.instrument_imports(include=["limelight.evaluate", "limelight.report
     from limelight.report.payload import payload
     from limelight.store.notebook import Notebook
 
-FOLDERS = Folders(run_folders(memory_folder()))
+FOLDERS = Folders(run_folders(Path(tempfile.mkdtemp())))
 
 
 def load(data: bytes) -> None:
@@ -24,7 +30,7 @@ def load(data: bytes) -> None:
         if file.name == "notebook.json":
             Notebook(path, ABOUT).once("plain", lambda: None)
         else:
-            payload(load_exhibit(path))
+            json.dumps(payload(load_exhibit(path)), allow_nan=False)
     finally:
         FOLDERS.restore(file)
 

@@ -15,9 +15,16 @@ from sound import model_folders, run_folders
 from tables import KINDS
 
 CORPUS = Path(__file__).parent / "corpus"
-FLAGS = {"read_interactions": (0, 255), "read_candidates": (0, 1), "audit_lists": (0, 1, 2, 3, 4, 255)}
+FLAGS = {
+    "read_interactions": (0, 255),
+    "read_candidates": (0, 1),
+    "audit_lists": (0, 1, 2, 3, 4, 255),
+}
 TEXT = {
-    "read_interactions": "user_id,item_id,rating,time\n1,a,5,2024-01-02\n2,b,0.5,2024-01-03 04:05:06\n",
+    "read_interactions": """user_id,item_id,rating,time
+1,a,5,2024-01-02
+2,b,0.5,2024-01-03 04:05:06
+""",
     "read_candidates": 'user_id,item_id,score\n1,a,0.5\n1,"b",1e-3\n2,a,-2\n',
     "audit_lists": """user_id,item_id,rank,time,group,weight
 1,a,1,1700000000,x,1

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import atheris
 
 with atheris.instrument_imports(include=["limelight.data", "tables"]):
-    from harness import memory_folder, run
+    from harness import run
     from tables import draw_source
 
     import limelight as ll
     from limelight.data.candidates import read_candidates
 
-FOLDER = memory_folder()
+FOLDER = Path(tempfile.mkdtemp())
 NAMES = ("user_id", "item_id", "score")
 CATALOGUE = ["a", "b", "1", "2", "3"]
 
@@ -28,7 +31,7 @@ def read(data: bytes) -> None:
     ) as candidates:
         block = candidates.block(0, candidates.n_users)
         assert block.indptr[-1] == len(block.items) == len(block.scores)
-        assert (block.items >= 0).all() and (block.items < candidates.n_items).all()
+        assert ((block.items >= 0) & (block.items < candidates.n_items)).all()
 
 
 if __name__ == "__main__":

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import atheris
 
 with atheris.instrument_imports(include=["limelight.data", "tables"]):
-    from harness import memory_folder, run
+    from harness import run
     from tables import draw_source
 
     import limelight as ll
 
-FOLDER = memory_folder()
+FOLDER = Path(tempfile.mkdtemp())
 NAMES = ("user_id", "item_id", "rating", "time")
 
 

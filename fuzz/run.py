@@ -10,10 +10,12 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
 WORK = HERE.parent / "build" / "fuzz"
+MEMORY = Path("/dev/shm")
 NATIVE = "native_kernels"
 TARGETS = (
     "read_interactions",
@@ -39,13 +41,13 @@ def main() -> int:
         code, log = fuzz(target, options.seconds, options.sanitized)
         found = re.findall(r"number_of_executed_units: (\d+)", log)
         counts[target] = int(found[-1]) if found else 0
-        print(f"{target:20} {counts[target]:>12,} executions", flush=True)  # noqa: T201
+        print(f"{target:20} {counts[target]:>12,} executions", flush=True)
         if code or not found:
             failed.append(target)
-            print(log[-6000:], file=sys.stderr)  # noqa: T201
-    print(f"{'total':20} {sum(counts.values()):>12,} executions")  # noqa: T201
+            print(log[-6000:], file=sys.stderr)
+    print(f"{'total':20} {sum(counts.values()):>12,} executions")
     if failed:
-        print(f"findings in: {', '.join(failed)}; the inputs are in {WORK}", file=sys.stderr)  # noqa: T201
+        print(f"findings in: {', '.join(failed)}; the inputs are in {WORK}", file=sys.stderr)
     return bool(failed)
 
 
@@ -66,9 +68,13 @@ def fuzz(target: str, seconds: int, sanitized: Path | None) -> tuple[int, str]:
     environment = dict(os.environ)
     if target == NATIVE and sanitized is not None:
         environment |= preload(sanitized)
-    done = subprocess.run(  # noqa: S603
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
+    # Files that are written for each execution belong in memory, where the system has such a place.
+    shared = MEMORY if MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=shared) as folder:
+        environment["TMPDIR"] = folder
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
     return done.returncode, done.stdout.decode(errors="replace")
 
 
@@ -76,7 +82,7 @@ def preload(sanitized: Path) -> dict[str, str]:
     """Name the environment in which Python loads a build with sanitizers."""
     compiler = os.environ.get("CXX", "c++")
     libraries = [
-        subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip()  # noqa: S603
+        subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip()
         for name in ("libasan.so", "libubsan.so")
     ]
     # Python never frees all it has; what a kernel cannot get, it must be able to refuse.

@@ -38,7 +38,13 @@ def model_folders(folder: Path) -> list[Path]:
 def run_folders(folder: Path) -> list[Path]:
     """Save an exhibit with everything in it, and a notebook."""
     item_ids = np.array(["a", "b", "c", "d"], dtype=object)
-    figures = {"ndcg@2": 0.5, "ndcg@2_low": 0.4, "ndcg@2_high": 0.6, "gini@2": 0.3, "coverage@2": 1.0}
+    figures = {
+        "ndcg@2": 0.5,
+        "ndcg@2_low": 0.4,
+        "ndcg@2_high": 0.6,
+        "gini@2": 0.3,
+        "coverage@2": 1.0,
+    }
     points = tuple(
         Point(
             method=method,

@@ -91,7 +91,7 @@ void count_pairs_of(const Array1<const int64_t>& indptr, const Array1<const int3
           "one count a user and one an item is needed");
   nb::gil_scoped_release unlocked;
   count_pairs(checked_rows(indptr, indices, keep_users.shape(0), keep_items.shape(0)), keep_users.data(),
-              keep_items.data(), by_user.data(), by_item.data());
+              keep_items.data(), static_cast<int64_t>(keep_items.shape(0)), by_user.data(), by_item.data());
 }
 
 void keep_pairs_of(const Array1<const int64_t>& indptr, const Array1<const int32_t>& indices,
@@ -128,7 +128,7 @@ void bind_pairs(nb::module_& m) {
   def_group_pairs<double>(m);
   m.def("count_pairs", &count_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), "keep_users"_a.noconvert(),
         "keep_items"_a.noconvert(), "by_user"_a.noconvert(), "by_item"_a.noconvert(),
-        "Add up, by user and by item, the pairs of which both are kept.");
+        "Count, by user and by item, the pairs of which both are kept.");
   m.def("keep_pairs", &keep_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), "order"_a.noconvert().none(),
         "keep_users"_a.noconvert(), "item_numbers"_a.noconvert(), "out_indices"_a.noconvert(),
         "out_order"_a.noconvert().none(), "Copy the pairs of kept users whose items have a new number from 0 up.");

@@ -401,6 +401,8 @@ class Catalogue {
              int threads) const {
     const int64_t n = queries.shape(0), k = ids.shape(1);
     require_aligned(queries, ids, scores);
+    require_apart(ids, queries, scores);
+    require_apart(scores, queries);
     require(static_cast<int64_t>(queries.shape(1)) == width_, "queries must be as wide as the catalogue");
     require(k > 0 && k <= n_items_, "k must lie between 1 and the number of items");
     require(static_cast<int64_t>(ids.shape(0)) == n && static_cast<int64_t>(scores.shape(0)) == n &&

@@ -1,4 +1,4 @@
-"""A sorter that takes pairs in batches of any size, in any order, gives the rows of a naive twin."""
+"""A sorter that takes batches of any size, in any order, gives the rows of a naive twin."""
 
 from itertools import pairwise
 

@@ -9,6 +9,7 @@ users.parquet         user_id of the examples
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,25 @@ _RECORD, _ARRAYS, _ITEMS, _USERS = (
     "items.parquet",
     "users.parquet",
 )
-_WORDS = ("kind", "title", "k", "base", "chosen", "titles", "data", "made", "notes")
-_OF_POINT = ("method", "label", "figures", "strength", "settings", "on_front")
+_WORDS: dict[str, Any] = {
+    "kind": str,
+    "title": str,
+    "k": int,
+    "base": int | None,
+    "chosen": int,
+    "titles": list | None,
+    "data": dict,
+    "made": dict,
+    "notes": list,
+}
+_OF_POINT: dict[str, Any] = {
+    "method": str,
+    "label": str,
+    "figures": dict,
+    "strength": float | int | None,
+    "settings": dict,
+    "on_front": bool,
+}
 
 
 def save_exhibit(run: str | os.PathLike[str], exhibit: Exhibit) -> None:
@@ -92,7 +110,7 @@ def load_exhibit(run: str | os.PathLike[str]) -> Exhibit:
         record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
         _check_version(record)
         return _rebuild(folder, record, load_arrays(folder / _ARRAYS))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         message = f"cannot read {str(folder)!r}: {error}"
         raise DataError(message, hint="the folder is damaged; run the command again") from error
 
@@ -107,10 +125,10 @@ def _check_version(record: Mapping[str, Any]) -> None:
 def _rebuild(folder: Path, record: dict[str, Any], arrays: Arrays) -> Exhibit:
     item_ids = read_ids(folder / _ITEMS, "item_id")
     points = tuple(
-        Point(**{name: given[name] for name in _OF_POINT}, sight=_sight_of(arrays, f"{number}/"))
+        Point(**_typed(given, _OF_POINT), sight=_sight_of(arrays, f"{number}/"))
         for number, given in enumerate(record["points"])
     )
-    words = {name: record[name] for name in _WORDS}
+    words = _typed(record, _WORDS)
     words["notes"] = tuple(words["notes"])
     words["titles"] = None if words["titles"] is None else tuple(map(str, words["titles"]))
     exhibit = Exhibit(
@@ -121,8 +139,19 @@ def _rebuild(folder: Path, record: dict[str, Any], arrays: Arrays) -> Exhibit:
         groups=_groups_of(record, arrays),
         examples=_examples_of(folder, arrays),
     )
+    _check_words(exhibit)
+    _check_arrays(exhibit)
     _check(exhibit)
     return exhibit
+
+
+def _typed(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """Take the named values, unless one is of another kind than it should be."""
+    for name, kind in kinds.items():
+        if not isinstance(given[name], kind):
+            message = f"{name!r} cannot be {given[name]!r}"
+            raise TypeError(message)
+    return {name: given[name] for name in kinds}
 
 
 def sight_arrays(sight: Sight) -> dict[str, NDArray[Any]]:
@@ -174,6 +203,50 @@ def _ragged(name: str, rows: Sequence[NDArray[np.int32]]) -> dict[str, NDArray[A
 def _rows(name: str, arrays: Arrays) -> tuple[NDArray[np.int32], ...]:
     ends = np.cumsum(arrays[f"{name}_lengths"])
     return tuple(np.split(arrays[f"{name}_items"], ends[:-1])) if len(ends) else ()
+
+
+def _check_words(exhibit: Exhibit) -> None:
+    """Refuse what cannot be shown as text or as a number."""
+    texts = [*exhibit.data.values(), *exhibit.made.values(), *exhibit.notes]
+    figures = [value for point in exhibit.points for value in point.figures.values()]
+    strengths = [point.strength for point in exhibit.points if point.strength is not None]
+    fits = (
+        exhibit.k > 0
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(value, float | int) for value in figures)
+        and all(math.isfinite(strength) for strength in strengths)
+        and all(len({*map(len, point.sight.trace.values())}) <= 1 for point in exhibit.points)
+    )
+    if not fits:
+        message = f"the words of {_RECORD} cannot be shown"
+        raise ValueError(message)
+
+
+def _check_arrays(exhibit: Exhibit) -> None:
+    """Refuse arrays of the wrong kind: item numbers from -1 up, amounts from 0 up."""
+    groups, examples = exhibit.groups, exhibit.examples
+    lists = [point.sight.lists for point in exhibit.points if point.sight.lists is not None]
+    amounts = [point.sight.exposure for point in exhibit.points]
+    known: list[NDArray[Any]] = []
+    if examples is not None:
+        known += [*examples.history, *examples.liked]
+    if groups is not None:
+        known += [groups.items, groups.groups]
+        amounts.append(groups.weights)
+    fits = (
+        all(one.ndim == 2 and one.dtype.kind == "i" and (one >= -1).all() for one in lists)
+        and all(one.ndim == 1 and one.dtype.kind in "iu" and (one >= 0).all() for one in known)
+        and all(one is None or _are_amounts(one) for one in (*amounts, exhibit.interactions))
+    )
+    if not fits:
+        message = f"the arrays of {_ARRAYS} cannot be shown"
+        raise ValueError(message)
+
+
+def _are_amounts(array: NDArray[Any]) -> bool:
+    """Tell numbers from 0 up whose sum is one, too."""
+    plain = array.ndim == 1 and array.dtype.kind in "iuf"
+    return plain and bool((array >= 0).all()) and math.isfinite(array.sum(dtype=np.float64))
 
 
 def _check(exhibit: Exhibit) -> None:

@@ -189,7 +189,7 @@ def load_control(path: str | os.PathLike[str]) -> Control | None:
         return None
     try:
         record = json.loads((root / CONTROL).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         message = f"cannot read {CONTROL} of model folder {name}: {error}"
         raise DataError(message, hint="the file is damaged; save the model again") from error
     if not isinstance(record, dict):
@@ -215,7 +215,7 @@ def is_model_folder(path: Path) -> bool:
         return False
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(config, dict) and "limelight_version" in config
 
@@ -241,7 +241,7 @@ def _read_config(root: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         message = f"not a model folder, it has no {CONFIG}: {name}"
         raise DataError(message, hint="pass the folder that `model.save` wrote") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         message = f"cannot read {CONFIG} of model folder {name}: {error}"
         raise DataError(message, hint="the file is damaged; save the model again") from error
     version = config.get("schema_version") if isinstance(config, dict) else None

@@ -48,7 +48,7 @@ class Notebook:
         try:
             stored = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
             found, self._results = dict(stored["about"]), dict(stored["results"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             message = f"cannot read {str(self.folder / FILE)!r}: {error}"
             raise DataError(message, hint="move it away to start anew") from error
         different = [key for key in found.keys() | about.keys() if found.get(key) != about.get(key)]
