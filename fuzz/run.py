@@ -44,7 +44,8 @@ def main() -> int:
         print(f"{target:20} {counts[target]:>12,} executions", flush=True)
         if code or not found:
             failed.append(target)
-            print(log[-6000:], file=sys.stderr)
+            story = [line for line in log.splitlines() if not line.startswith("#")]
+            print(*story[-60:], sep="\n", file=sys.stderr)
     print(f"{'total':20} {sum(counts.values()):>12,} executions")
     if failed:
         print(f"findings in: {', '.join(failed)}; the inputs are in {WORK}", file=sys.stderr)

@@ -58,5 +58,7 @@ def read_ids(path: str | os.PathLike[str], column: str) -> Ids:
     [part] = open_parts(path)
     require_column(part, column)
     with plain_errors(part.label), pq.ParquetFile(path) as file:
-        table = file.read(columns=[column])
+        # Batch by batch, because a damaged file may promise more rows than there is memory for.
+        schema = pa.schema([file.schema_arrow.field(column)])
+        table = pa.Table.from_batches(file.iter_batches(columns=[column]), schema)
     return table_ids(table, column, part.label)
