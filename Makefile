@@ -12,10 +12,10 @@ SOURCES := pyproject.toml CMakeLists.txt requirements/dev.txt $(shell find nativ
 export PIP_CONSTRAINT := requirements/dev.txt requirements/build.txt
 export PIP_BUILD_CONSTRAINT := requirements/build.txt
 
-.PHONY: help demo test lint types kills sanitize build audit-deps sbom licences pins stubs charts browser bench docs clean
+.PHONY: help demo test lint types kills sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
 demo: $(VENV)/.demo ## Install and run the main job on built-in data; results in run/
 	$(BIN)/limelight demo -o run
@@ -37,10 +37,18 @@ KILLS ?= 1000
 kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
 	$(BIN)/python -m tests.reliability.kills --kills $(KILLS)
 
-sanitize: $(VENV)/.dev ## Run the native tests under the address and undefined-behaviour sanitizers
-	$(BIN)/pip install --quiet --no-deps --upgrade --target build/sanitized . -C cmake.define.LIMELIGHT_SANITIZE=ON
-	LD_PRELOAD="$$($(or $(CXX),c++) -print-file-name=libasan.so) $$($(or $(CXX),c++) -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/sanitized $(BIN)/python -m pytest tests/native tests/solve tests/recommend tests/rerank
+# The networks are left out because JAX compiles code that no sanitizer sees, and the pages because a
+# browser does not start with a sanitizer loaded into it.
+sanitize: build/address/.done ## Run the tests under the address and undefined-behaviour sanitizers
+	LD_PRELOAD="$(call library,asan) $(call library,ubsan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/address \
+	$(BIN)/python -m pytest tests --pyargs limelight --ignore-glob '*/neural/*' --ignore-glob '*_browser.py'
+
+sanitize-threads: build/thread/.done ## Run the tests of our threads under the thread sanitizer
+	LD_PRELOAD="$(call library,tsan)" TSAN_OPTIONS=suppressions=native/thread_suppressions.txt PYTHONPATH=build/thread \
+	setarch --addr-no-randomize $(BIN)/python -m pytest tests/native tests/solve tests/recommend tests/rerank tests/data
+
+fuzz: $(VENV)/.fuzz build/address/.done ## Feed everything that reads with damaged input, FUZZ_SECONDS a target
+	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address
 
 # The wheel is built from the source distribution, so that this is known to be complete.
 build: $(TOOLS)/.tools ## Build sdist and wheel, check what is in them, try the wheel in an empty environment
@@ -110,6 +118,17 @@ $(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
 	$(BIN)/pip install --quiet '.[dev]'
 	@touch $@
 
+$(VENV)/.fuzz: $(SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install --quiet '.[fuzz]'
+	@touch $@
+
 $(VENV)/.bench: $(SOURCES) | $(VENV)/bin/python
 	$(BIN)/pip install --quiet '.[bench]'
 	@touch $@
+
+# A build of its own for each kind of sanitizer: address (with undefined behaviour) and thread.
+build/address/.done build/thread/.done: build/%/.done: $(SOURCES) | $(VENV)/.dev
+	$(BIN)/pip install --quiet --no-deps --upgrade --target build/$* . -C build-dir=build/cmake-$* -C cmake.define.LIMELIGHT_SANITIZE=$*
+	@touch $@
+
+library = $$($(or $(CXX),c++) -print-file-name=lib$(1).so)

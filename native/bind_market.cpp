@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "door.hpp"
 #include "market.hpp"
 
 namespace nb = nanobind;
@@ -13,12 +14,6 @@ namespace limelight {
 
 namespace {
 
-template <typename T> using Array1 = nb::ndarray<T, nb::numpy, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
-template <typename T> using Array2 = nb::ndarray<T, nb::numpy, nb::shape<-1, -1>, nb::c_contig, nb::device::cpu>;
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
 
 template <typename T>
 bool all_finite(const Array1<T>& values) {
@@ -31,6 +26,7 @@ class Candidates {
   Candidates(Array1<const int64_t> indptr, Array1<const int32_t> items, Array1<const float> relevance,
              int64_t n_items)
       : indptr_(indptr), items_(items), relevance_(relevance), n_items_(n_items) {
+    require_aligned(indptr, items, relevance);
     const int64_t n_pairs = items.shape(0), n_users = static_cast<int64_t>(indptr.shape(0)) - 1;
     require(n_users >= 0 && indptr.data()[0] == 0 && indptr.data()[n_users] == n_pairs, "indptr must end at the pairs");
     require(static_cast<int64_t>(relevance.shape(0)) == n_pairs, "items and relevance must have one length");
@@ -77,6 +73,9 @@ int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array
                 Array1<const double> weights, Array1<const int32_t> accounts, Array1<double> exposure,
                 Array1<const double> entitlement, Array1<const double> pull, Array2<const double> marginal,
                 bool by_impact, int64_t batch, bool newcomers, double served, int threads) {
+  require_aligned(order, lists, weights, accounts, exposure, entitlement, pull, marginal);
+  require_apart(lists, order, weights, accounts, exposure, entitlement, pull, marginal);
+  require_apart(exposure, order, weights, accounts, entitlement, pull, marginal);
   candidates.check_lists(lists);
   const Crowd crowd = candidates.crowd();
   const int64_t n_accounts = exposure.shape(0), n_knots = marginal.shape(1);
@@ -110,6 +109,8 @@ int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array
 
 void choose_at(const Candidates& candidates, Array2<const float> subsidies, Array1<const int32_t> draws,
                Array2<int32_t> lists, int threads) {
+  require_aligned(subsidies, draws, lists);
+  require_apart(lists, subsidies, draws);
   const Crowd crowd = candidates.crowd();
   const int64_t k = lists.shape(1), n_items = candidates.n_items(), n_tapes = subsidies.shape(0);
   require(static_cast<int64_t>(lists.shape(0)) == crowd.n_users && k > 0, "lists must have a row a user");

@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "csr.hpp"
+#include "door.hpp"
 #include "id_table.hpp"
 #include "pairs.hpp"
 
@@ -15,11 +16,6 @@ namespace limelight {
 
 namespace {
 
-template <typename T> using Array1 = nb::ndarray<T, nb::numpy, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
 
 template <typename T>
 auto owned_copy(const std::vector<T>& from) {
@@ -31,6 +27,8 @@ auto owned_copy(const std::vector<T>& from) {
 
 void encode(IdTable& table, const Array1<const int64_t>& offsets, const Array1<const uint8_t>& bytes,
             const Array1<int32_t>& codes) {
+  require_aligned(offsets, codes);
+  require_apart(codes, offsets, bytes);
   require(offsets.shape(0) == codes.shape(0) + 1, "offsets must have one entry more than codes");
   nb::gil_scoped_release unlocked;
   table.encode(offsets.data(), static_cast<int64_t>(codes.shape(0)), bytes.data(),
@@ -46,11 +44,18 @@ int64_t group_pairs_of(const Array1<const int32_t>& users, const Array1<const in
                        const std::optional<Array1<const Time>>& times, int64_t n_items,
                        const Array1<int64_t>& indptr, const Array1<int32_t>& indices, const Array1<int32_t>& order,
                        int threads) {
+  require_aligned(users, items, times, indptr, indices, order);
+  require_apart(indptr, users, items, times, indices, order);
+  require_apart(indices, users, items, times, order);
+  require_apart(order, users, items, times);
   const size_t size = users.shape(0);
   require(indptr.shape(0) > 0, "indptr must not be empty");
+  require(n_items >= 0 && n_items <= kNames, "the number of items must lie between 0 and 2^31");
   require(items.shape(0) == size && indices.shape(0) == size && order.shape(0) == size &&
               (!times || times->shape(0) == size),
           "users, items, times, indices and order must have one entry a pair");
+  require(!times || std::all_of(times->data(), times->data() + size, [](Time time) { return time == time; }),
+          "times must be numbers");
   nb::gil_scoped_release unlocked;
   return group_pairs({users.data(), items.data(), static_cast<int64_t>(size)}, times ? times->data() : nullptr,
                      static_cast<int64_t>(indptr.shape(0)) - 1, n_items,
@@ -77,17 +82,26 @@ OrderedRows checked_rows(const Array1<const int64_t>& indptr, const Array1<const
 void count_pairs_of(const Array1<const int64_t>& indptr, const Array1<const int32_t>& indices,
                     const Array1<const bool>& keep_users, const Array1<const bool>& keep_items,
                     const Array1<int64_t>& by_user, const Array1<int64_t>& by_item) {
+  require_aligned(indptr, indices, by_user, by_item);
+  require_flags(keep_users);
+  require_flags(keep_items);
+  require_apart(by_user, indptr, indices, keep_users, keep_items, by_item);
+  require_apart(by_item, indptr, indices, keep_users, keep_items);
   require(by_user.shape(0) == keep_users.shape(0) && by_item.shape(0) == keep_items.shape(0),
           "one count a user and one an item is needed");
   nb::gil_scoped_release unlocked;
   count_pairs(checked_rows(indptr, indices, keep_users.shape(0), keep_items.shape(0)), keep_users.data(),
-              keep_items.data(), by_user.data(), by_item.data());
+              keep_items.data(), static_cast<int64_t>(keep_items.shape(0)), by_user.data(), by_item.data());
 }
 
 void keep_pairs_of(const Array1<const int64_t>& indptr, const Array1<const int32_t>& indices,
                    const std::optional<Array1<const int32_t>>& order, const Array1<const bool>& keep_users,
                    const Array1<const int32_t>& item_numbers, const Array1<int32_t>& out_indices,
                    const std::optional<Array1<int32_t>>& out_order) {
+  require_aligned(indptr, indices, order, item_numbers, out_indices, out_order);
+  require_flags(keep_users);
+  require_apart(out_indices, indptr, indices, order, keep_users, item_numbers, out_order);
+  require_apart(out_order, indptr, indices, order, keep_users, item_numbers);
   require(order.has_value() == out_order.has_value(), "order goes in and out, or neither");
   require(!order || (order->shape(0) == indices.shape(0) && out_order->shape(0) == out_indices.shape(0)),
           "indices and order must be equally long");
@@ -114,7 +128,7 @@ void bind_pairs(nb::module_& m) {
   def_group_pairs<double>(m);
   m.def("count_pairs", &count_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), "keep_users"_a.noconvert(),
         "keep_items"_a.noconvert(), "by_user"_a.noconvert(), "by_item"_a.noconvert(),
-        "Add up, by user and by item, the pairs of which both are kept.");
+        "Count, by user and by item, the pairs of which both are kept.");
   m.def("keep_pairs", &keep_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), "order"_a.noconvert().none(),
         "keep_users"_a.noconvert(), "item_numbers"_a.noconvert(), "out_indices"_a.noconvert(),
         "out_order"_a.noconvert().none(), "Copy the pairs of kept users whose items have a new number from 0 up.");

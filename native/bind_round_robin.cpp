@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include "door.hpp"
 #include "round_robin.hpp"
 
 namespace nb = nanobind;
@@ -11,12 +12,6 @@ namespace limelight {
 
 namespace {
 
-template <typename T> using Array1 = nb::ndarray<T, nb::numpy, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
-template <typename T> using Array2 = nb::ndarray<T, nb::numpy, nb::shape<-1, -1>, nb::c_contig, nb::device::cpu>;
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
 
 // A checked game; it shares the arrays that it was made from, so that Python can fill windows.
 class Game {
@@ -26,6 +21,14 @@ class Game {
        Array2<float> pick_scores)
       : order_(order), stock_(stock), ids_(ids), scores_(scores), next_(next), stop_(stop), complete_(complete),
         picks_(picks), pick_scores_(pick_scores) {
+    require_aligned(order, stock, ids, scores, next, stop, picks, pick_scores);
+    require_apart(stock, order, ids, scores, next, stop, complete, picks, pick_scores);
+    require_apart(ids, order, scores, next, stop, complete, picks, pick_scores);
+    require_apart(scores, order, next, stop, complete, picks, pick_scores);
+    require_apart(next, order, stop, complete, picks, pick_scores);
+    require_apart(stop, order, complete, picks, pick_scores);
+    require_apart(picks, order, complete, pick_scores);
+    require_apart(pick_scores, order, complete);
     const size_t n_users = ids.shape(0);
     require(scores.shape(0) == n_users && scores.shape(1) == ids.shape(1), "ids and scores must have one shape");
     require(next.shape(0) == n_users && stop.shape(0) == n_users && complete.shape(0) == n_users,
@@ -58,6 +61,7 @@ class Game {
  private:
   RoundRobin checked(int64_t turn, int64_t last) {
     const int64_t n_turns = order_.shape(0), k = picks_.shape(1), width = ids_.shape(1);
+    require_flags(complete_);
     require(turn >= 0 && turn <= last && last <= n_turns * k, "turns must lie between 0 and k a user");
     for (size_t user = 0; user < next_.shape(0); ++user)
       require(0 <= next_.data()[user] && next_.data()[user] <= stop_.data()[user] && stop_.data()[user] <= width,

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "csr.hpp"
+#include "door.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
 
@@ -26,13 +27,12 @@ void bind_round_robin(nb::module_& m);  // in bind_round_robin.cpp
 
 namespace {
 
-template <typename T> using Array1 = nb::ndarray<T, nb::numpy, nb::shape<-1>, nb::c_contig, nb::device::cpu>;
-template <typename T> using Array2 = nb::ndarray<T, nb::numpy, nb::shape<-1, -1>, nb::c_contig, nb::device::cpu>;
 using Floats = Array1<const float>;
 using Matrix = Array2<const float>;
 using MutableMatrix = Array2<float>;
 
 constexpr int64_t kPanel = 16;
+constexpr int64_t kMostSteps = 1 << 10;
 
 // The variants that this build has and this processor can run, the fastest first.
 std::vector<const Kernels*> runnable_kernels() {
@@ -66,10 +66,6 @@ void use_variant(const std::string& name) {
   throw std::invalid_argument("this processor cannot run the kernel variant: " + name);
 }
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
-
 void require_width(size_t width) {
   require(width > 0 && width % kPanel == 0, "the number of columns must be a positive multiple of 16");
 }
@@ -91,7 +87,8 @@ class Csr {
   Csr(Array1<const int64_t> indptr, Array1<const int32_t> indices, int64_t n_columns)
       : indptr_(indptr), indices_(indices), n_columns_(n_columns) {
     require(indptr.shape(0) > 0, "indptr must not be empty");
-    require(n_columns >= 0, "the number of columns must not be negative");
+    require(n_columns >= 0 && n_columns <= kNames, "the number of columns must lie between 0 and 2^31");
+    require_aligned(indptr, indices);
     nb::gil_scoped_release unlocked;
     check_csr(indptr.data(), n_rows(), indices.data(), n_entries(), n_columns);
     blocks_ = std::make_shared<const WorkBlocks>(indptr.data(), n_rows());
@@ -106,6 +103,7 @@ class Csr {
   const WorkBlocks& blocks() const { return *blocks_; }
 
   Csr transpose() const {
+    require(n_rows() <= kNames, "there are too many rows to name them as columns");
     auto* indptr = new_array<int64_t>(n_columns_ + 1);
     auto* indices = new_array<int32_t>(n_entries());
     {
@@ -179,6 +177,7 @@ class VectorSum {
 };
 
 auto gramian(const Matrix& X, int threads) {
+  require_aligned(X);
   require_width(X.shape(1));
   const int64_t n = X.shape(0), width = X.shape(1), packed = GramianSum::packed_floats(width);
   GramianSum total(width);
@@ -195,6 +194,7 @@ auto gramian(const Matrix& X, int threads) {
 }
 
 auto column_sums(const Matrix& X, int threads) {
+  require_aligned(X);
   require_width(X.shape(1));
   const int64_t n = X.shape(0), width = X.shape(1);
   VectorSum total(width);
@@ -215,6 +215,7 @@ void require_rotation(size_t n, size_t width, const Matrix& Q, const MutableMatr
 }
 
 void rotate(const Matrix& X, const Matrix& Q, const MutableMatrix& out, int threads) {
+  require_aligned(X, Q, out);
   require_width(X.shape(1));
   require_rotation(X.shape(0), X.shape(1), Q, out);
   const int64_t n = X.shape(0), width = X.shape(1);
@@ -227,6 +228,7 @@ void rotate(const Matrix& X, const Matrix& Q, const MutableMatrix& out, int thre
 }
 
 void require_shift(const MutableMatrix& X, const Floats& step, const Floats& h) {
+  require_aligned(X, step, h);
   require_width(X.shape(1));
   require(step.shape(0) == X.shape(0), "one step a row is needed");
   require(h.shape(0) == X.shape(1), "the shift must have one entry a column");
@@ -243,6 +245,7 @@ void shift_rows(const MutableMatrix& X, const Floats& step, const Floats& h, int
 void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& h, const Matrix& Q,
                       const MutableMatrix& out, int threads) {
   require_shift(X, step, h);
+  require_aligned(Q, out);
   require_rotation(X.shape(0), X.shape(1), Q, out);
   const int64_t width = X.shape(1);
   nb::gil_scoped_release unlocked;
@@ -256,6 +259,7 @@ void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& 
 
 // What every kernel over histories asks for: factors of the columns, and one row or number a row.
 void require_fit(const Csr& csr, const Matrix& factors) {
+  require_aligned(factors);
   require_width(factors.shape(1));
   require(static_cast<int64_t>(factors.shape(0)) == csr.n_columns(), "one row of factors a column is needed");
 }
@@ -273,6 +277,7 @@ void for_each_work_block(const Csr& csr, int threads, int64_t bytes, const Body&
 RowSolve row_solve(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
                    const std::optional<Floats>& shift, const MutableMatrix& out) {
   require_fit(csr, factors);
+  require_aligned(eigenvalues, regularization, shift, out);
   const int64_t width = factors.shape(1);
   require(static_cast<int64_t>(out.shape(0)) == csr.n_rows() && static_cast<int64_t>(out.shape(1)) == width,
           "the result must have one row a row");
@@ -290,6 +295,7 @@ int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenval
   RowSolve task = row_solve(csr, factors, eigenvalues, regularization, shift, out);
   require(probe.has_value() == response.has_value(), "a probe and room for the response come together");
   if (probe) {
+    require_aligned(probe, response);
     require(probe->shape(0) == factors.shape(1), "the probe must have one entry a column");
     require(response->shape(0) == out.shape(0) && response->shape(1) == out.shape(1),
             "the response must have the shape of the result");
@@ -306,6 +312,7 @@ int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenval
 
 void descend_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
                   const std::optional<Floats>& shift, const MutableMatrix& out, int64_t steps, int threads) {
+  require(steps >= 0 && steps <= kMostSteps, "the number of steps must lie between 0 and 1024");
   const RowDescent task{row_solve(csr, factors, eigenvalues, regularization, shift, out), steps};
   nb::gil_scoped_release unlocked;
   for_each_work_block(csr, threads, scratch_bytes(task.solve.width),
@@ -320,6 +327,7 @@ auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian,
                    const Array1<float>& step, const std::optional<Array1<float>>& curvature,
                    float shared_curvature, bool refresh_curvature, const MutableMatrix& X, int threads) {
   require_fit(csr, factors);
+  require_aligned(gramian, regularization, step, curvature, X);
   const int64_t width = factors.shape(1), packed = GramianSum::packed_floats(width);
   const auto one_a_row = [&](size_t size) { return static_cast<int64_t>(size) == csr.n_rows(); };
   require(one_a_row(X.shape(0)) && static_cast<int64_t>(X.shape(1)) == width, "one row of X a row is needed");
@@ -360,6 +368,7 @@ auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian,
 
 double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int threads) {
   require_fit(csr, factors);
+  require_aligned(X);
   require(static_cast<int64_t>(X.shape(0)) == csr.n_rows() && X.shape(1) == factors.shape(1),
           "one row of X a row is needed");
   nb::gil_scoped_release unlocked;
@@ -381,6 +390,7 @@ class Catalogue {
       : n_items_(factors.shape(0)), width_(factors.shape(1)), kernels_(chosen),
         panels_((factors.shape(0) + kPanel) * factors.shape(1) * sizeof(float)) {
     require_width(factors.shape(1));
+    require_aligned(factors);
     nb::gil_scoped_release unlocked;
     for_each_row_block(n_items_, threads, 0, [&](int64_t begin, int64_t end, const Scratch&) {
       kernels_->pack_items(factors.data(), begin, end, n_items_, width_, panels_.floats());
@@ -390,6 +400,9 @@ class Catalogue {
   void top_k(const Matrix& queries, const Csr* history, const Array2<int32_t>& ids, const MutableMatrix& scores,
              int threads) const {
     const int64_t n = queries.shape(0), k = ids.shape(1);
+    require_aligned(queries, ids, scores);
+    require_apart(ids, queries, scores);
+    require_apart(scores, queries);
     require(static_cast<int64_t>(queries.shape(1)) == width_, "queries must be as wide as the catalogue");
     require(k > 0 && k <= n_items_, "k must lie between 1 and the number of items");
     require(static_cast<int64_t>(ids.shape(0)) == n && static_cast<int64_t>(scores.shape(0)) == n &&

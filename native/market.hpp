@@ -28,7 +28,8 @@ struct Market {
   double subsidy(int32_t account, double exposure_now, double served) const {
     const double share = entitlement[account] * served, held = std::max(exposure_now, 0.0);
     if (n_knots == 0) return (held < share) == (pull[account] >= 0) ? pull[account] : 0.0;
-    const double y = share > 0 ? held / (held + share) : 1.0;  // who is entitled to nothing has all of it
+    double y = share > 0 ? held / (held + share) : 1.0;  // who is entitled to nothing has all of it
+    if (!(y >= 0 && y <= 1)) y = 1.0;                    // exposure beyond what a double holds
     const double at = y * static_cast<double>(n_knots - 1);
     const int64_t knot = std::min(static_cast<int64_t>(at), n_knots - 2);
     const double* table = pull[account] < 0 ? burden : marginal;
@@ -63,6 +64,7 @@ struct Market {
   int64_t play(const Crowd& crowd, const int32_t* order, int64_t n_turns, int64_t batch, bool newcomers,
                double served, int32_t* lists, int threads) const {
     constexpr int64_t kWorthAThread = 64;
+    batch = std::min(batch, n_turns);
     std::vector<int32_t> chosen(static_cast<size_t>(batch * k));
     std::vector<std::vector<Choice>> best(static_cast<size_t>(batch));
     for (auto& choices : best) choices.reserve(static_cast<size_t>(k));

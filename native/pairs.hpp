@@ -155,9 +155,11 @@ struct OrderedRows {
   const int32_t* order;
 };
 
-// Counts, by user and by item, the pairs of which both are kept. The counts start at zero.
-inline void count_pairs(const OrderedRows& rows, const bool* keep_users, const bool* keep_items, int64_t* by_user,
-                        int64_t* by_item) {
+// Counts, by user and by item, the pairs of which both are kept.
+inline void count_pairs(const OrderedRows& rows, const bool* keep_users, const bool* keep_items, int64_t n_items,
+                        int64_t* by_user, int64_t* by_item) {
+  std::fill(by_user, by_user + rows.n_users, 0);
+  std::fill(by_item, by_item + n_items, 0);
   for (int64_t u = 0; u < rows.n_users; ++u) {
     if (!keep_users[u]) continue;
     for (int64_t at = rows.indptr[u]; at < rows.indptr[u + 1]; ++at) {

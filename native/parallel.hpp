@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -61,6 +62,7 @@ bool soon(const Condition& condition) {
 // Calls body(block, scratch) once for every block; threads take the next block as they get free.
 template <typename Body>
 void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const Body& body) {
+  if (threads < 1) throw std::invalid_argument("the number of threads must be at least 1");
   if (n_blocks == 0) return;
   const int64_t wanted = threads < n_blocks ? threads : n_blocks;
   // All memory is taken before a thread starts: an allocation that fails must fail here.

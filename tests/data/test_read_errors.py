@@ -319,3 +319,12 @@ def test_columns_whose_names_are_no_text_cannot_be_asked_for():
     frame = pd.DataFrame({0: [1], 1: [2]})
     with pytest.raises(DataError, match="column not found in the frame: '0'"):
         read(frame, user="0", item="1")
+
+
+def test_ids_that_are_not_text(tmp_path):
+    # Arrow reads any bytes as a string and stumbles over them when they are shown.
+    path = tmp_path / "ratings.parquet"
+    users = pa.array([b"a", b"\xff\xfe"]).view(pa.string())
+    pyarrow.parquet.write_table(pa.table({"user": users, "item": [3, 4]}), path)
+    with refused("column 'user': an id is not text in UTF-8"):
+        read(path)

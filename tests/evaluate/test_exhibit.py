@@ -20,6 +20,7 @@ from limelight.evaluate.exhibit import (
     look,
 )
 from limelight.evaluate.exhibit_files import FOLDER, load_exhibit, save_exhibit
+from limelight.store.arrays import load_arrays, save_arrays
 
 K = 5
 
@@ -159,5 +160,67 @@ def test_a_newer_exhibit_is_refused(exhibit, tmp_path):
 def test_a_damaged_exhibit_is_refused(exhibit, tmp_path, changes):
     save_exhibit(tmp_path, exhibit)
     change_record(tmp_path, **changes)
+    with pytest.raises(ll.DataError, match="cannot read"):
+        load_exhibit(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("data",), 3),
+        (("data", "Users"), float("nan")),
+        (("made",), []),
+        (("k",), 0),
+        (("k",), "5"),
+        (("base",), 0.5),
+        (("title",), None),
+        (("notes",), [1]),
+        (("points", 0, "figures"), 1.5),
+        (("points", 0, "figures", "gini@5"), "much"),
+        (("points", 0, "strength"), float("inf")),
+        (("points", 0, "settings"), "none"),
+    ],
+)
+def test_words_that_cannot_be_shown_are_refused(tmp_path, exhibit, place, value):
+    save_exhibit(tmp_path, exhibit)
+    file = tmp_path / FOLDER / "exhibit.json"
+    record = json.loads(file.read_text())
+    *path, last = place
+    where = record
+    for key in path:
+        where = where[key]
+    where[last] = value
+    file.write_text(json.dumps(record))
+    with pytest.raises(ll.DataError, match="cannot read"):
+        load_exhibit(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("0/exposure", np.full(60, np.inf)),
+        ("0/exposure", np.full(60, -1.0)),
+        ("0/exposure", np.ones((60, 2))),
+        ("0/lists", np.full((12, 5), -2)),
+        ("0/lists", np.zeros(12, dtype=np.int32)),
+        ("0/lists", np.zeros((12, 5))),
+        ("0/trace/epoch", np.zeros(1)),
+        ("interactions", np.full(60, np.nan)),
+        ("member_items", np.full(60, -1)),
+    ],
+)
+def test_arrays_that_cannot_be_shown_are_refused(tmp_path, exhibit, name, array):
+    save_exhibit(tmp_path, exhibit)
+    file = tmp_path / FOLDER / "arrays.safetensors"
+    arrays = load_arrays(file)
+    assert name in arrays
+    save_arrays(file, arrays | {name: array})
+    with pytest.raises(ll.DataError, match="cannot read"):
+        load_exhibit(tmp_path)
+
+
+def test_a_record_nested_too_deeply_is_refused(tmp_path, exhibit):
+    save_exhibit(tmp_path, exhibit)
+    (tmp_path / FOLDER / "exhibit.json").write_text("[" * 100_000)
     with pytest.raises(ll.DataError, match="cannot read"):
         load_exhibit(tmp_path)

@@ -82,8 +82,9 @@ class TestNotebook:
         with pytest.raises(ConfigError, match="another run, with epochs 5 instead of 6"):
             Notebook(tmp_path, {"epochs": 6})
 
-    def test_a_damaged_one_is_refused(self, tmp_path) -> None:
-        (tmp_path / "notebook.json").write_text("{")
+    @pytest.mark.parametrize("text", ["{", "[" * 100_000])
+    def test_a_damaged_one_is_refused(self, tmp_path, text) -> None:
+        (tmp_path / "notebook.json").write_text(text)
         with pytest.raises(DataError, match="cannot read"):
             Notebook(tmp_path, {})
 

@@ -1,6 +1,9 @@
 """Id files come back as they were written, and say what is wrong with them."""
 
+import base64
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from limelight._errors import DataError
@@ -34,3 +37,29 @@ def test_files_that_cannot_be_read(tmp_path):
     file.write_text("junk")
     with pytest.raises(DataError, match=r"cannot read .*x.parquet"):
         read_ids(file, "item_id")
+
+
+# Four ids in a file that fuzzing has damaged: it promises 20 billion rows.
+MANY_ROWS = (
+    "UEFSMRUEFSgVLEwVCBUAEgAAFEwBAAAAYQEAAAABAAAAYgEAAABjAQAAAGQVABUUFRgsFQgVEBUGFQYcNgAoAWQYAW"
+    "EREQAAAAokAgAAAAgBAgPkABUEGSw1ABgGc2NoZW1hFQIAFQwlAhgHaXRlbV9pZCUATBwAAAAWCBkcGRwmABwVDBk1"
+    "AAYQGRgHaXRlbV9pZBUCFggWkgEWmgEmUCYIHDYAKAFkGAFhEREAGSwVBBUAFQIAFQAVEBUCADwWCBkGGSYACAAAAB"
+    "aSARb42ffpmgEAGRwYDEFSUk9XOnFjaGVtYRigAS8vLy8vM0FBQUFBUUFBQUFBQUFLQUF3QUJnQUZBQWdBQ2dBQUFB"
+    "QUJCQUFNQUFBQUNBQUlBQUFBQkFBSUFBQUFCQUFBQUFFQUFBQVVBQUFBRUFBVUFBZ0FCZ0FIQUF3QUFBQVFBQkFBQU"
+    "FBQUFBRVVFQUFBQUJ3QUFBQUVBQUFBQUFBQUFBY0FBQUJwZEdWdFgybGtBQVFBQkFBRUFBQUEAGCBwYXJxdWV0LWNw"
+    "cC1hcnJvdyB2ZXJzaW9uIDI2LjAuMRkcHAAAAFwBAABQQVIx"
+)
+
+
+def test_a_file_is_not_believed_how_many_rows_it_has(tmp_path):
+    path = tmp_path / "items.parquet"
+    path.write_bytes(base64.b64decode(MANY_ROWS))
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises(DataError, match="cannot read"):
+            read_ids(path, "item_id")
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < 1 << 24

@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from limelight._errors import DataError
@@ -13,11 +15,13 @@ from limelight.store.model_folder import (
     SCHEMA_VERSION,
     ModelFolder,
     is_model_folder,
+    load_control,
     load_model_folder,
     package_version,
     save_model_folder,
 )
 
+DEEP = "[" * 100_000
 FILES = [
     "config.json",
     "factors.safetensors",
@@ -242,3 +246,25 @@ def test_version_of_a_tree_that_is_not_installed(monkeypatch):
 
     monkeypatch.setattr("importlib.metadata.version", not_found)
     assert package_version() == "0+unknown"
+
+
+def test_a_config_nested_too_deeply_is_refused(tmp_path, folder):
+    save_model_folder(tmp_path / "model", folder)
+    (tmp_path / "model" / "config.json").write_text(DEEP)
+    with pytest.raises(DataError, match=r"cannot read config\.json"):
+        load_model_folder(tmp_path / "model")
+    assert not is_model_folder(tmp_path / "model")
+
+
+def test_a_control_nested_too_deeply_is_refused(tmp_path):
+    (tmp_path / "control.json").write_text(DEEP)
+    with pytest.raises(DataError, match=r"cannot read control\.json"):
+        load_control(tmp_path)
+
+
+def test_ids_that_are_not_text_are_refused(tmp_path, folder):
+    save_model_folder(tmp_path / "model", folder)
+    ids = pa.array([b"a", b"\xff\xfe"]).view(pa.string())
+    pq.write_table(pa.table({"item_id": ids}), tmp_path / "model" / "items.parquet")
+    with pytest.raises(DataError, match="an id is not text in UTF-8"):
+        load_model_folder(tmp_path / "model")

@@ -121,6 +121,6 @@ def _count(
     data: Interactions, users: Mask, items: Mask
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count, by user and by item, the pairs of which both are kept."""
-    by_user, by_item = np.zeros(data.n_users, np.int64), np.zeros(data.n_items, np.int64)
+    by_user, by_item = np.empty(data.n_users, np.int64), np.empty(data.n_items, np.int64)
     kernels.count_pairs(data.indptr, data.indices, users, items, by_user, by_item)
     return by_user, by_item

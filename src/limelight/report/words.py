@@ -38,7 +38,7 @@ def sentence(exhibit: Exhibit, point: Point) -> str:
     if f"coverage@{k}" in now and f"coverage@{k}" in then:
         before, after = then[f"coverage@{k}"], now[f"coverage@{k}"]
         parts.append(f"{_share(after)} of the items are shown instead of {_share(before)}")
-    if then.get(f"ndcg@{k}"):
+    if then.get(f"ndcg@{k}") and f"ndcg@{k}" in now:
         parts.append(_cost(now[f"ndcg@{k}"] / then[f"ndcg@{k}"] - 1, f"nDCG@{k}"))
     elif f"relevance@{k}" in now:
         parts.append(_cost(now[f"relevance@{k}"] - 1, "the relevance of the lists"))

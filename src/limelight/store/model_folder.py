@@ -244,7 +244,7 @@ def _read_config(root: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         message = f"not a model folder, it has no {CONFIG}: {name}"
         raise DataError(message, hint="pass the folder that `model.save` wrote") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         message = f"cannot read {CONFIG} of model folder {name}: {error}"
         raise DataError(message, hint="the file is damaged; save the model again") from error
     version = config.get("schema_version") if isinstance(config, dict) else None

@@ -110,15 +110,10 @@ def run(
     SolveError
         If the loss is not finite.
     """
-    trace: list[EpochRecord] = []
-    kept: dict[str, Float32] = {}
-    status, seconds = Status.FINISHED, 0.0
-    stored = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
-    if stored:
-        state, trace, kept = restore(stored, state, schedule.record)
-        seconds = trace[-1].seconds
-    best, best_epoch = max(((one.ndcg, -one.epoch) for one in trace), default=(-np.inf, 0))
-    best_epoch = -best_epoch
+    state, trace, kept = _taken_up(state, schedule)
+    status, seconds = Status.FINISHED, trace[-1].seconds if trace else 0.0
+    first_best = max(trace, key=lambda one: one.ndcg, default=None)
+    best, best_epoch = (first_best.ndcg, first_best.epoch) if first_best else (-np.inf, 0)
     with (
         keeping(schedule.checkpoint) as keep,
         progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as moved,
@@ -151,6 +146,14 @@ def run(
         # The loss is measured before an update, so the last one may still have run away.
         _check_finite({name: float(np.abs(values).max(initial=0.0))}, trace[-1].epoch)
     return Outcome(parameters, trace, status)
+
+
+def _taken_up(
+    state: State, schedule: Schedule
+) -> tuple[State, list[EpochRecord], dict[str, Float32]]:
+    """Return where a checkpoint stands, or the beginning."""
+    stored = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
+    return restore(stored, state, schedule.record) if stored else (state, [], {})
 
 
 def _epoch(state: State, step: Step, batches: Iterable[Batch]) -> tuple[State, dict[str, float]]:
