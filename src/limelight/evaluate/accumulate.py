@@ -123,19 +123,24 @@ class ListAccumulator:
         self._accuracy += other._accuracy
         self._users += other._users
 
-    def result(self) -> dict[str, float]:
+    def result(self, *, bounds: bool = True) -> dict[str, float]:
         """Give all metrics under flat keys such as "ndcg@20" and "gini@20".
 
         Accuracy comes with the bounds of its 95 % bootstrap interval, "ndcg@20_low" and
         "ndcg@20_high". "gini@20" has log weight, "gini_uniform@20" uniform weight;
         "gini_floor@20" is about the lowest log-weighted Gini that so many lists can reach.
         "top_share@20" is the share of the exposure that the top 1 % of the items hold.
+
+        Parameters
+        ----------
+        bounds
+            Whether to give intervals, which take most of the time.
         """
         if not self._users:
             message = f"no lists to measure: {self._users} scored users"
             raise DataError(message, hint="add lists first, of users that have targets")
         metrics: dict[str, float] = {"users": self._users}
-        accuracy = self._accuracy_metrics()
+        accuracy = self._accuracy_metrics(bounds=bounds)
         for row, k in enumerate(self.k):
             metrics |= accuracy.get(k, {})
             floor = handout_gini(position_weights(k), self._places[:k], self.n_items)
@@ -175,19 +180,17 @@ class ListAccumulator:
             self._shown[row] += np.bincount(items, minlength=self.n_items)
             self._places[start:stop] += filled.sum(axis=0)
 
-    def _accuracy_metrics(self) -> dict[int, dict[str, float]]:
+    def _accuracy_metrics(self, *, bounds: bool) -> dict[int, dict[str, float]]:
         if not self._accuracy:
             return {}
         values = np.concatenate(self._accuracy)
         # The mean of sorted values: the same bits in whatever order the users came.
-        means = np.sort(values, axis=0).mean(axis=0)
-        low, high = bootstrap_interval(values)
+        rows = {"": np.sort(values, axis=0).mean(axis=0)}
+        if bounds:
+            rows |= dict(zip(("_low", "_high"), bootstrap_interval(values), strict=True))
         names = [f"{metric}@{k}" for k in self.k for metric in ("ndcg", "recall")]
         metrics: dict[int, dict[str, float]] = {k: {} for k in self.k}
         for column, name in enumerate(names):
-            metrics[self.k[column // 2]] |= {
-                name: float(means[column]),
-                f"{name}_low": float(low[column]),
-                f"{name}_high": float(high[column]),
-            }
+            found = {f"{name}{side}": float(row[column]) for side, row in rows.items()}
+            metrics[self.k[column // 2]] |= found
         return metrics

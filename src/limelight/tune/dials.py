@@ -67,7 +67,7 @@ class Judges:
     def _figures(self, part: HeldOut, ids: Int32) -> tuple[float, float, float]:
         seen = ListAccumulator(part.targets.shape[1], self.k)
         seen.update(ids, part.targets)
-        found = seen.result()
+        found = seen.result(bounds=False)
         return found[f"ndcg@{self.k}"], found[f"gini@{self.k}"], found[f"coverage@{self.k}"]
 
 
