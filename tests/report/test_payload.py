@@ -16,6 +16,7 @@ from limelight.report.dress import dress, read_titles, require_titles
 from limelight.report.page import render, write_page
 from limelight.report.payload import payload
 from limelight.report.words import sentence
+from limelight.testing.pages import page_data
 
 HOSTILE = "</script><script>alert('x')</script>" + '"' * 5 + "\u202e" + "{{payload}}" + "x" * 10_000
 
@@ -80,11 +81,10 @@ def test_shares_of_groups_add_up():
 
 
 def test_of_many_items_the_page_holds_some_and_says_so(monkeypatch):
-    monkeypatch.setattr(choice, "MOST_ITEMS", 40)
     monkeypatch.setattr(choice, "MOST_GROUPS", 2)
     members = Groups(np.arange(200), np.arange(200) % 5, np.ones(200), list("abcde"), 0)
     exhibit = an_exhibit(n_items=200, n_points=1, groups=members, chosen=0)
-    found = payload(exhibit)
+    found = payload(exhibit, 40)
     assert len(found["items"]["id"]) == 40
     assert "40 of 200 items" in found["items_note"]
     assert "2 of 5 groups" in found["groups_note"]
@@ -100,6 +100,26 @@ def test_a_page_for_twenty_thousand_items_is_below_three_megabytes(tmp_path):
     exhibit = an_exhibit(n_items=20_000, n_points=24, titles=titles)
     write_page(exhibit, tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 3e6
+
+
+def test_a_page_of_long_titles_gets_shorter_tables(tmp_path):
+    rng = np.random.default_rng(0)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz    "))
+    titles = tuple("".join(letters[row]) for row in rng.integers(30, size=(20_000, 300)))
+    write_page(an_exhibit(n_items=20_000, n_points=3, titles=titles), tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size < 3e6
+    found = page_data(tmp_path / "page.html")
+    assert "of 20,000 items" in found["items_note"]
+
+
+def test_gains_and_losses_are_counted_over_all_items():
+    exhibit = an_exhibit(n_items=200)
+    before, after = (exhibit.points[n].sight.exposure for n in (0, 1))
+    found = payload(exhibit, 40)["points"][1]["counts"]
+    change = after / after.mean() - before / before.mean()
+    assert found["items"] == 200
+    assert found["gained"] == np.sum(change > 0.005)
+    assert payload(an_exhibit(base=None))["points"][1]["counts"] is None
 
 
 def test_lists_without_exposure_are_left_out():

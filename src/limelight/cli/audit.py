@@ -7,6 +7,7 @@ import typer
 
 from limelight.cli.options import Json, Report, showing, signature_defaults
 from limelight.cli.output import report
+from limelight.cli.report import check_page, note_page
 
 
 def register(app: typer.Typer) -> None:
@@ -87,6 +88,7 @@ def audit(
     """
     from limelight.evaluate.audit import audit as measure
 
+    check_page(page)
     flags: dict[str, Any] = {
         "k": k,
         "catalogue": catalogue,
@@ -100,6 +102,7 @@ def audit(
     found = measure(lists, **{name: flag for name, flag in flags.items() if flag is not None})
     if page is not None:
         found.report(page, catalogue=catalogue)
+        note_page(page)
     report(str(found), found.to_dict(), as_json=as_json)
 
 

@@ -9,6 +9,7 @@ from limelight._errors import ConfigError, DataError
 from limelight.cli.data import split_record
 from limelight.cli.options import Json, Report
 from limelight.cli.output import note, report, to_json
+from limelight.cli.report import check_page
 
 if TYPE_CHECKING:
     from limelight.cli.demo_runs import Outcome
@@ -65,6 +66,7 @@ def demo(
     from limelight.evaluate.exhibit_files import save_exhibit
     from limelight.report.page import write_page
 
+    check_page(page)
     market = marketplace(users, items, interactions, seed=seed)
     split = split_users(market.interactions, validation=0.1, test=0.1, seed=seed)
     _make_folder(output)

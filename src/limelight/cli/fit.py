@@ -22,6 +22,7 @@ from limelight.cli.options import (
     takes_flags,
 )
 from limelight.cli.output import aligned, note, size, summarise
+from limelight.cli.report import check_page
 from limelight.cli.resuming import checkpoint_of
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ def fit(
       limelight fit split/ --max-ndcg-loss 2% --serve stream -o model/
       limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
     """
+    check_page(page)
     fitted = _make(model, settings.given())
     refuse_no_model(output)
     kept = checkpoint_of(output, resume=resume, every=checkpoint_every)

@@ -9,6 +9,7 @@ import typer
 from limelight._errors import ConfigError
 from limelight.cli.options import Reading
 from limelight.cli.output import note, report
+from limelight.cli.report import note_page
 from limelight.cli.shares import parse_share, parse_shares
 from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
 
@@ -103,6 +104,7 @@ def fit_target(
     checkpoint.remove()
     if page is not None:
         result.report(page)
+        note_page(page)
     record = {**result.to_dict(), "output": str(output)}
     report(str(result), record, as_json=as_json)
     note(f"written to {output}")

@@ -18,6 +18,7 @@ from limelight.cli.options import (
     takes_flags,
 )
 from limelight.cli.output import note, report
+from limelight.cli.report import check_page, note_page
 
 
 class MethodName(StrEnum):
@@ -103,6 +104,7 @@ def frontier(
     """
     from limelight.tune.frontier import frontier as trace
 
+    check_page(page)
     if resume and output is None:
         message = "--resume needs the folder to go on from"
         raise ConfigError(message, hint="name it with -o")
@@ -112,6 +114,7 @@ def frontier(
     found = trace(reading.interactions_or_split(source), folder=output, **given, **settings.given())
     if page is not None:
         found.report(page)
+        note_page(page)
     report(repr(found), found.to_dict() | {"output": output}, as_json=as_json)
     if output is not None:
         note(f"written to {output}")

@@ -1,10 +1,12 @@
 """``limelight report``: a page that a manager can open and an engineer can trust."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from limelight._errors import ConfigError, DataError
 from limelight.cli.output import note
 
 
@@ -72,8 +74,29 @@ def report(
     from limelight.report.dress import dress, require_titles
     from limelight.report.page import write_page
 
+    target = output or run / "report.html"
+    check_page(target)
+    if not run.is_dir():
+        message = f"no such folder: {str(run)!r}"
+        raise DataError(message, hint="name a folder that `limelight demo` or `frontier` wrote")
     if catalogue is not None:
         require_titles(catalogue)
-    target = output or run / "report.html"
-    write_page(dress(load_exhibit(run), groups, catalogue), target)
+    exhibit = dress(load_exhibit(run), groups, catalogue)
+    added = {"Groups": groups, "Titles": catalogue}
+    told = {name: str(path) for name, path in added.items() if path is not None}
+    write_page(replace(exhibit, made={**exhibit.made, **told}), target)
     note(f"written to {target}")
+
+
+def check_page(path: Path | None) -> None:
+    """Refuse a name that no browser would open as a page, before the work begins."""
+    if path is not None and path.suffix.lower() not in {".html", ".htm"}:
+        message = f"a report is an HTML page: {str(path)!r}"
+        raise ConfigError(
+            message, hint="choose a name that ends in .html; `limelight plot` makes PDF"
+        )
+
+
+def note_page(path: Path) -> None:
+    """Say where a page was written."""
+    note(f"report written to {path}")

@@ -8,6 +8,7 @@ import typer
 from limelight._errors import ConfigError, DataError
 from limelight.cli.options import Json, Report, Resume
 from limelight.cli.output import note, summarise
+from limelight.cli.report import check_page, note_page
 
 if TYPE_CHECKING:
     from limelight.data import Split
@@ -113,6 +114,7 @@ def reproduce(
     from limelight.reproduce.report import write_report
     from limelight.reproduce.run import METHODS, Plan, Run
 
+    check_page(page)
     del resume  # the folder says how far it has come
     experiment, key = _experiment(name, data, like)
     check_number("--budget", budget)
@@ -145,6 +147,7 @@ def reproduce(
     save_exhibit(folder, exhibit)
     if page is not None:
         write_page(exhibit, page)
+        note_page(page)
     summarise(_summary(found, report), _record(found) | {"output": str(folder)}, as_json=as_json)
 
 

@@ -8,6 +8,7 @@ import typer
 from limelight._errors import ConfigError
 from limelight.cli.options import Json, Report, Resume, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import note, summarise
+from limelight.cli.report import check_page, note_page
 from limelight.cli.resuming import checkpoint_of
 from limelight.cli.shares import parse_share, parse_shares
 from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
@@ -128,6 +129,7 @@ def rerank(
     from limelight.rerank import rerank as make
     from limelight.store.list_writer import ListWriter
 
+    check_page(page)
     shares = Path(group_shares) if group_shares else None
     _refuse_own_input(output, candidates, held_out, history, catalogue, groups, shares)
     ListWriter(output).check()
@@ -151,7 +153,9 @@ def rerank(
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups
-    source = _open(candidates, catalogue, _bytes(memory), threads)
+    # A model has its own catalogue; a report may still want the titles of another.
+    own = None if page is not None else catalogue
+    source = _open(candidates, own, _bytes(memory), threads)
     if catalogue is not None and source is candidates:
         given["catalogue"] = catalogue
     kept = checkpoint_of(output, resume=resume)
@@ -163,6 +167,7 @@ def rerank(
     kept.remove()
     if page is not None:
         found.report(page, groups=groups, catalogue=catalogue)
+        note_page(page)
     text = found.explain() if explain else str(found)
     if changes:
         text += "\n\n" + "\n".join(_group_lines(changes))

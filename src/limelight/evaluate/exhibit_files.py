@@ -195,7 +195,7 @@ def _check(exhibit: Exhibit) -> None:
     amounts: list[NDArray[Any]] = [array for array in given if array is not None]
     titles = () if exhibit.titles is None else (exhibit.titles,)
     per_item = {len(named) for named in (*amounts, *titles)}
-    numbers: list[NDArray[Any]] = list(lists)
+    numbers: list[NDArray[Any]] = []
     n_examples = set()
     if examples is not None:
         numbers += [*examples.history, *examples.liked]
@@ -210,7 +210,8 @@ def _check(exhibit: Exhibit) -> None:
         and per_item <= {n_items}
         and (examples is None or n_examples <= {len(examples.user_ids)})
         and all(array.ndim == 1 and _are_finite(array, least=0) for array in amounts)
-        and all(_are_numbers(array, n_items) for array in numbers)
+        and all(_are_numbers(array, n_items, least=-1) for array in lists)
+        and all(array.ndim == 1 and _are_numbers(array, n_items) for array in numbers)
         and all(one.ndim == 2 for one in lists)
         and all(map(_is_trace, (sight.trace for sight in shown)))
         and all(examples is not None and len(one) == len(examples.user_ids) for one in lists)
@@ -227,11 +228,11 @@ def _are_members(groups: Groups) -> bool:
     return len(shapes) == 1 and known and _are_finite(groups.weights, least=0)
 
 
-def _are_numbers(array: NDArray[Any], bound: int) -> bool:
+def _are_numbers(array: NDArray[Any], bound: int, *, least: int = 0) -> bool:
     """Tell whether an array holds numbers of items or groups; -1 fills lists up."""
     if array.dtype.kind not in "iu":
         return array.size == 0
-    return array.size == 0 or bool(array.min() >= -1 and array.max() < bound)
+    return array.size == 0 or bool(array.min() >= least and array.max() < bound)
 
 
 def _are_finite(array: NDArray[Any], *, least: float) -> bool:
@@ -255,6 +256,7 @@ def _check_words(record: Mapping[str, Any]) -> None:
         _require(name, record[name], kinds)
     _require("base", record["base"], (int, NoneType))
     for name in ("data", "made"):
+        _require(name, record[name], dict)
         for key, value in dict(record[name]).items():
             _require(f"{name} {key}", value, words)
     for note in record["notes"]:

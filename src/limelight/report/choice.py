@@ -33,12 +33,13 @@ class Choice:
     """The items and groups of an exhibit that a page shows."""
 
     exhibit: Exhibit
+    most_items: int = MOST_ITEMS
 
     @cached_property
     def items(self) -> Int64:
         """Their numbers: of too many, those of the examples, the most exposed, and some others."""
         n_items = len(self.exhibit.item_ids)
-        if n_items <= MOST_ITEMS:
+        if n_items <= self.most_items:
             return np.arange(n_items)
         largest = np.zeros(n_items)
         for shares in self._shares():
@@ -47,8 +48,8 @@ class Choice:
         largest[needed] = np.inf
         # Half are the most exposed; the others are every so many-th of the rest.
         order = np.argsort(-largest, kind="stable")
-        head, tail = np.split(order, [max(MOST_ITEMS // 2, len(needed))])
-        room = min(max(MOST_ITEMS - len(head), 0), len(tail))
+        head, tail = np.split(order, [max(self.most_items // 2, len(needed))])
+        room = min(max(self.most_items - len(head), 0), len(tail))
         some = np.linspace(0, len(tail) - 1, room).astype(np.int64)
         return np.sort(np.concatenate([head, tail[some]]))
 
@@ -146,4 +147,6 @@ def cut(text: object) -> str:
 def _left_out(what: str, shown: int, total: int, which: str) -> str:
     if shown == total:
         return ""
-    return f"The table holds {shown:,} of {total:,} {what}: those {which}. Curves count them all."
+    return (
+        f"The table holds {shown:,} of {total:,} {what}: those {which}. All else counts them all."
+    )

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from limelight.evaluate.exhibit import Exhibit
 
+_LARGEST = 2_900_000
+"""Bytes of a page that can be sent by mail; tables get shorter until it is no larger."""
+_FEWER = (10_000, 5_000, 2_000)
 _TEMPLATE = resources.files("limelight.report") / "template"
 
 
@@ -32,6 +35,9 @@ def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
         The file; its folder is made if need be.
     """
     text = render(payload(exhibit))
+    for most in _FEWER:
+        if len(text) > _LARGEST:
+            text = render(payload(exhibit, most))
     with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight.evaluate.audit_groups import exposure_of
 from limelight.evaluate.exposure import lorenz
-from limelight.report.choice import HISTORY, Choice, cut
+from limelight.report.choice import HISTORY, MOST_ITEMS, Choice, cut
 from limelight.report.words import headline, sentence
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from limelight.evaluate.exhibit import Exhibit, Point
 
 VERSION = 1
+_SAME = 5e-3  # what is shown as no change
 _WITHOUT_K = {"relevance", "coverage", "top_share"}
 """Metrics whose names are long enough."""
 
@@ -86,13 +87,15 @@ METRICS = (
 )
 
 
-def payload(exhibit: Exhibit) -> dict[str, Any]:
+def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
     """Choose, sample and round what a page shows. Figures are not rounded.
 
     Parameters
     ----------
     exhibit
         What there is to show.
+    most_items
+        How many items the table holds, at most, beside those of the example lists.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def payload(exhibit: Exhibit) -> dict[str, Any]:
     >>> found["points"][0]["exposure"], found["points"][0]["figures"]
     ([1.5, 0.5], {'gini': [0.5, None, None]})
     """
-    choice, k = Choice(exhibit), exhibit.k
+    choice, k = Choice(exhibit, most_items), exhibit.k
     n_items = len(exhibit.item_ids)
     grid, ranks = _lorenz_grid(n_items), _rank_grid(n_items)
     metrics = [m for m in METRICS if any(f"{m.key}@{k}" in p.figures for p in exhibit.points)]
@@ -121,11 +124,12 @@ def payload(exhibit: Exhibit) -> dict[str, Any]:
         "base": exhibit.base,
         "chosen": exhibit.chosen,
         "metrics": [metric.told(k) for metric in metrics],
+        "intervals_note": _intervals_note(exhibit),
         "points": [
             _point(exhibit, point, metrics)
             | _curves(point.sight.exposure, grid, ranks)
             | _shares(choice, point.sight.exposure)
-            | {"lists": _lists(choice, point.sight.lists)}
+            | {"lists": _lists(choice, point.sight.lists), "counts": _counts(exhibit, point)}
             for point in exhibit.points
         ],
         "lorenz_x": _rounded(grid),
@@ -173,6 +177,28 @@ def _shares(choice: Choice, exposure: Float64 | None) -> dict[str, Any]:
     if members is not None:
         groups = _rounded((exposure_of(members, exposure) / exposure.sum())[choice.groups])
     return {"exposure": _rounded((exposure / exposure.mean())[choice.items]), "groups": groups}
+
+
+def _counts(exhibit: Exhibit, point: Point) -> dict[str, int] | None:
+    """Count who gains and who loses against no control, over the whole catalogue."""
+    before = None if exhibit.base is None else exhibit.points[exhibit.base].sight.exposure
+    after = point.sight.exposure
+    if before is None or after is None or before.sum() <= 0 or after.sum() <= 0:
+        return None
+    change = after / after.mean() - before / before.mean()
+    return {
+        "items": len(change),
+        "gained": int(np.sum(change > _SAME)),
+        "lost": int(np.sum(change < -_SAME)),
+        "new": int(np.sum((after > 0) & (before == 0))),
+    }
+
+
+def _intervals_note(exhibit: Exhibit) -> str:
+    """Say what the intervals are of, where there are some."""
+    if any(key.endswith("_low") for point in exhibit.points for key in point.figures):
+        return "Intervals are of 95 %, over users."
+    return ""
 
 
 def _lists(choice: Choice, lists: Any) -> list[list[int]]:
