@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from limelight.cli.memory import announce
 from limelight.cli.options import Json, Report, showing, signature_defaults
 from limelight.cli.output import report
 
@@ -87,6 +88,7 @@ def audit(
     """
     from limelight.evaluate.audit import audit as measure
 
+    _announce(lists, against, timestamp)
     flags: dict[str, Any] = {
         "k": k,
         "catalogue": catalogue,
@@ -101,6 +103,16 @@ def audit(
     if page is not None:
         found.report(page, catalogue=catalogue)
     report(str(found), found.to_dict(), as_json=as_json)
+
+
+def _announce(lists: Path, against: Path | None, timestamp: str | None) -> None:
+    """Say how much memory an audit takes, or refuse it."""
+    from limelight._memory import resident
+    from limelight.evaluate.memory import audit_bytes
+
+    held = resident()
+    hint = "audit fewer users at a time, such as the parts of a folder"
+    announce("the audit", held + audit_bytes(lists, against, timestamp=timestamp), hint=hint)
 
 
 def _defaults() -> dict[str, str]:

@@ -6,7 +6,8 @@ from typing import Any
 import typer
 
 from limelight.cli.options import Json
-from limelight.cli.output import aligned, report, size
+from limelight._memory import size
+from limelight.cli.output import aligned, report
 
 _PACKAGES = ("numpy", "scipy", "pyarrow", "narwhals", "safetensors", "threadpoolctl")
 _EXTRAS = {"plot": "matplotlib", "neural": "jax", "bench": "irspack"}

@@ -13,6 +13,7 @@ import typer
 
 from limelight._errors import ConfigError, DataError
 from limelight.cli.data import refuse_unknown_kind
+from limelight.cli.memory import announce
 from limelight.cli.options import Json, ModelFolder, Reading, Threads, takes_flags
 from limelight.cli.output import note, summarise
 
@@ -90,6 +91,7 @@ def recommend(
       limelight recommend model/ --user-id 17 --user-id 42 -k 5
     """
     _check(reading, k, output, history, user_id, as_json)
+    _announce(folder, k)
     model = load_model(folder, threads)
     question = _question(model, reading, history, user_id)
     if question.histories is None and model.learned.seen is None:
@@ -140,6 +142,18 @@ def _check(
         reading.refuse("there is nothing to read without --history, so no use for", hint)
     if output is not None:
         refuse_unknown_kind(output)
+
+
+def _announce(folder: Path, k: int) -> None:
+    """Say how much memory the lists of all users take, or refuse them."""
+    from limelight._memory import resident
+    from limelight.recommend.memory import recommend_bytes
+    from limelight.store.model_size import model_size
+
+    held, model = resident(), model_size(folder)
+    if model is not None:
+        hint = "fit a smaller model: fewer --factors, or --no-history, and --keep-seen here"
+        announce("recommending", held + recommend_bytes(model, k, _BATCH), hint=hint)
 
 
 def load_model(folder: Path, threads: int | None) -> "Model | Reranked":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError
+from limelight.cli.memory import announce
 from limelight.cli.options import Json, Report, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import note, summarise
 from limelight.cli.shares import parse_share, parse_shares
@@ -146,6 +147,7 @@ def rerank(
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups
+    _announce(candidates, given.get("k", 20), _bytes(memory))
     source = _open(candidates, catalogue, _bytes(memory), threads)
     if catalogue is not None and source is candidates:
         given["catalogue"] = catalogue
@@ -161,6 +163,20 @@ def rerank(
         text += "\n\n" + "\n".join(_group_lines(changes))
     record = found.to_dict() | {"groups": [change._asdict() for change in changes]}
     summarise(f"{text}\nwritten to {output}", record | {"output": output}, as_json=as_json)
+
+
+def _announce(candidates: Path, k: int, memory: int) -> None:
+    """Say how much memory re-ranking takes, or refuse it."""
+    from limelight._memory import limit, resident
+    from limelight.rerank.memory import model_supply, most_memory, rerank_bytes, table_supply
+    from limelight.store.model_size import model_size
+
+    held, room = resident(), limit()
+    model = model_size(candidates) if (candidates / "config.json").is_file() else None
+    supply = table_supply(candidates) if model is None else model_supply(model)
+    fits = 0 if room is None else most_memory(supply, k, room - held) / _GIB
+    hint = f"hold less: --memory {fits:g}" if fits else "re-rank fewer users at a time"
+    announce("re-ranking", held + rerank_bytes(supply, k, memory), hint=hint)
 
 
 def _open(
