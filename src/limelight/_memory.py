@@ -20,6 +20,8 @@ VARIABLE = "LIMELIGHT_MEMORY"
 ARROW = 48 << 20
 """What Arrow takes at its first use: its code, its threads and the buffers of a reader."""
 
+_RESERVED = 128 << 20
+"""Addresses that libraries and threads reserve and never write to."""
 _ROOT = Path("/")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
@@ -68,8 +70,8 @@ def room(root: Path = _ROOT) -> int | None:
     return max(0, min(known)) if known else None
 
 
-def require(needed: int, what: str, *, hint: str) -> None:
-    """Refuse what needs more memory than this process may hold.
+def require(needed: int, what: str, *, hint: str) -> int | None:
+    """Refuse what needs more memory than this process may hold; return how much that is.
 
     Parameters
     ----------
@@ -84,6 +86,7 @@ def require(needed: int, what: str, *, hint: str) -> None:
     if most is not None and needed > most:
         message = f"{what} takes about {size(needed)} of memory, and there are {size(most)}"
         raise MemoryLimitError(message, hint=f"{hint}; if there is more, say so: {VARIABLE}=8GiB")
+    return most
 
 
 def size(n_bytes: int) -> str:
@@ -142,7 +145,7 @@ def _address_room() -> int | None:
     except ImportError:  # Windows
         return None
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if most == resource.RLIM_INFINITY else most - _status("VmSize")
+    return None if most == resource.RLIM_INFINITY else most - _status("VmSize") - _RESERVED
 
 
 class _Files(NamedTuple):

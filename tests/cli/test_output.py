@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from limelight.cli import INTERRUPTED, main
 from limelight._memory import size
+from limelight.cli import INTERRUPTED, main
 from limelight.cli.output import aligned, in_flags, to_json
 
 

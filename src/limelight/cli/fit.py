@@ -11,8 +11,8 @@ import typer
 from limelight._errors import ConfigError, DataError
 from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.fit_target import Targets, fit_target
-from limelight.cli.options import DataFile, Json, Reading, Report, showing, takes_flags
 from limelight.cli.memory import announce
+from limelight.cli.options import DataFile, Json, Reading, Report, showing, takes_flags
 from limelight.cli.output import aligned, summarise
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Saying what a command takes of the memory before it takes it, and refusing what does not fit."""
 
-from limelight._memory import limit, require, size
+from limelight._memory import require, size
 from limelight.cli.output import note
 
 
@@ -16,7 +16,9 @@ def announce(what: str, needed: int, *, hint: str) -> None:
     hint
         What would fit.
     """
-    require(needed, what, hint=hint)
-    most = limit()
+    import pyarrow as pa
+
+    most = require(needed, what, hint=hint)
+    pa.default_memory_pool().release_unused()  # what looking at files left behind
     of = "" if most is None else f" (of {size(most)})"
     note(f"{what} takes about {size(needed)} of memory{of}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 
 _LOOKS = 16
 """How many places of a table are looked at."""
-_ROWS, _BYTES = 1 << 14, 1 << 18
+_ROWS, _BYTES = 1 << 12, 1 << 16
 """How much is looked at there, of Parquet and of text."""
-_OBJECT = 64
-"""What Python takes for a short string, beside its characters."""
-_APART, _IN_RUNS = 0.9, 1.5
+_NUMBER, _OBJECT = 16, 72
+"""What an id takes that is a number, or a string, beside its characters."""
+_CODED = 100
+"""What it takes more where it is looked up to become a number, row by row."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,15 @@ class Glance:
     """Some rows from here and there, as Arrow tables."""
 
     def id_bytes(self, column: str) -> float:
-        """Estimate what the distinct ids of a column take."""
-        ids = self._values(column)
-        texts = ids.cast(pa.large_string())
+        """Estimate what the distinct ids of a column take in the end."""
+        texts = self._values(column).cast(pa.large_string())
         is_number = pc.all(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$")).as_py()
         length = pc.mean(pc.binary_length(texts)).as_py() or 0.0
-        return self.distinct(column) * (16.0 if is_number else 8.0 + _OBJECT + length)
+        return self.distinct(column) * (_NUMBER if is_number else _OBJECT + length)
+
+    def coding_bytes(self, *columns: str) -> float:
+        """Estimate what the distinct ids of some columns take while they become numbers."""
+        return sum(self.id_bytes(name) + _CODED * self.distinct(name) for name in columns)
 
     def distinct(self, column: str) -> float:
         """Estimate how many distinct values a column has."""
@@ -53,14 +58,21 @@ class Glance:
         if not len(ids):
             return 0.0
         counts = ids.value_counts().field("counts").to_numpy()
-        in_looks = sum(pc.count_distinct(look[column]).as_py() for look in self.looks)
-        n_found, n_seen = len(counts), len(ids)
-        if n_found > _APART * in_looks and n_seen > _IN_RUNS * n_found:
-            # The rows of an id stand together: elsewhere there are others, as many.
-            return n_found * self.n_rows / n_seen
+        if self.is_grouped(column):
+            # Elsewhere there are others, as many.
+            return float(len(counts) * self.n_rows / len(ids))
         # How many were not seen follows from those seen once and twice (Chao, 1984).
-        once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
-        return min(self.n_rows, n_found + once * (once - 1) / (2.0 * (twice + 1)))
+        once, twice = (float(np.count_nonzero(counts == times)) for times in (1, 2))
+        return min(self.n_rows, len(counts) + once * (once - 1) / (2 * (twice + 1)))
+
+    def is_grouped(self, column: str) -> bool:
+        """Tell whether the rows of each value stand together."""
+        for look in self.looks:
+            values = look[column]
+            changes = pc.sum(pc.not_equal(values[1:], values[:-1])).as_py() or 0
+            if changes >= pc.count_distinct(values).as_py():
+                return False
+        return True
 
     def share(self, column: str, least: float | None) -> float:
         """Tell about which share of the rows has at least some number, or one above 0."""
@@ -72,11 +84,12 @@ class Glance:
         return float(np.mean(kept)) if len(kept) else 1.0
 
     def _values(self, column: str) -> Any:
-        return pa.chunked_array([pa.chunked_array(look[column]) for look in self.looks])
+        # Not chunked_array, which imports pandas.
+        return pa.concat_tables([look.select([column]) for look in self.looks])[column]
 
 
 def glance(source: str | os.PathLike[str], columns: Sequence[str]) -> Glance:
-    """Look at a few rows of a file, or of a folder of parts.
+    r"""Look at a few rows of a file, or of a folder of parts.
 
     Parameters
     ----------
@@ -89,7 +102,7 @@ def glance(source: str | os.PathLike[str], columns: Sequence[str]) -> Glance:
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "pairs.csv"
-    >>> _ = file.write_text("user,item\\n" + "7,8\\n" * 1000)
+    >>> _ = file.write_text("user,item\n" + "7,8\n" * 1000)
     >>> found = glance(file, ["user"])
     >>> found.n_rows, found.distinct("user")
     (1000.0, 1.0)
@@ -121,7 +134,7 @@ def _look_at_parquet(path: Path, columns: Sequence[str], n_looks: int) -> Glance
             rows = file.iter_batches(
                 _ROWS, row_groups=[group], columns=list(columns), use_threads=False
             )
-            looks += [batch for batch in [next(rows, None)] if batch is not None]
+            looks += [pa.Table.from_batches([batch]) for batch in itertools.islice(rows, 1)]
         return Glance(float(file.metadata.num_rows), looks)
 
 

@@ -41,6 +41,6 @@ def audit_bytes(
             open_parts(source)  # says what is wrong with it
             found = glance(Path(source).expanduser(), ["user_id", "item_id"])
             rows.append(found.n_rows)
-            ids += found.id_bytes("user_id") + found.id_bytes("item_id")
+            ids += found.coding_bytes("user_id", "item_id")
     timed = 0 if timestamp is None else _TIMED
     return ARROW + _BLOCK + int(sum(rows) * _HELD + max(rows) * (_SORTED + timed) + ids)

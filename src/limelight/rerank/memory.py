@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow.compute as pc
-
 from limelight._memory import ARROW
 from limelight.data.glance import glance
 from limelight.data.pair_rows import PAIR_BYTES
@@ -60,13 +58,12 @@ def table_supply(path: Path) -> Supply:
     """Tell how many candidates a table has."""
     user, item = choose_columns(open_parts(path)[0], None, None)
     found = glance(path, [user, item])
-    ids = found.id_bytes(user) + found.id_bytes(item)
     return Supply(
         n_pairs=int(found.n_rows),
         n_users=int(found.distinct(user)),
-        source=ARROW + int(ids),
+        source=ARROW + int(found.coding_bytes(user, item)),
         making=0,
-        is_grouped=all(_is_grouped(look[user]) for look in found.looks),
+        is_grouped=found.is_grouped(user),
     )
 
 
@@ -106,9 +103,3 @@ def most_memory(supply: Supply, k: int, room: int) -> int:
     """Return the largest `memory` whose run has room, halved from 1 GiB down; 0 for none."""
     tries = (1 << power for power in range(30, 20, -1))
     return next((memory for memory in tries if rerank_bytes(supply, k, memory) <= room), 0)
-
-
-def _is_grouped(users: object) -> bool:
-    """Tell whether the rows of each user stand together."""
-    changes = pc.sum(pc.not_equal(users[1:], users[:-1])).as_py() or 0
-    return changes < pc.count_distinct(users).as_py()

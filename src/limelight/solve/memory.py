@@ -41,4 +41,6 @@ def most_factors(room: int, *, n_users: int, n_items: int, n_entries: int, threa
     """
     sizes = {"n_users": n_users, "n_items": n_items, "n_entries": n_entries, "threads": threads}
     fits = range(padded_width(1), _MOST_FACTORS, padded_width(1))
-    return max((factors for factors in fits if fit_bytes(factors=factors, **sizes) <= room), default=0)
+    return max(
+        (factors for factors in fits if fit_bytes(factors=factors, **sizes) <= room), default=0
+    )
