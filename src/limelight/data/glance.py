@@ -146,6 +146,7 @@ def _look_at_text(path: Path, columns: Sequence[str], delimiter: str, n_looks: i
                 pieces = [unpacked.read(n_looks * _BYTES)]
             n_bytes = n_bytes * len(pieces[0]) // max(raw.tell(), 1)
         else:
+            n_looks = min(n_looks, max(1, n_bytes // _BYTES))
             pieces = [_piece(raw, n_bytes * look // n_looks) for look in range(n_looks)]
     header, _, pieces[0] = pieces[0].partition(b"\n")
     whole = [piece[: piece.rfind(b"\n") + 1] for piece in pieces]
