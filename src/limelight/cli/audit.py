@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from limelight.cli.memory import announce
+from limelight.cli.memory import announce, with_held
 from limelight.cli.options import Json, Report, showing, signature_defaults
 from limelight.cli.output import report
 
@@ -107,12 +107,11 @@ def audit(
 
 def _announce(lists: Path, against: Path | None, timestamp: str | None) -> None:
     """Say how much memory an audit takes, or refuse it."""
-    from limelight._memory import resident
     from limelight.evaluate.memory import audit_bytes
 
-    held = resident()
+    needed = with_held(lambda: audit_bytes(lists, against, timestamp=timestamp))
     hint = "audit fewer users at a time, such as the parts of a folder"
-    announce("the audit", held + audit_bytes(lists, against, timestamp=timestamp), hint=hint)
+    announce("the audit", needed, hint=hint)
 
 
 def _defaults() -> dict[str, str]:

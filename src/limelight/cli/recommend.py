@@ -13,7 +13,7 @@ import typer
 
 from limelight._errors import ConfigError, DataError
 from limelight.cli.data import refuse_unknown_kind
-from limelight.cli.memory import announce
+from limelight.cli.memory import announce, with_held
 from limelight.cli.options import Json, ModelFolder, Reading, Threads, takes_flags
 from limelight.cli.output import note, summarise
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from limelight.data import Interactions
     from limelight.models.base import Model
     from limelight.rerank.base import Reranked
+    from limelight.store.model_size import ModelSize
 
 _BATCH = 8192
 _TOGETHER = ("BestResponse", "FairRec", "Allocate")
@@ -146,14 +147,31 @@ def _check(
 
 def _announce(folder: Path, k: int) -> None:
     """Say how much memory the lists of all users take, or refuse them."""
-    from limelight._memory import resident
+    from limelight.data.candidates import MEMORY
     from limelight.recommend.memory import recommend_bytes
+    from limelight.rerank.memory import model_supply, rerank_bytes
+    from limelight.store.model_folder import CONTROL
+
+    def look() -> int | None:
+        size = known_size(folder)
+        if size is None:
+            return None
+        plain = recommend_bytes(size, k, _BATCH)
+        is_reranked = (folder / CONTROL).exists()
+        return max(plain, rerank_bytes(model_supply(size), k, MEMORY)) if is_reranked else plain
+
+    hint = "fit a smaller model: fewer --factors, or --no-history, and --keep-seen here"
+    announce("recommending", with_held(look), hint=hint)
+
+
+def known_size(folder: Path) -> "ModelSize | None":
+    """Look how large a saved model is; None for a network, whose memory is not only its arrays."""
+    from limelight.models.neural.model import NeuralModel
+    from limelight.models.registry import MODELS
     from limelight.store.model_size import model_size
 
-    held, model = resident(), model_size(folder)
-    if model is not None:
-        hint = "fit a smaller model: fewer --factors, or --no-history, and --keep-seen here"
-        announce("recommending", held + recommend_bytes(model, k, _BATCH), hint=hint)
+    size = model_size(folder)
+    return None if issubclass(MODELS[size.model][0], NeuralModel) else size
 
 
 def load_model(folder: Path, threads: int | None) -> "Model | Reranked":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError
-from limelight.cli.memory import announce
+from limelight.cli.memory import announce, with_held
 from limelight.cli.options import Json, Report, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import note, summarise
 from limelight.cli.shares import parse_share, parse_shares
@@ -168,15 +168,26 @@ def rerank(
 def _announce(candidates: Path, k: int, memory: int) -> None:
     """Say how much memory re-ranking takes, or refuse it."""
     from limelight._memory import limit, resident
+    from limelight.cli.recommend import known_size
     from limelight.rerank.memory import model_supply, most_memory, rerank_bytes, table_supply
-    from limelight.store.model_size import model_size
 
-    held, room = resident(), limit()
-    model = model_size(candidates) if (candidates / "config.json").is_file() else None
-    supply = table_supply(candidates) if model is None else model_supply(model)
-    fits = 0 if room is None else most_memory(supply, k, room - held) / _GIB
+    held, room, fits = resident(), limit(), 0.0
+
+    def look() -> int | None:
+        nonlocal fits
+        if (candidates / "config.json").is_file():
+            model = known_size(candidates)
+            if model is None:
+                return None
+            supply = model_supply(model)
+        else:
+            supply = table_supply(candidates)
+        fits = 0 if room is None else most_memory(supply, k, room - held) / _GIB
+        return rerank_bytes(supply, k, memory)
+
+    needed = with_held(look)
     hint = f"hold less: --memory {fits:g}" if fits else "re-rank fewer users at a time"
-    announce("re-ranking", held + rerank_bytes(supply, k, memory), hint=hint)
+    announce("re-ranking", needed, hint=hint)
 
 
 def _open(

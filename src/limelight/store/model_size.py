@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.parquet as pq
 
 from limelight.data.glance import glance
-from limelight.store.model_folder import FACTORS, ITEMS, SEEN, USERS
+from limelight.store.model_folder import CONFIG, FACTORS, ITEMS, SEEN, USERS
 
 if TYPE_CHECKING:
     import os
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 class ModelSize(NamedTuple):
     """How much there is of what."""
 
+    model: str
+    """The name of its class."""
     n_users: int
     n_items: int
     arrays: int
@@ -37,8 +40,8 @@ class ModelSize(NamedTuple):
         return self.arrays // (4 * max(1, self.n_users + self.n_items))
 
 
-def model_size(path: str | os.PathLike[str]) -> ModelSize | None:
-    """Look at the files of a model folder; None if they are not there.
+def model_size(path: str | os.PathLike[str]) -> ModelSize:
+    """Look at the files of a model folder.
 
     Examples
     --------
@@ -51,13 +54,12 @@ def model_size(path: str | os.PathLike[str]) -> ModelSize | None:
     (300, 100, 8)
     """
     root = Path(path)
-    if not all((root / file).is_file() for file in (FACTORS, USERS, ITEMS)):
-        return None
     users, items = (
         (pq.read_metadata(root / file).num_rows, glance(root / file, [column]).id_bytes(column))
         for file, column in ((USERS, "user_id"), (ITEMS, "item_id"))
     )
     return ModelSize(
+        model=json.loads((root / CONFIG).read_text(encoding="utf-8"))["model"],
         n_users=users[0],
         n_items=items[0],
         arrays=(root / FACTORS).stat().st_size,
