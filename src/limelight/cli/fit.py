@@ -336,7 +336,9 @@ def _announce(data: "Interactions", config: "Config") -> None:
     }
     held, room = resident(), limit()
     fits = 0 if room is None else most_factors(room - held, **sizes)
-    hint = f"use --factors {fits}" if fits else "keep fewer users and items: --min-user, --min-item"
+    hint = "keep fewer users and items: --min-user, --min-item"
+    if 0 < fits < config.factors:
+        hint = f"use --factors {fits}"
     needed = held + fit_bytes(factors=config.factors, **sizes)
     announce("the fit", max(peak(), needed), hint=hint)
 
