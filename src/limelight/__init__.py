@@ -11,7 +11,13 @@
 from __future__ import annotations
 
 from limelight import plot
-from limelight._errors import ConfigError, DataError, LimelightError, SolveError
+from limelight._errors import (
+    ConfigError,
+    DataError,
+    LimelightError,
+    MemoryLimitError,
+    SolveError,
+)
 from limelight.data import (
     HeldOut,
     Interactions,
@@ -76,6 +82,7 @@ __all__ = [
     "LimelightError",
     "ListAccumulator",
     "Marketplace",
+    "MemoryLimitError",
     "MultDAE",
     "MultVAE",
     "MultiFR",

@@ -1,9 +1,10 @@
-"""What limelight raises: one root, three children, each message with a way out.
+"""What limelight raises: one root, four children, each message with a way out.
 
 LimelightError
-├── DataError     the input: files, columns, ids, matrices
-├── ConfigError   the settings: a hyper-parameter or a flag
-└── SolveError    the arithmetic: a fit that diverged, a row that cannot be solved
+├── DataError         the input: files, columns, ids, matrices
+├── ConfigError       the settings: a hyper-parameter or a flag
+├── SolveError        the arithmetic: a fit that diverged, a row that cannot be solved
+└── MemoryLimitError  the machine: a run that would need more memory than there is
 """
 
 from __future__ import annotations
@@ -47,3 +48,7 @@ class ConfigError(LimelightError):
 
 class SolveError(LimelightError):
     """The numbers went wrong, so no result is returned."""
+
+
+class MemoryLimitError(LimelightError):
+    """There is not enough memory, so the work was not begun."""

@@ -16,6 +16,13 @@ class Ended(NamedTuple):
     code: int
     out: str
     err: str
+    """Without what was said of memory before the work."""
+
+
+def without_memory(err: str) -> str:
+    """Leave out how much memory the work would take."""
+    lines = err.splitlines(keepends=True)
+    return "".join(line for line in lines if " of memory (of " not in line)
 
 
 @pytest.fixture
@@ -26,7 +33,8 @@ def limelight(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main([str(argument) for argument in arguments])
-        return Ended(int(end.value.code or 0), *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return Ended(int(end.value.code or 0), out, without_memory(err))
 
     return run
 

@@ -44,7 +44,7 @@ def test_doctor_on_an_unknown_machine(limelight: Run, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("limelight._machine._CPU_INFO", Path("/no/such/file"))
     monkeypatch.setattr("limelight.cli.doctor._EXTRAS", {"plot": "no_such_package"})
-    monkeypatch.setattr("limelight.solve.memory.available_bytes", lambda: None)
+    monkeypatch.setattr("limelight._memory.room", lambda: None)
     monkeypatch.setattr(os, "sysconf", unknown)
     record = json.loads(limelight("doctor", "--json").out)
     assert record["processor"] in (platform.processor(), platform.machine())

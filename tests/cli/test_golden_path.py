@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,14 +112,18 @@ def test_fit_summary(limelight: Run, files: Path, tmp_path: Path) -> None:
     assert limelight(*command).code == 0, "an older model is replaced"
 
 
-def test_a_fit_that_needs_much_memory_says_so(
+def test_a_fit_says_how_much_memory_it_takes_or_refuses(
     limelight: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limelight.solve.memory.available_bytes", lambda: 1000)
     command = ["fit", files / "split", "--factors", 4, "--epochs", 1, "-o", tmp_path / "model"]
-    assert "This fit needs about " in limelight(*command).err
-    monkeypatch.setattr("limelight.solve.memory.available_bytes", lambda: None)
-    assert "This fit needs about " not in limelight(*command).err
+    monkeypatch.setattr("limelight._memory.room", lambda _: 1000)
+    refused = limelight(*command)
+    assert refused.code == 1
+    assert "error: the fit takes about " in refused.err
+    monkeypatch.setattr("limelight._memory.room", lambda _: None)
+    ended = limelight(*command)
+    assert ended.code == 0
+    assert re.search("the fit takes about [0-9.]+ [MG]iB of memory\n", ended.err)
 
 
 def test_recommend_to_all(limelight: Run, files: Path) -> None:

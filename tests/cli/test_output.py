@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from limelight._memory import size
 from limelight.cli import INTERRUPTED, main
-from limelight.cli.output import aligned, in_flags, size, to_json
+from limelight.cli.output import aligned, in_flags, to_json
 
 
 def test_json_is_valid_and_unrounded() -> None:

@@ -5,7 +5,7 @@ from scipy import sparse
 from limelight._errors import SolveError
 from limelight.models import IALS, ExADMM
 from limelight.solve.loop import Status
-from limelight.solve.memory import available_bytes, fit_bytes
+from limelight.solve.memory import fit_bytes
 from limelight.solve.state import State
 from limelight.solve.tempo import Tempo
 from limelight.testing.planted import random_interactions
@@ -117,12 +117,3 @@ def test_memory_estimate_grows_with_the_problem():
     sizes = {"n_users": 1000, "n_items": 100, "n_entries": 10_000, "factors": 32, "threads": 1}
     small = fit_bytes(**sizes)
     assert all(fit_bytes(**sizes | {name: 2 * size}) > small for name, size in sizes.items())
-
-
-def test_available_memory_respects_a_control_group(tmp_path):
-    group = tmp_path / "sys" / "fs" / "cgroup"
-    group.mkdir(parents=True)
-    (group / "memory.max").write_text("3000\n")
-    (group / "memory.current").write_text("1000\n")
-    assert available_bytes(tmp_path) == 2000
-    assert available_bytes(tmp_path / "nothing") > 2000

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from limelight.cli.memory import announce, with_held
 from limelight.cli.options import Json, Report, showing, signature_defaults
 from limelight.cli.output import report
 from limelight.cli.report import check_page, note_page
@@ -89,6 +90,7 @@ def audit(
     from limelight.evaluate.audit import audit as measure
 
     check_page(page)
+    _announce(lists, against, timestamp)
     flags: dict[str, Any] = {
         "k": k,
         "catalogue": catalogue,
@@ -104,6 +106,15 @@ def audit(
         found.report(page, catalogue=catalogue)
         note_page(page)
     report(str(found), found.to_dict(), as_json=as_json)
+
+
+def _announce(lists: Path, against: Path | None, timestamp: str | None) -> None:
+    """Say how much memory an audit takes, or refuse it."""
+    from limelight.evaluate.memory import audit_bytes
+
+    needed = with_held(lambda: audit_bytes(lists, against, timestamp=timestamp))
+    hint = "audit fewer users at a time, such as the parts of a folder"
+    announce("the audit", needed, hint=hint)
 
 
 def _defaults() -> dict[str, str]:

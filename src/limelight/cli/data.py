@@ -156,6 +156,7 @@ def split(
     from limelight.data import read, split_users
 
     sizes = _amount("--validation", validation), _amount("--test", test)
+    reading.announce(source)
     data = read(source, **reading.given())
     given = {} if seed is None else {"seed": seed}
     found = split_users(data, validation=sizes[0], test=sizes[1], **given)

@@ -5,8 +5,9 @@ from typing import Any
 
 import typer
 
+from limelight._memory import size
 from limelight.cli.options import Json
-from limelight.cli.output import aligned, report, size
+from limelight.cli.output import aligned, report
 
 _PACKAGES = ("numpy", "scipy", "pyarrow", "narwhals", "safetensors", "threadpoolctl")
 _EXTRAS = {"plot": "matplotlib", "neural": "jax", "bench": "irspack"}
@@ -35,8 +36,8 @@ def doctor(as_json: Json = False) -> None:
 
 def _examine() -> dict[str, Any]:
     from limelight._machine import blas, processor, total_memory, version_of
+    from limelight._memory import room
     from limelight._native import kernels, resolve_threads, variant
-    from limelight.solve.memory import available_bytes
     from limelight.store.model_folder import package_version
 
     model, instructions = processor()
@@ -50,7 +51,7 @@ def _examine() -> dict[str, Any]:
         "kernels_available": kernels.variants(),
         "threads": resolve_threads(0),
         "memory_total": total_memory(),
-        "memory_available": available_bytes(),
+        "memory_available": room(),
         "blas": blas(),
         **{name: version_of(name) for name in _PACKAGES},
         **{f"extra_{extra}": version_of(package) for extra, package in _EXTRAS.items()},

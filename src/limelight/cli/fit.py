@@ -11,6 +11,7 @@ import typer
 from limelight._errors import ConfigError, DataError
 from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.fit_target import Targets, fit_target
+from limelight.cli.memory import announce
 from limelight.cli.options import (
     CheckpointEvery,
     DataFile,
@@ -21,7 +22,7 @@ from limelight.cli.options import (
     showing,
     takes_flags,
 )
-from limelight.cli.output import aligned, note, size, summarise
+from limelight.cli.output import aligned, summarise
 from limelight.cli.report import check_page
 from limelight.cli.resuming import checkpoint_of
 
@@ -262,7 +263,7 @@ def fit(
             message, hint="add a target such as --gini 0.6, or use `limelight frontier`"
         )
     data, validation = reading.interactions_and_validation(source)
-    _warn_of_memory(data, fitted.config)
+    _announce(data, fitted.config)
     started = time.perf_counter()
     _learn(fitted, data, validation, kept)
     seconds = time.perf_counter() - started
@@ -342,24 +343,28 @@ def refuse_no_model(output: Path) -> None:
         raise DataError(message, hint="choose a new folder, or move the old one away first")
 
 
-def _warn_of_memory(data: "Interactions", config: "Config") -> None:
-    """Say so before a fit of factors that needs more than half of the memory that is left."""
+def _announce(data: "Interactions", config: "Config") -> None:
+    """Say how much memory a run takes, reading included, or refuse it; networks do not know."""
+    from limelight._memory import limit, peak, resident
     from limelight._native import resolve_threads
     from limelight.models.config import FactorConfig
-    from limelight.solve.memory import available_bytes, fit_bytes
+    from limelight.solve.memory import fit_bytes, most_factors
 
     if not isinstance(config, FactorConfig):
         return
-    needed = fit_bytes(
-        n_users=data.n_users,
-        n_items=data.n_items,
-        n_entries=data.nnz,
-        factors=config.factors,
-        threads=resolve_threads(config.num_threads),
-    )
-    left = available_bytes()
-    if left is not None and needed > left / 2:
-        note(f"This fit needs about {size(needed)} of memory; {size(left)} are available.")
+    sizes = {
+        "n_users": data.n_users,
+        "n_items": data.n_items,
+        "n_entries": data.nnz,
+        "threads": resolve_threads(config.num_threads),
+    }
+    held, room = resident(), limit()
+    fits = 0 if room is None else most_factors(room - held, **sizes)
+    hint = "keep fewer users and items: --min-user, --min-item"
+    if 0 < fits < config.factors:
+        hint = f"use --factors {fits}"
+    needed = held + fit_bytes(factors=config.factors, **sizes)
+    announce("the fit", max(peak(), needed), hint=hint)
 
 
 def _record(

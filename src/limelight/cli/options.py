@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from limelight._errors import ConfigError
+from limelight.cli.memory import announce, with_held
 
 if TYPE_CHECKING:
     from limelight.data.held_out import HeldOut
@@ -144,10 +145,20 @@ class Reading:
         from limelight.data import Split, read
 
         if not (path / SPLIT_FILE).is_file():
+            self.announce(path)
             return read(path, **self.given())
         hint = "give this flag to `limelight data split`"
         self.refuse("a split folder is already filtered, it does not take", hint)
         return Split.load(path)
+
+    def announce(self, path: Path) -> None:
+        """Say how much memory reading a table takes, or refuse it."""
+        from limelight.data.memory import reading_bytes
+
+        columns = ("user", "item", "rating", "timestamp", "min_rating")
+        given = {name: value for name, value in self.given().items() if name in columns}
+        hint = "read less: a part of the rows, or those from a higher --min-rating on"
+        announce("reading", with_held(lambda: reading_bytes(path, **given)), hint=hint)
 
 
 def takes_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -141,14 +141,3 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1, indent: str = "") -
         ]
         lines.append((indent + "  ".join(cells)).rstrip())
     return "\n".join(lines)
-
-
-def size(n_bytes: int) -> str:
-    """Write a number of bytes for people.
-
-    Examples
-    --------
-    >>> size(3 * 2**30), size(250_000_000)
-    ('3.0 GiB', '238 MiB')
-    """
-    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.0f} MiB"

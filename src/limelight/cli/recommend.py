@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
+from limelight.cli.memory import announce, with_held
 from limelight.cli.options import (
     CheckpointEvery,
     Json,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from limelight.recommend.topk import Lists
     from limelight.rerank.base import Reranked
     from limelight.store.list_parts import ListParts
+    from limelight.store.model_size import ModelSize
 
 _BATCH = 8192
 _TOGETHER = ("BestResponse", "FairRec", "Allocate")
@@ -111,6 +113,7 @@ def recommend(
     from limelight.store.list_parts import ListParts
 
     _check(reading, k, output, history, user_id, as_json)
+    _announce(folder, k)
     model = load_model(folder, threads)
     question = _question(model, reading, history, user_id)
     if question.histories is None and model.learned.seen is None:
@@ -183,6 +186,35 @@ def _check(
         from limelight.store.list_writer import ListWriter
 
         ListWriter(output).check()
+
+
+def _announce(folder: Path, k: int) -> None:
+    """Say how much memory the lists of all users take, or refuse them."""
+    from limelight.data.candidates import MEMORY
+    from limelight.recommend.memory import recommend_bytes
+    from limelight.rerank.memory import model_supply, rerank_bytes
+    from limelight.store.model_folder import CONTROL
+
+    def look() -> int | None:
+        size = known_size(folder)
+        if size is None:
+            return None
+        plain = recommend_bytes(size, k, _BATCH)
+        is_reranked = (folder / CONTROL).exists()
+        return max(plain, rerank_bytes(model_supply(size), k, MEMORY)) if is_reranked else plain
+
+    hint = "fit a smaller model: fewer --factors, or --no-history, and --keep-seen here"
+    announce("recommending", with_held(look), hint=hint)
+
+
+def known_size(folder: Path) -> "ModelSize | None":
+    """Look how large a saved model is; None for a network, whose memory is not only its arrays."""
+    from limelight.models.neural.model import NeuralModel
+    from limelight.models.registry import MODELS
+    from limelight.store.model_size import model_size
+
+    size = model_size(folder)
+    return None if issubclass(MODELS[size.model][0], NeuralModel) else size
 
 
 def load_model(folder: Path, threads: int | None) -> "Model | Reranked":

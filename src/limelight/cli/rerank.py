@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError
+from limelight.cli.memory import announce, with_held
 from limelight.cli.options import Json, Report, Resume, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import note, summarise
 from limelight.cli.report import check_page, note_page
@@ -153,6 +154,7 @@ def rerank(
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups
+    _announce(candidates, given.get("k", 20), _bytes(memory))
     # A model has its own catalogue; a report may still want the titles of another.
     own = None if page is not None else catalogue
     source = _open(candidates, own, _bytes(memory), threads)
@@ -173,6 +175,31 @@ def rerank(
         text += "\n\n" + "\n".join(_group_lines(changes))
     record = found.to_dict() | {"groups": [change._asdict() for change in changes]}
     summarise(f"{text}\nwritten to {output}", record | {"output": output}, as_json=as_json)
+
+
+def _announce(candidates: Path, k: int, memory: int) -> None:
+    """Say how much memory re-ranking takes, or refuse it."""
+    from limelight._memory import limit, resident
+    from limelight.cli.recommend import known_size
+    from limelight.rerank.memory import model_supply, most_memory, rerank_bytes, table_supply
+
+    held, room, fits = resident(), limit(), 0.0
+
+    def look() -> int | None:
+        nonlocal fits
+        if (candidates / "config.json").is_file():
+            model = known_size(candidates)
+            if model is None:
+                return None
+            supply = model_supply(model)
+        else:
+            supply = table_supply(candidates)
+        fits = 0 if room is None else most_memory(supply, k, room - held) / _GIB
+        return rerank_bytes(supply, k, memory)
+
+    needed = with_held(look)
+    hint = f"hold less: --memory {fits:g}" if fits else "re-rank fewer users at a time"
+    announce("re-ranking", needed, hint=hint)
 
 
 def _open(

@@ -212,6 +212,7 @@ def _read_pairs(parts: Sequence[Part], names: Names, min_rating: float | None) -
     user_ids, item_ids = _number(users, user), _number(items, item)
     del user, item, columns
     rows = group(users, items, len(user_ids), len(item_ids), *times)
+    del users, items, times  # or they would stand beside the pairs that are kept below
     data = Interactions(rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates)
     # Ids may have lost all their rows to low ratings.
     return data if names.rating is None else drop_unused(data)

@@ -101,9 +101,22 @@ def describe(parts: Sequence[Part]) -> str:
     return first if len(parts) == 1 else f"the {len(parts):,} parts from {first} on"
 
 
-def _open_folder(path: Path) -> list[Part]:
+def files_of(path: Path) -> list[Path]:
+    """List the files of a source: itself, or the parts of a folder by name.
+
+    Examples
+    --------
+    >>> files_of(Path("ratings.csv"))
+    [PosixPath('ratings.csv')]
+    """
+    if not path.is_dir():
+        return [path]
     # Names that start so are notes of the writer (_SUCCESS, .crc), not data.
-    files = sorted(file for file in path.iterdir() if not file.name.startswith((".", "_")))
+    return sorted(file for file in path.iterdir() if not file.name.startswith((".", "_")))
+
+
+def _open_folder(path: Path) -> list[Part]:
+    files = files_of(path)
     if not files:
         message = f"the folder holds no parts: {path}"
         raise DataError(message, hint=f"parts end in {', '.join(ENDINGS)}")

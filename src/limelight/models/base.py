@@ -186,7 +186,9 @@ class Model(ABC):
             seen = history_rows(histories, self.item_ids)
             return self._ranking(seen, np.arange(seen.n_rows), seen if filter_seen else None)
         chosen = self._known_users(users)
-        hidden = take_rows(self._seen(), chosen) if filter_seen else None
+        hidden = self._seen() if filter_seen else None
+        if hidden is not None and users is not None:
+            hidden = take_rows(hidden, chosen)
         return self._ranking(None, chosen, hidden)
 
     def _known_users(self, users: Any) -> Int64:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from limelight.recommend.ranking import Ranking
 
 _ROWS = 4096
-"""How many users are searched for at once."""
+"""How many users are searched for at once, at most."""
 _PAIRS = 1 << 21
 """How many candidates are looked at together."""
 _MOST_PAIRS = 1 << 29
@@ -70,10 +70,12 @@ def stage(
     if width is None:
         width = usual_width(ranking.n_users)
 
+    width = min(width, ranking.n_items)
+
     def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
-        for rows in batches(ranking.n_users, _ROWS):
+        for rows in batches(ranking.n_users, batch_rows(width)):
             users = np.arange(rows.start, rows.stop)
-            found, scores = ranking.top(users, min(width, ranking.n_items))
+            found, scores = ranking.top(users, width)
             row, column = np.nonzero(found >= 0)
             yield users[row], found[row, column], scores[row, column]
 
@@ -90,6 +92,17 @@ def usual_width(n_users: int) -> int:
     (4000, 536)
     """
     return int(np.clip(_MOST_PAIRS // max(n_users, 1), _FEWEST, _MOST))
+
+
+def batch_rows(width: int) -> int:
+    """Return how many users with so many candidates are searched for at once.
+
+    Examples
+    --------
+    >>> batch_rows(100), batch_rows(4000)
+    (4096, 524)
+    """
+    return min(_ROWS, max(1, _PAIRS // max(width, 1)))
 
 
 def without(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from limelight.solve.problem import padded_width
 
 _FLOAT = 4
 _INDEX = 4
 _POINTER = 8
+_MOST_FACTORS = 1 << 12
 
 
 def fit_bytes(*, n_users: int, n_items: int, n_entries: int, factors: int, threads: int) -> int:
@@ -32,37 +30,17 @@ def fit_bytes(*, n_users: int, n_items: int, n_entries: int, factors: int, threa
     return 2 * both_sides + rotated + by_item + per_row + scratch
 
 
-def available_bytes(root: Path = Path("/")) -> int | None:
-    """Return the memory that a process may still take; None where the system does not say.
+def most_factors(room: int, *, n_users: int, n_items: int, n_entries: int, threads: int) -> int:
+    """Return the largest number of factors that a fit has room for, a multiple of 16; 0 for none.
 
-    Both the machine's free memory and the limit of a control group count.
+    Examples
+    --------
+    >>> sizes = {"n_users": 1000, "n_items": 100, "n_entries": 5000, "threads": 1}
+    >>> most_factors(1 << 20, **sizes), most_factors(1 << 10, **sizes)
+    (64, 0)
     """
-    found = [_free_memory(), _cgroup_room(root / "sys" / "fs" / "cgroup")]
-    known = [room for room in found if room is not None]
-    return min(known) if known else None
-
-
-def _free_memory() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (ValueError, OSError):
-        return None
-
-
-def _cgroup_room(cgroup: Path) -> int | None:
-    """Return what the control group's limit leaves, for both versions of control groups."""
-    for limit, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        try:
-            return int((cgroup / limit).read_text()) - int((cgroup / used).read_text())
-        except (OSError, ValueError):  # no such file, or "max": no limit
-            continue
-    return None
+    sizes = {"n_users": n_users, "n_items": n_items, "n_entries": n_entries, "threads": threads}
+    fits = range(padded_width(1), _MOST_FACTORS, padded_width(1))
+    return max(
+        (factors for factors in fits if fit_bytes(factors=factors, **sizes) <= room), default=0
+    )

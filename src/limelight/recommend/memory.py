@@ -1,0 +1,46 @@
+"""How much memory a saved model takes to serve, before it takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limelight._memory import ARROW
+from limelight.solve.problem import padded_width
+
+if TYPE_CHECKING:
+    from limelight.store.model_size import ModelSize
+
+_FLOAT = 4
+_CHECKED = 1.25
+"""How much more histories take while they are checked, against their own size."""
+_GATHERED = 28
+"""What an entry of a history takes while those of a batch of users are gathered."""
+_LISTED = 80
+"""What a place of a list takes while it is found, numbered and written."""
+_WRITER = 12 << 20
+"""What a file that is being written takes."""
+
+
+def loaded_bytes(model: ModelSize) -> int:
+    """Estimate the bytes of a model that has been loaded, laid out for searches."""
+    index = 2 * model.n_items * padded_width(model.width) * _FLOAT
+    return ARROW + model.arrays + model.seen + model.ids + index
+
+
+def recommend_bytes(model: ModelSize, k: int, batch_size: int) -> int:
+    """Estimate the bytes that lists for all users of a model take, made batch by batch.
+
+    Parameters
+    ----------
+    model
+        How large it is.
+    k
+        Length of the lists.
+    batch_size
+        How many users are served at once.
+    """
+    n_users = min(batch_size, model.n_users)
+    queries = 2 * n_users * padded_width(model.width) * _FLOAT
+    histories = _GATHERED * model.n_entries * n_users / max(1, model.n_users)
+    lists = _LISTED * n_users * min(k, model.n_items) + _WRITER
+    return loaded_bytes(model) + int(max(_CHECKED * model.seen, queries + histories + lists))

@@ -1,0 +1,105 @@
+"""How much memory re-ranking takes, before it takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limelight._memory import ARROW
+from limelight.data.glance import glance
+from limelight.data.pair_rows import PAIR_BYTES
+from limelight.data.pair_sorter import BUFFER_BYTES
+from limelight.data.read import choose_columns
+from limelight.data.sources import open_parts
+from limelight.recommend.memory import loaded_bytes
+from limelight.rerank.stage import usual_width
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from limelight.store.model_size import ModelSize
+
+_BUFFERED = 12
+"""What a pair takes in the buffer of a sorter."""
+_ORDERED = 8
+"""What it takes more while pairs that are not grouped by user are sorted."""
+_MADE, _BATCH = 120, 1 << 21
+"""What a candidate of a model takes while it is found, and how many are found at once."""
+_RELEVANCE, _CROWD = 4, 8
+_TRIED, _FEW = 36, 1 << 22
+"""What a candidate takes of the users that things are tried on, and how many there are."""
+_PLACE = 44
+"""What a place takes: in the lists of several strengths, and in the result."""
+_SLACK = 64 << 20
+"""What batches leave behind that the process keeps for the next ones."""
+
+
+class Supply(NamedTuple):
+    """How many candidates there are, and where they come from."""
+
+    n_pairs: int
+    n_users: int
+    source: int
+    """Bytes of what they come from, all the while."""
+    making: int
+    """Bytes of what is needed while they come."""
+    is_grouped: bool = True
+    """Whether they come user by user."""
+
+
+def model_supply(model: ModelSize) -> Supply:
+    """Tell how many candidates a model makes for the users of its training."""
+    width = min(usual_width(model.n_users), model.n_items)
+    unseen = model.n_users * model.n_items - model.n_entries
+    n_pairs = min(model.n_users * width, unseen)
+    return Supply(n_pairs, model.n_users, loaded_bytes(model), _MADE * min(n_pairs, _BATCH))
+
+
+def table_supply(path: Path) -> Supply:
+    """Tell how many candidates a table has."""
+    user, item = choose_columns(open_parts(path)[0], None, None)
+    found = glance(path, [user, item])
+    return Supply(
+        n_pairs=int(found.n_rows),
+        n_users=int(found.distinct(user)),
+        source=ARROW + int(found.coding_bytes(user, item)),
+        making=0,
+        is_grouped=found.is_grouped(user),
+    )
+
+
+def rerank_bytes(supply: Supply, k: int, memory: int) -> int:
+    """Estimate the bytes that re-ranking takes beside what the process holds.
+
+    Parameters
+    ----------
+    supply
+        The candidates.
+    k
+        Length of the lists.
+    memory
+        As for :func:`limelight.rerank`: what does not fit goes to scratch files.
+
+    Examples
+    --------
+    >>> many = Supply(n_pairs=200_000_000, n_users=50_000, source=0, making=0)
+    >>> rerank_bytes(many, 20, memory=1 << 28) < rerank_bytes(many, 20, memory=1 << 30)
+    True
+    """
+    n_pairs, capacity = supply.n_pairs, memory // BUFFER_BYTES
+    held = PAIR_BYTES * n_pairs if PAIR_BYTES * n_pairs <= memory else 0
+    in_buffer = _BUFFERED if supply.is_grouped else _BUFFERED + _ORDERED
+    gathering = supply.making + in_buffer * min(n_pairs, capacity)
+    if n_pairs < capacity:
+        gathering += held
+    relevance = _RELEVANCE * n_pairs if _RELEVANCE * n_pairs <= memory else 0
+    crowds = _CROWD * n_pairs if 3 * _RELEVANCE * n_pairs <= memory else 0
+    # Things are tried before everybody chooses, when crowds are made.
+    working = max(crowds, _TRIED * min(n_pairs, _FEW))
+    choosing = held + relevance + working + _PLACE * supply.n_users * k + _SLACK
+    return supply.source + max(gathering, choosing)
+
+
+def most_memory(supply: Supply, k: int, room: int) -> int:
+    """Return the largest `memory` whose run has room, halved from 1 GiB down; 0 for none."""
+    tries = (1 << power for power in range(30, 20, -1))
+    return next((memory for memory in tries if rerank_bytes(supply, k, memory) <= room), 0)

@@ -1,0 +1,68 @@
+"""How large a saved model is, told from its files without loading them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow.parquet as pq
+
+from limelight.data.glance import glance
+from limelight.store.model_folder import CONFIG, FACTORS, ITEMS, SEEN, USERS
+
+if TYPE_CHECKING:
+    import os
+
+
+class ModelSize(NamedTuple):
+    """How much there is of what."""
+
+    model: str
+    """The name of its class."""
+    n_users: int
+    n_items: int
+    arrays: int
+    """Bytes of what was learnt."""
+    seen: int
+    """Bytes of the histories."""
+    ids: int
+    """Bytes of the ids of users and items."""
+
+    @property
+    def n_entries(self) -> int:
+        """How many pairs the histories hold."""
+        return max(0, self.seen // 4 - 2 * self.n_users)
+
+    @property
+    def width(self) -> int:
+        """How many numbers were learnt for each user and item."""
+        return self.arrays // (4 * max(1, self.n_users + self.n_items))
+
+
+def model_size(path: str | os.PathLike[str]) -> ModelSize:
+    """Look at the files of a model folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import limelight as ll
+    >>> path = tempfile.mkdtemp() + "/model"
+    >>> ll.IALS(factors=8, epochs=2).fit(ll.marketplace(300, 100, 4000).interactions).save(path)
+    >>> found = model_size(path)
+    >>> found.n_users, found.n_items, found.width
+    (300, 100, 8)
+    """
+    root = Path(path)
+    users, items = (
+        (pq.read_metadata(root / file).num_rows, glance(root / file, [column]).id_bytes(column))
+        for file, column in ((USERS, "user_id"), (ITEMS, "item_id"))
+    )
+    return ModelSize(
+        model=json.loads((root / CONFIG).read_text(encoding="utf-8"))["model"],
+        n_users=users[0],
+        n_items=items[0],
+        arrays=(root / FACTORS).stat().st_size,
+        seen=(root / SEEN).stat().st_size if (root / SEEN).exists() else 0,
+        ids=int(users[1] + items[1]),
+    )
