@@ -71,7 +71,7 @@ licences: $(VENV)/.dev ## Write THIRD_PARTY.md anew from what is installed
 
 pins: ## Pin the newest versions of everything in requirements/
 	rm -rf build/pins && $(PYTHON) -m venv build/pins/dev && $(PYTHON) -m venv build/pins/build
-	PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= build/pins/dev/bin/pip install --quiet '.[bench,dev,docs]' $(TOOLBOX)
+	PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= build/pins/dev/bin/pip install --quiet '.[bench,dev,docs,fuzz]' $(TOOLBOX)
 	PIP_CONSTRAINT= build/pins/build/bin/pip install --quiet $(BUILD_NEEDS)
 	build/pins/dev/bin/pip freeze --exclude limelight > requirements/dev.txt
 	build/pins/build/bin/pip freeze > requirements/build.txt

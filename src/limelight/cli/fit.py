@@ -24,7 +24,7 @@ from limelight.cli.options import (
 )
 from limelight.cli.output import aligned, summarise
 from limelight.cli.report import check_page
-from limelight.cli.resuming import checkpoint_of
+from limelight.cli.resuming import checkpoint_of, until_done
 
 if TYPE_CHECKING:
     from limelight.data import HeldOut, Interactions
@@ -265,10 +265,10 @@ def fit(
     data, validation = reading.interactions_and_validation(source)
     _announce(data, fitted.config)
     started = time.perf_counter()
-    _learn(fitted, data, validation, kept)
-    seconds = time.perf_counter() - started
-    fitted.save(output, history=not no_history)
-    kept.remove()
+    with until_done(kept):
+        _learn(fitted, data, validation, kept)
+        seconds = time.perf_counter() - started
+        fitted.save(output, history=not no_history)
     record = _record(model, fitted, data, seconds) | {"output": str(output)}
     summarise(_summary(record), record, as_json=as_json)
 

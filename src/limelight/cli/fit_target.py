@@ -10,6 +10,7 @@ from limelight._errors import ConfigError
 from limelight.cli.options import Reading
 from limelight.cli.output import note, report
 from limelight.cli.report import note_page
+from limelight.cli.resuming import until_done
 from limelight.cli.shares import parse_share, parse_shares
 from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
 
@@ -99,9 +100,9 @@ def fit_target(
     from limelight.tune.target import fit_to
 
     data = reading.interactions_or_split(source)
-    result = fit_to(data, model=model, checkpoint=checkpoint, **targets.given())
-    result.model.save(output, history=history)
-    checkpoint.remove()
+    with until_done(checkpoint):
+        result = fit_to(data, model=model, checkpoint=checkpoint, **targets.given())
+        result.model.save(output, history=history)
     if page is not None:
         result.report(page)
         note_page(page)

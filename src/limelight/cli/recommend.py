@@ -24,7 +24,7 @@ from limelight.cli.options import (
     takes_flags,
 )
 from limelight.cli.output import note, summarise
-from limelight.cli.resuming import checkpoint_of
+from limelight.cli.resuming import checkpoint_of, until_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,8 +127,8 @@ def recommend(
         return
     kept = checkpoint_of(output, resume=resume, every=checkpoint_every)
     parts = ListParts(kept, _about(folder, question, k, keep_seen=keep_seen))
-    exposure = _write_lists(model, question, k, output, filter_seen=not keep_seen, parts=parts)
-    kept.remove()
+    with until_done(kept):
+        exposure = _write_lists(model, question, k, output, filter_seen=not keep_seen, parts=parts)
     record = {
         "users": len(question.user_ids),
         "k": k,

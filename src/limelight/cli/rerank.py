@@ -10,7 +10,7 @@ from limelight.cli.memory import announce, with_held
 from limelight.cli.options import Json, Report, Resume, Seed, Threads, showing, signature_defaults
 from limelight.cli.output import note, summarise
 from limelight.cli.report import check_page, note_page
-from limelight.cli.resuming import checkpoint_of
+from limelight.cli.resuming import checkpoint_of, until_done
 from limelight.cli.shares import parse_share, parse_shares
 from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
 
@@ -161,12 +161,12 @@ def rerank(
     if catalogue is not None and source is candidates:
         given["catalogue"] = catalogue
     kept = checkpoint_of(output, resume=resume)
-    found = make(source, checkpoint=kept, **given)
-    changes: Sequence[Change | GroupShare] = found.groups
-    if groups is not None and not has_group_target:
-        changes = found.group_changes(groups)
-    found.write(output)
-    kept.remove()
+    with until_done(kept):
+        found = make(source, checkpoint=kept, **given)
+        changes: Sequence[Change | GroupShare] = found.groups
+        if groups is not None and not has_group_target:
+            changes = found.group_changes(groups)
+        found.write(output)
     if page is not None:
         found.report(page, groups=groups, catalogue=catalogue)
         note_page(page)

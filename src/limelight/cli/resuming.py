@@ -1,7 +1,10 @@
 """``--resume``: where commands keep how far they have come."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from limelight._errors import LimelightError
 from limelight.cli.output import note
 from limelight.store.checkpoint import EVERY, Checkpoint
 
@@ -31,3 +34,18 @@ def checkpoint_of(output: Path, *, resume: bool, every: float | None = None) -> 
     elif not kept.exists:
         note("There is nothing to resume: starting from the beginning.")
     return kept
+
+
+@contextmanager
+def until_done(kept: Checkpoint) -> Iterator[None]:
+    """Delete a checkpoint once the work is done, or has failed for good.
+
+    A disk that was full may be emptied, and a killed process started again: then it stays.
+    """
+    try:
+        yield
+    except LimelightError as error:
+        if not isinstance(error.__cause__, OSError):
+            kept.remove()
+        raise
+    kept.remove()
