@@ -478,7 +478,10 @@ def test_steps_by_script_move_nothing_on_a_phone(open_page: Open) -> None:
         page.evaluate("top => scrollTo(0, top)", top)
         for step in (0, 1, 2, 3, 4, 0):
             page.locator("#strength").evaluate(
-                "(slider, step) => { slider.value = step; slider.dispatchEvent(new Event('input')) }",
+                """(slider, step) => {
+                  slider.value = step;
+                  slider.dispatchEvent(new Event("input"));
+                }""",
                 step,
             )
             page.wait_for_timeout(60)
