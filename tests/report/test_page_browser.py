@@ -261,6 +261,13 @@ def test_a_group_leaves_room_for_the_title(open_page: Open, media: str) -> None:
     assert min(parts) >= 0.6
 
 
+def test_a_short_title_is_whole_beside_a_long_group(open_page: Open) -> None:
+    payload = made_up()
+    payload["items"]["group"] = ["A group with a very long name " * 5] * 120
+    titles = open_page(payload).locator("#after li > .name")
+    assert titles.evaluate_all("all => all.every((one) => one.scrollWidth <= one.clientWidth)")
+
+
 def test_names_that_nobody_can_see_count_as_none(open_page: Open) -> None:
     payload = made_up()
     payload["items"]["label"][:2] = ["\u200b\u202e", " \u2060\t"]
@@ -421,7 +428,7 @@ def test_an_audit_of_one_system(open_page: Open) -> None:
     payload |= {"kind": "audit", "base": None, "chosen": 0, "points": payload["points"][:1]}
     payload["items"] |= {"group": None, "interactions": None}
     page = open_page(payload)
-    for section in ("#control", "#front", "#before"):
+    for section in ("#control", "#front", "#before", "#figures .lead"):
         assert not page.locator(section).is_visible()
     heads = page.locator("#items thead th").all_inner_texts()
     assert [head.split()[0] for head in heads] == ["Item", "Exposure"]

@@ -11,6 +11,7 @@ function figures(report) {
   show(byId("intervals"), !blank(report.intervals_note));
   section.classList.toggle("with-intervals", metrics.some((metric) => hasIntervals(report, metric)));
   const lead = section.querySelector(".lead");
+  show(lead, report.points.length > 1);
   hold(lead, report.points.map(({ sentence }) => sentence));
   return () => {
     // The headline says the sentence of the chosen point.
