@@ -170,7 +170,7 @@ def test_the_sentence_of_the_headline_is_said_once(open_page: Open) -> None:
 
 def test_numbers_are_rounded_as_python_does(open_page: Open) -> None:
     payload = made_up()
-    for share in (0.3315, 0.0005, 0.12345, 0.99951):
+    for share in (0.3315, 0.0005, 0.0625, 0.1875, 0.99951):
         payload["points"][3]["figures"]["coverage"] = [share, None, None]
         card = open_page(payload).locator("#figures li").nth(3)
         assert card.locator(".value").inner_text() == f"{100 * share:.1f} %"

@@ -4,10 +4,18 @@ const MISSING = "–";
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 function decimals(value, digits) {
-  // toFixed rounds the number that is stored, as Python does; toLocaleString what it looks like.
-  const [whole, rest] = Math.abs(value).toFixed(digits).split(".");
+  const [whole, rest] = rounded(Math.abs(value), digits).split(".");
   const text = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
   return value < 0 && /[1-9]/.test(text) ? `−${text}` : text;
+}
+
+// As Python rounds, which wrote the headline: the number that is stored, where toLocaleString takes
+// what it looks like, and halves to the even neighbour, where toFixed takes the upper one.
+function rounded(size, digits) {
+  const scaled = size * 10 ** digits;
+  const isHalf = Number.isInteger(size * 2 ** (digits + 1)) && scaled % 1 === 0.5;
+  const toEven = isHalf && Math.floor(scaled) % 2 === 0;
+  return (toEven ? Math.floor(scaled) / 10 ** digits : size).toFixed(digits);
 }
 
 const count = (value) => (known(value) ? decimals(value, 0) : MISSING);
