@@ -73,6 +73,11 @@ def test_the_title_says_how_it_ended(objectives, title):
     assert ll.plot.convergence(trace).get_title(loc="left") == title
 
 
+def test_epochs_are_whole_numbers():
+    trace = [SimpleNamespace(epoch=n, objective=8.0, ndcg=0.1) for n in (10.0, 20.0)]
+    assert ll.plot.convergence(trace).get_title(loc="left").startswith("The last 10 epochs ")
+
+
 def test_what_cannot_be_drawn():
     with pytest.raises(ll.DataError, match="no trace to draw: Popularity"):
         ll.plot.convergence(ll.Popularity().fit(DATA))

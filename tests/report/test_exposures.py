@@ -29,6 +29,14 @@ def test_lorenz_draws_every_curve():
     assert ax.get_title(loc="left") == "Half of the items hold 0 % of the exposure"
 
 
+def test_the_name_of_the_diagonal_lies_above_it():
+    ax = ll.plot.lorenz(SKEWED)
+    ax.figure.canvas.draw()
+    (text,) = ax.texts
+    middle = ax.transData.inverted().transform(text.get_window_extent().get_points().mean(axis=0))
+    assert middle[1] > middle[0] + 0.02
+
+
 def test_exposure_draws_multiples_of_the_equal_share_by_rank():
     ax = ll.plot.exposure({"iALS": SKEWED, "even": EVEN})
     assert curve(ax).tolist() == [[1, 2], [9 / 2.5, 1 / 2.5]]

@@ -35,8 +35,28 @@ def test_some_of_many_groups_and_long_names():
     ax = ll.plot.groups({f"{n} {'x' * 50}\n": (n / 100, n / 100) for n in range(30)}, top=5)
     names, _ = dots(ax)
     assert [name[:3] for name in names] == ["29 ", "28 ", "27 ", "26 ", "25 "]
-    assert {len(name) for name in names} == {32}
+    assert {len(name) for name in names} == {40}
     assert ax.get_ylabel() == "The 5 largest of 30 groups"
+
+
+def test_names_that_nobody_can_see():
+    names, _ = dots(
+        ll.plot.groups({"\u200b\u202e": (0.6, 0.5), " \t": (0.3, 0.3), "x": (0.1, 0.2)})
+    )
+    assert names == ["(no name)", "(no name)", "x"]
+
+
+def test_long_titles_stay_inside():
+    ax = ll.plot.groups({"The studio of many long words and names": (0.8, 0.6)})
+    ax.figure.draw_without_rendering()
+    title = ax._left_title.get_window_extent()
+    assert title.x1 <= ax.figure.bbox.x1
+    assert title.y1 <= ax.figure.bbox.y1
+
+
+@pytest.mark.filterwarnings("error")
+def test_letters_that_the_font_has_not_are_no_trouble(tmp_path):
+    ll.plot.save(ll.plot.groups({"映画": (0.2, 0.4)}), tmp_path / "groups.png")
 
 
 def test_wishes():

@@ -135,21 +135,45 @@ def test_the_left_end_of_the_slider_is_the_base(open_page: Open) -> None:
     page.get_by_label("Method").select_option("Re-ranking")
     page.get_by_role("slider").press("End")
     shows(page, "Re-ranking, strength 1")
-    assert "nothing was traced" in page.inner_text("#solver .lead")
+    assert "Shown is the base: iALS, 20 epochs." in page.inner_text("#solver .lead")
 
 
 def test_figures_stand_against_the_base(open_page: Open) -> None:
     payload = made_up()
     payload["points"][0]["figures"]["ndcg"] = [0.2, 0.19, 0.21]
-    payload["points"][3]["figures"]["ndcg"] = [0.19, 0.18, 0.2]
+    payload["points"][3]["figures"]["ndcg"] = [0.19, 0.181, 0.199]
+    payload["points"][0]["figures"]["recall"] = [0.2, 0.19, 0.21]
+    payload["points"][3]["figures"]["recall"] = [0.19, 0.18, 0.201]
     payload["points"][0]["figures"]["coverage"] = [0.25, None, None]
     payload["points"][3]["figures"]["coverage"] = [0.5, None, None]
-    cards = open_page(payload).locator("#figures li")
-    accuracy, coverage = cards.nth(0).inner_text(), cards.nth(3).inner_text()
-    for part in ("nDCG@20", "worse", "0.1900", "▼ \u22125.0 %", "0.1800 to 0.2000"):
+    payload["intervals_note"] = "Intervals come from 1,000 resamples of users."
+    page = open_page(payload)
+    cards = page.locator("#figures li")
+    accuracy, recall, coverage = (cards.nth(number).inner_text() for number in (0, 1, 3))
+    for part in ("nDCG@20", "worse", "0.1900", "▼ \u22125.0 %", "95 % interval 0.1810 to 0.1990"):
         assert part in accuracy
+    assert "worse" not in recall  # the interval holds the base
+    assert page.inner_text("#intervals") == payload["intervals_note"]
+    assert "Grey bars are 95 % intervals." in page.inner_text("#front .lead")
     for part in ("Coverage", "better", "50.0 %", "▲ +25.0 points"):
         assert part in coverage
+
+
+def test_the_sentence_of_the_headline_is_said_once(open_page: Open) -> None:
+    payload = made_up()
+    page = open_page(payload)
+    assert payload["points"][3]["sentence"] not in page.inner_text("#figures")
+    page.get_by_role("slider").press("ArrowRight")
+    shows(page, "exADMM, strength 1")
+    assert payload["points"][4]["sentence"] in page.inner_text("#figures .lead")
+
+
+def test_numbers_are_rounded_as_python_does(open_page: Open) -> None:
+    payload = made_up()
+    for share in (0.3315, 0.0005, 0.0625, 0.1875, 0.99951):
+        payload["points"][3]["figures"]["coverage"] = [share, None, None]
+        card = open_page(payload).locator("#figures li").nth(3)
+        assert card.locator(".value").inner_text() == f"{100 * share:.1f} %"
 
 
 def test_a_point_is_chosen_with_the_mouse(open_page: Open) -> None:
@@ -159,7 +183,7 @@ def test_a_point_is_chosen_with_the_mouse(open_page: Open) -> None:
     page.mouse.move(left["x"], left["y"])
     tip = page.locator("#front .tip")
     sync_api.expect(tip).to_contain_text("exposure_strength")
-    sync_api.expect(tip).to_contain_text("0.1068 to 0.1148")
+    sync_api.expect(tip).to_contain_text("95 % interval 0.1068 to 0.1148")
     page.mouse.click(left["x"], left["y"])
     shows(page, "exADMM, strength 1")
     assert page.get_by_role("radio", name="exADMM, strength 1", exact=True).is_checked()
@@ -205,6 +229,60 @@ def test_items_are_sorted_searched_and_turned_over(open_page: Open) -> None:
     assert page.inner_text("#items [role=status]") == "Nothing found"
 
 
+def test_texts_are_sorted_and_searched_as_people_do(open_page: Open) -> None:
+    payload = made_up(items=30)
+    payload["items"]["label"][:4] = ["a 10", "Á 9", "A 1", "Crème brûlée"]
+    page = open_page(payload)
+    page.locator("#items").get_by_role("button", name="Item", exact=True).click()
+    first = page.locator("#items tbody th .name").all_inner_texts()
+    assert [name for name in first if not name.startswith("i")][:3] == ["A 1", "Á 9", "a 10"]
+    page.get_by_label("Search items").fill("CREME BRULEE")
+    assert page.inner_text("#items [role=status]") == "1 to 1 of 1"
+
+
+def test_gains_are_counted_over_the_whole_catalogue(open_page: Open) -> None:
+    payload = made_up()
+    payload["points"][3]["counts"] = {"gained": 5000, "lost": 4000, "new": 12, "items": 9999}
+    said = open_page(payload).inner_text("#items .lead")
+    assert said.startswith("Of 9,999 items, 5,000 gain exposure and 4,000 lose; 12 that nobody")
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_a_group_leaves_room_for_the_title(open_page: Open, media: str) -> None:
+    payload = made_up()
+    payload["items"]["label"] = [f"A title of some length, number {n} " * 3 for n in range(120)]
+    payload["items"]["group"] = ["A group with a very long name " * 5] * 120
+    page = open_page(payload)
+    page.emulate_media(media=media)
+    parts = page.locator("#before li:not(:has(.hit)) > .name").evaluate_all(
+        "all => all.map((one) => one.offsetWidth / one.parentElement.offsetWidth)"
+    )
+    assert parts
+    assert min(parts) >= 0.6
+
+
+def test_a_short_title_is_whole_beside_a_long_group(open_page: Open) -> None:
+    payload = made_up()
+    payload["items"]["group"] = ["A group with a very long name " * 5] * 120
+    titles = open_page(payload).locator("#after li > .name")
+    assert titles.evaluate_all("all => all.every((one) => one.scrollWidth <= one.clientWidth)")
+
+
+def test_names_that_nobody_can_see_count_as_none(open_page: Open) -> None:
+    payload = made_up()
+    payload["items"]["label"][:2] = ["\u200b\u202e", " \u2060\t"]
+    payload["items"]["group"][:2] = ["\u200b", "\u202e"]
+    payload["groups"]["label"][0] = "\u200b"
+    payload["users"][0]["label"] = "\u200d"
+    for point in payload["points"]:
+        point["lists"] = [[0, 1, 2]] * 3
+    page = open_page(payload)
+    assert page.locator("#after li > .name").all_inner_texts()[:2] == ["i0", "i1"]
+    assert page.locator("#after li small").count() == 1
+    assert "(no name)" in page.inner_text("#groups tbody")
+    assert page.locator("#user option").first.inner_text() == "(no name)"
+
+
 def test_lists_say_what_is_new_moved_gone_and_liked(open_page: Open) -> None:
     payload = made_up(users=2, k=3)
     for point in payload["points"]:
@@ -221,7 +299,9 @@ def test_lists_say_what_is_new_moved_gone_and_liked(open_page: Open) -> None:
     assert badges("#after") == [["▲ 2"], ["▼ 1"], ["♥ liked", "new"]]
     page.get_by_label("User", exact=True).select_option("u1")
     assert badges("#after") == [[], [], []]
-    assert "u1 at exADMM, strength 0.18: no new in a list of 3" in page.inner_text("#user-summary")
+    assert "u1 at exADMM, strength 0.18: nothing new in a list of 3" in page.inner_text(
+        "#user-summary"
+    )
 
 
 def test_hostile_texts_are_shown_as_texts(open_page: Open) -> None:
@@ -241,7 +321,7 @@ def test_hostile_texts_are_shown_as_texts(open_page: Open) -> None:
     page = open_page(payload, size=SIZES[1])
     assert page.inner_text("h1") == HOSTILE[0]
     assert page.locator("#after li > .name").all_inner_texts()[:3] == HOSTILE[:3]
-    assert page.locator("#after li > .name").last.inner_text() == "(no name)"
+    assert page.locator("#after li > .name").last.inner_text() == "i5"
     page.locator("#front .chart").scroll_into_view_if_needed()
     for spot in spots(page):
         page.mouse.move(spot["x"], spot["y"])
@@ -292,12 +372,63 @@ def test_what_is_not_known_is_left_out(
     shows(page, "iALS" if missing != {"base": None} else "exADMM, strength 0.0056")
 
 
+def traced(objective: list[float], **others: float) -> list[dict[str, float]]:
+    return [{"epoch": n, "objective": one, **others} for n, one in enumerate(objective, start=1)]
+
+
+def test_a_trace_that_hardly_changes_can_be_read(open_page: Open) -> None:
+    payload = made_up()
+    payload["points"][3]["trace"] = traced([236150.0, 236050.0, 236000.5, 236000.25])
+    page = open_page(payload)
+    chart = page.locator("#objective .chart")
+    assert chart.get_attribute("aria-label") == "At the end: objective 236,000.3."
+    ticks = [one for one in chart.locator("text").all_text_contents() if one.startswith("236,")]
+    assert len(ticks) == len(set(ticks)) > 2
+    assert not page.locator("#residuals").is_visible()
+
+
+def test_a_series_has_one_colour_on_every_page(open_page: Open) -> None:
+    colours = []
+    for others in ({"residual_U": 1.0}, {"lagrangian": 2.0, "residual_V": 1.0, "residual_U": 0.5}):
+        payload = made_up()
+        payload["points"][3]["trace"] = traced([2.0, 1.0], **others)
+        for point in (*payload["points"][:3], payload["points"][4]):
+            point["trace"] = []
+        page = open_page(payload)
+        last = page.locator("#residuals .legend li", has_text="residual U").locator("path").first
+        colours.append(last.evaluate("path => path.style.stroke"))
+    assert colours[0] == colours[1]
+
+
+def test_without_a_trace_there_is_no_section(open_page: Open) -> None:
+    payload = made_up(methods=2)
+    payload["points"][0]["trace"] = []
+    page = open_page(payload)
+    link = page.locator("#contents a", has_text="Solver")
+    assert page.locator("#solver").is_visible()
+    assert link.count() == 1
+    page.get_by_role("slider").press("Home")
+    shows(page, "iALS")
+    assert not page.locator("#solver").is_visible()
+    assert link.count() == 0
+
+
+def test_the_base_lies_above_its_neighbours(open_page: Open) -> None:
+    payload = made_up()
+    payload["points"][1]["figures"] = payload["points"][0]["figures"]
+    page = open_page(payload)
+    page.locator("#front .chart").scroll_into_view_if_needed()
+    right = max(spots(page), key=lambda spot: spot["x"])
+    page.mouse.click(right["x"], right["y"])
+    shows(page, "iALS")
+
+
 def test_an_audit_of_one_system(open_page: Open) -> None:
     payload = made_up(users=1)
     payload |= {"kind": "audit", "base": None, "chosen": 0, "points": payload["points"][:1]}
     payload["items"] |= {"group": None, "interactions": None}
     page = open_page(payload)
-    for section in ("#control", "#front", "#before"):
+    for section in ("#control", "#front", "#before", "#figures .lead"):
         assert not page.locator(section).is_visible()
     heads = page.locator("#items thead th").all_inner_texts()
     assert [head.split()[0] for head in heads] == ["Item", "Exposure"]
@@ -345,6 +476,60 @@ def test_nothing_jumps_or_sticks_out(open_page: Open, size: tuple[int, int]) -> 
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
+def test_steps_by_script_move_nothing_on_a_phone(open_page: Open) -> None:
+    payload = made_up(methods=2)
+    for number, point in enumerate(payload["points"]):
+        point["sentence"] = "A sentence that takes another number of lines. " * (1 + number % 4)
+    page = open_page(payload, size=SIZES[1])
+    for top in (0, 600):
+        page.evaluate("top => scrollTo(0, top)", top)
+        for step in (0, 1, 2, 3, 4, 0):
+            page.locator("#strength").evaluate(
+                """(slider, step) => {
+                  slider.value = step;
+                  slider.dispatchEvent(new Event("input"));
+                }""",
+                step,
+            )
+            page.wait_for_timeout(60)
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.shift") < 0.05
+
+
+def test_everything_is_inside_its_box_on_a_phone(open_page: Open) -> None:
+    page = open_page(made_up(), size=SIZES[1])
+    heads = page.locator("#front thead th")
+    assert heads.evaluate_all("all => all.every((one) => one.scrollWidth <= one.clientWidth)")
+    ends = page.locator(".ends span")
+    assert [end.is_visible() for end in ends.all()] == [True, True]
+    page.locator("#front .chart").evaluate("chart => chart.scrollIntoView({ block: 'center' })")
+    chart = page.locator("#front .chart").bounding_box()
+    assert chart
+    for spot in spots(page):
+        page.mouse.move(spot["x"], spot["y"])
+        tip = page.locator("#front .tip")
+        sync_api.expect(tip).to_be_visible()
+        box = tip.bounding_box()
+        assert box
+        assert chart["x"] <= box["x"]
+        assert box["x"] + box["width"] <= chart["x"] + chart["width"]
+        assert chart["y"] <= box["y"]
+        assert box["y"] + box["height"] <= chart["y"] + chart["height"]
+        assert tip.evaluate("tip => tip.scrollWidth <= tip.clientWidth")
+
+
+def test_high_contrast_keeps_what_is_drawn_with_backgrounds(open_page: Open) -> None:
+    page = open_page(made_up(methods=2), forced_colors="active")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    for selector in (".strip", ".strip .now", ".strip .then"):
+        style = "one => getComputedStyle(one).backgroundColor"
+        assert page.locator(selector).first.evaluate(style) != paper
+    bar = "one => getComputedStyle(one, '::after').backgroundColor"
+    assert page.locator("#items .gain").first.evaluate(bar) != paper
+    lines = page.locator("#front .chart svg path[stroke-width='2']")
+    assert len(set(lines.evaluate_all("all => all.map((one) => one.getAttribute('stroke'))"))) > 2
+
+
 def test_the_theme_follows_the_button_and_the_system(open_page: Open) -> None:
     page = open_page(made_up(), color_scheme="dark")
 
@@ -369,9 +554,10 @@ def test_paper_is_white_and_has_no_controls(open_page: Open) -> None:
     assert page.pdf()[:4] == b"%PDF"
 
 
-def test_without_scripts_the_headline_is_there(open_page: Open) -> None:
+def test_without_scripts_the_headline_is_there_once(open_page: Open) -> None:
     page = open_page(made_up(), java_script_enabled=False)
-    assert made_up()["headline"] in page.inner_text("noscript")
+    assert page.inner_text("body").count(made_up()["headline"]) == 1
+    assert "JavaScript" in page.inner_text("noscript")
 
 
 def test_a_damaged_page_says_so(browser: Browser, tmp_path: Path) -> None:
@@ -430,4 +616,5 @@ def test_the_page_shows_the_figures_of_evaluate(
         f"{100 * found['coverage@20']:.1f} %",
         f"{100 * found['top_share@20']:.1f} %",
     ]
-    assert ranges[0] == f"{found['ndcg@20_low']:.4f} to {found['ndcg@20_high']:.4f}"
+    low, high = (f"{found[f'ndcg@20_{bound}']:.4f}" for bound in ("low", "high"))
+    assert ranges[0] == f"95 % interval {low} to {high}"

@@ -105,10 +105,10 @@ def _changes(trace: Sequence[Any]) -> dict[str, str]:
 def _end(trace: Sequence[Any]) -> str:
     last = trace[-1]
     if len(trace) == 1:
-        return f"Objective {last.objective:.6g} after epoch {last.epoch}"
+        return f"Objective {last.objective:.6g} after epoch {last.epoch:.0f}"
     before = trace[-2]
     change = (last.objective - before.objective) / (abs(before.objective) or 1.0)
     verb = "raised" if change > 0 else "lowered"
     epochs = last.epoch - before.epoch
-    which = "last epoch" if epochs == 1 else f"last {epochs} epochs"
+    which = "last epoch" if epochs == 1 else f"last {epochs:.0f} epochs"
     return f"The {which} {verb} the objective by {100 * abs(change):.2g} %"

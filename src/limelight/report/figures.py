@@ -9,6 +9,7 @@ makes them, because a figure is shown below its cell then. To draw into a figure
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -97,8 +98,8 @@ def write(ax: Axes, text: str, place: tuple[float, float], side: int = 1) -> Non
 
 
 def add_title(ax: Axes, title: str) -> None:
-    """Write the title as it is: names may hold a dollar sign."""
-    ax.set_title(title, parse_math=False)
+    """Write the title as it is, for names may hold a dollar sign, in as many lines as it takes."""
+    ax.set_title(title, parse_math=False, wrap=True)
 
 
 def add_legend(ax: Axes, **options: Any) -> None:
@@ -137,7 +138,10 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
     with atomic_file(path) as temporary:
         # Drawn in memory: on a full disk matplotlib would hide the system's error behind its own.
         drawn = BytesIO()
-        figure.savefig(drawn, format=kind, dpi=_DPI)
+        with warnings.catch_warnings():
+            # A box stands for what the font has not; there is nothing that the user should do.
+            warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+            figure.savefig(drawn, format=kind, dpi=_DPI)
         temporary.write_bytes(drawn.getbuffer())
 
 

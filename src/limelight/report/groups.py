@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -16,8 +17,11 @@ from limelight.tune.result import TargetResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NAME = 32
+_NAME = 40
 """Letters of a group's name that fit beside the figure."""
+
+_UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
+"""Kinds of letters that leave nothing on paper."""
 
 _HINT = "pass for example {'studio': (0.4, 0.3)}, or an audit with groups"
 
@@ -140,6 +144,8 @@ def _row(change: Any) -> _Row:
 
 def _short(name: Any) -> str:
     line = " ".join(str(name).split())
+    if all(unicodedata.category(letter) in _UNSEEN for letter in line):
+        return "(no name)"
     return line if len(line) <= _NAME else f"{line[: _NAME - 1]}…"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.evaluate.exposure import gini
 from limelight.evaluate.exposure import lorenz as lorenz_curve
-from limelight.report.figures import MUTED, add_legend, add_title, colour, drawing, write
+from limelight.report.figures import MUTED, add_legend, add_title, colour, drawing
 from limelight.report.series import exposures_of, named
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def lorenz(exposures: Exposures, *, title: str | None = None, ax: Axes | None = 
     series = exposures_of(exposures)
     with drawing(ax) as axes:
         axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        write(axes, "all items equal", (0.4, 0.4))
+        _name_diagonal(axes)
         for number, (name, exposure) in enumerate(series.items()):
             label = named(name, f"Gini {gini(exposure):.2f}")
             axes.plot(*_thinned(*lorenz_curve(exposure)), color=colour(number), label=label)
@@ -60,6 +60,21 @@ def lorenz(exposures: Exposures, *, title: str | None = None, ax: Axes | None = 
         add_legend(axes, loc="upper left")
         add_title(axes, title or _half(next(iter(series.values()))))
     return axes
+
+
+def _name_diagonal(ax: Axes) -> None:
+    """Write along the diagonal and above it, where no curve ever lies."""
+    ax.text(
+        0.6,
+        0.61,
+        "all items equal",
+        rotation=45,
+        transform_rotates_text=True,
+        rotation_mode="anchor",
+        ha="center",
+        va="bottom",
+        color=MUTED,
+    )
 
 
 def _half(exposure: Float64) -> str:

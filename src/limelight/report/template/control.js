@@ -7,7 +7,7 @@ function control(report) {
   let ladder = report.ladders[0];
 
   fill(section.querySelector(".strength label"), report.slider);
-  fill(select, ...report.ladders.map(({ method }, index) => make("option", { value: index }, cut(method, 60))));
+  fill(select, ...report.ladders.map(({ method }, index) => make("option", { value: index }, visible(method, 60))));
   show(byId("method-field"), report.ladders.length > 1);
   slider.addEventListener("input", () => report.choose(ladder.steps[slider.valueAsNumber]));
   select.addEventListener("change", () => {

@@ -20,13 +20,26 @@ function cut(text, length = LONGEST) {
   return `${Array.from(whole.slice(0, length)).slice(0, -1).join("")}…`;
 }
 
+// Whether there is nothing to see: spaces, signs without a width, marks of direction.
+const blank = (text) => !/[^\p{White_Space}\p{Cf}\p{Cc}\p{Default_Ignorable_Code_Point}]/u.test(text ?? "");
+
+function visible(text, length = LONGEST) {
+  const whole = cut(text, length).trim();
+  return blank(whole) ? "(no name)" : whole;
+}
+
 function named(text) {
-  const shown = cut(text).trim() || "(no name)";
+  const shown = visible(text);
   return make("bdi", { class: "name", title: shown }, shown);
 }
 
 function fill(element, ...children) {
   element.replaceChildren(...children);
+}
+
+// Keeps room for the longest of the texts that an element will have, so that nothing below it moves.
+function hold(element, texts) {
+  element.dataset.longest = texts.reduce((longest, text) => (text.length > longest.length ? text : longest), "");
 }
 
 function show(element, visible = true) {

@@ -7,12 +7,23 @@ function figures(report) {
   fill(section.querySelector(".cards"), ...cards.map(({ element }) => element));
   show(section);
   show(section.querySelector(".note"), report.base !== null && report.points.length > 1);
+  fill(byId("intervals"), report.intervals_note ?? "");
+  show(byId("intervals"), !blank(report.intervals_note));
+  section.classList.toggle("with-intervals", metrics.some((metric) => hasIntervals(report, metric)));
+  const lead = section.querySelector(".lead");
+  show(lead, report.points.length > 1);
+  hold(lead, report.points.map(({ sentence }) => sentence));
   return () => {
-    const lead = section.querySelector(".lead");
-    fill(lead, make("bdi", {}, report.point.sentence));
+    // The headline says the sentence of the chosen point.
+    const isChosen = report.index === report.chosen;
+    fill(lead, make("bdi", {}, isChosen ? CHOSEN : report.point.sentence));
     cards.forEach((one) => one.draw());
   };
 }
+
+const CHOSEN = "The point that the headline is about.";
+
+const hasIntervals = ({ points }, { key }) => points.some(({ figures: all }) => known(all[key]?.[1]));
 
 function card(report, metric) {
   const [value, range, moved] = ["value", "range", "moved"].map((name) => make("p", { class: name }));
@@ -25,14 +36,13 @@ function card(report, metric) {
   const draw = () => {
     const now = report.point.figures[metric.key] ?? [null, null, null];
     const before = report.isBase ? null : valueOf(report.base, metric);
-    const judged = verdict(metric, now[0], before);
+    const judged = verdict(metric, now, before);
     const text = change(metric, now[0], before);
     fill(value, figure(metric, now[0]));
     fill(range, interval(metric, now) || " ");
     fill(moved, arrow(now[0], before), text || " ");
     fill(judgement, report.isBase ? "base" : judged);
     element.dataset.verdict = judged;
-    show(judgement, report.isBase || judged !== "");
     strip.draw();
   };
   return { element, draw };

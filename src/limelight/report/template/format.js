@@ -4,11 +4,18 @@ const MISSING = "–";
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 function decimals(value, digits) {
-  const text = Math.abs(value).toLocaleString("en-GB", {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  });
+  const [whole, rest] = rounded(Math.abs(value), digits).split(".");
+  const text = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
   return value < 0 && /[1-9]/.test(text) ? `−${text}` : text;
+}
+
+// As Python rounds, which wrote the headline: the number that is stored, where toLocaleString takes
+// what it looks like, and halves to the even neighbour, where toFixed takes the upper one.
+function rounded(size, digits) {
+  const scaled = size * 10 ** digits;
+  const isHalf = Number.isInteger(size * 2 ** (digits + 1)) && scaled % 1 === 0.5;
+  const toEven = isHalf && Math.floor(scaled) % 2 === 0;
+  return (toEven ? Math.floor(scaled) / 10 ** digits : size).toFixed(digits);
 }
 
 const count = (value) => (known(value) ? decimals(value, 0) : MISSING);
@@ -37,12 +44,25 @@ function three(value) {
 const times = (value) => (known(value) ? `${three(value)} ×` : MISSING);
 
 // Ticks of a logarithmic axis and values of residuals, which span many powers of ten.
-function power(value) {
+function power(value, digits = 1) {
   if (!known(value)) return MISSING;
   if (value === 0 || (Math.abs(value) >= 0.001 && Math.abs(value) < 100000)) {
     return value.toLocaleString("en-GB", { maximumSignificantDigits: 4 });
   }
-  return value.toExponential(1).replace(".0e", "e").replace("e+", "e").replaceAll("-", "−");
+  return exponential(value, digits);
+}
+
+const exponential = (value, digits) => (
+  value.toExponential(digits).replace(/\.?0*e\+?/, "e").replaceAll("-", "−")
+);
+
+// How to write numbers so that those which differ by a step can be told apart; ten digits at most.
+function telling(values, step) {
+  const size = Math.max(...values.map(Math.abs)) || 1;
+  const digits = Math.min(9, Math.max(1, Math.ceil(Math.log10(size / step))));
+  const places = Math.max(0, digits - Math.floor(Math.log10(size)));
+  const plain = size >= 0.001 && size < 1e9;
+  return (value) => (plain || value === 0 ? decimals(value, places) : exponential(value, digits));
 }
 
 function figure(metric, value) {
@@ -51,7 +71,7 @@ function figure(metric, value) {
 }
 
 function interval(metric, [, low, high]) {
-  return known(low) && known(high) ? `${figure(metric, low)} to ${figure(metric, high)}` : "";
+  return known(low) && known(high) ? `95 % interval ${figure(metric, low)} to ${figure(metric, high)}` : "";
 }
 
 // A share changes by points; any other figure by a part of what it was.
@@ -62,8 +82,10 @@ function change(metric, value, before) {
   return `${signed((100 * (value - before)) / Math.abs(before), 1)} %`;
 }
 
-// Whether a figure got "better" or "worse"; nothing where neither way is.
-function verdict(metric, value, before) {
+// Whether a figure got "better" or "worse"; nothing where neither way is, nor where the interval
+// holds the base: that may be chance.
+function verdict(metric, [value, low, high], before) {
   if (!known(value) || !known(before) || !metric.better || value === before) return "";
+  if (known(low) && known(high) && low <= before && before <= high) return "";
   return value > before === (metric.better === "higher") ? "better" : "worse";
 }

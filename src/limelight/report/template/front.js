@@ -21,9 +21,11 @@ function front(report) {
   };
 }
 
-function frontLead({ base }) {
+function frontLead(report) {
+  const { base, axes } = report;
   const compared = base ? " Each point is one setting; the base is marked." : " Each point is one setting.";
-  return `Up is more accurate, left is shared more evenly.${compared}`;
+  const bars = hasIntervals(report, axes.y) ? " Grey bars are 95 % intervals." : "";
+  return `Up is more accurate, left is shared more evenly.${compared}${bars}`;
 }
 
 function frontDescription({ axes, points, point }) {
@@ -43,7 +45,7 @@ function frontOption(report, placed) {
     xAxis: frontAxis(`${axes.x.label} (further left: shared more evenly)`, axes.x, ACROSS),
     yAxis: frontAxis(axes.y.label, axes.y),
     tooltip: tooltip("item", ({ data }) => (data?.index === undefined ? null : pointTip(report, data.index))),
-    series: [whiskers(report, placed), ...lines, ring(at(report.index))],
+    series: [whiskers(report, placed), ...lines, ring(at(report.index)), ...baseMark(report, placed, at)],
   };
 }
 
@@ -52,21 +54,32 @@ function frontAxis(name, metric, options = {}) {
   return axis(name, { scale: true, splitNumber: 4, axisLabel: { formatter: text }, ...options });
 }
 
-// A point on the front is filled; one that another beats is hollow.
+// A point on the front is filled; one that another beats is hollow. The base has its own mark.
 function pointMark(report, index, value, style) {
-  const point = report.points[index];
-  const isBase = index === report.baseIndex;
+  if (index === report.baseIndex) return { value, symbol: "none" };
+  const own = colour(style.colour);
   return {
     value,
     index,
-    symbol: isBase ? "diamond" : style.symbol,
-    symbolSize: isBase ? 15 : 10,
-    itemStyle: {
-      color: point.on_front || isBase ? colour(isBase ? "ink" : style.colour) : colour("card"),
-      borderColor: colour(isBase ? "ink" : style.colour),
-      borderWidth: 1.5,
-    },
+    symbol: style.symbol,
+    symbolSize: 10,
+    itemStyle: { color: report.points[index].on_front ? own : colour("card"), borderColor: own, borderWidth: 1.5 },
   };
+}
+
+// Above all others, since weak settings lie close to it and would keep the mouse from it.
+function baseMark({ baseIndex }, placed, at) {
+  if (!placed.includes(baseIndex)) return [];
+  return [{
+    id: "base",
+    type: "scatter",
+    data: [{ value: at(baseIndex), index: baseIndex }],
+    symbol: "diamond",
+    symbolSize: 15,
+    itemStyle: { color: colour("ink"), borderColor: colour("card"), borderWidth: 1 },
+    emphasis: { scale: 1.4 },
+    z: 5,
+  }];
 }
 
 function ring(value) {

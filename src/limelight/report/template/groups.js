@@ -23,7 +23,7 @@ function groups(report) {
   ].filter(Boolean);
   const arrange = openTable(section.querySelector(".rows"), {
     name: "groups", columns, rows: all.label.length, sortBy: columns.length - 1,
-    texts: all.label.map((text) => text.toLowerCase()),
+    texts: all.label.map(folded),
   });
   fill(section.querySelector(".note"), report.groups_note);
   fill(section.querySelector(".lead"), "Share of all exposure that the items of each group have together.");

@@ -4,11 +4,11 @@ function items(report) {
   const { label, id, group, interactions } = report.items;
   if (!label.length || !report.points.some((point) => point.exposure)) return null;
   const section = byId("items");
-  const texts = label.map((text, row) => [text, id[row], group?.[row] ?? ""].join("\n").toLowerCase());
+  const texts = label.map((text, row) => [text, id[row], group?.[row] ?? ""].join("\n")).map(folded);
   const moves = itemMoves(report);
   const columns = [
-    { name: "Item", value: (row) => label[row], cell: (row) => itemName(report, row) },
-    group && { name: "Group", minor: true, value: (row) => group[row], cell: (row) => (group[row] ? named(group[row]) : "") },
+    { name: "Item", value: (row) => titleOf(report, row), cell: (row) => itemName(report, row) },
+    group && { name: "Group", minor: true, value: (row) => group[row], cell: (row) => (blank(group[row]) ? "" : named(group[row])) },
     interactions && {
       name: "Interactions", help: "in the training data", numeric: true, minor: true,
       value: (row) => interactions[row], cell: (row) => count(interactions[row]),
@@ -29,9 +29,10 @@ function items(report) {
 
 const SCALE = "Exposure is in multiples of an equal share.";
 
-function itemName({ items: { label, id } }, row) {
-  const name = named(label[row]);
-  return id[row] === label[row] ? name : make("span", {}, name, make("small", {}, named(id[row])));
+function itemName(report, row) {
+  const [title, id] = [titleOf(report, row), report.items.id[row]];
+  const name = named(title);
+  return id === title ? name : make("span", {}, name, make("small", {}, named(id)));
 }
 
 function itemMoves(report) {
@@ -59,7 +60,7 @@ function itemMoves(report) {
     if (!after) return "The exposure of items is not known for this point.";
     if (!before) return SCALE;
     largest = before.reduce((most, _, row) => Math.max(most, Math.abs(gain(row) ?? 0)), 0);
-    return report.isBase ? SCALE : movesSay(before, after);
+    return report.isBase ? SCALE : movesSay(report.point.counts ?? tally(before, after));
   };
   return { columns, update };
 }
@@ -67,14 +68,18 @@ function itemMoves(report) {
 // A few items have hundreds of times the share of most, so bars grow with the order of magnitude.
 const barSize = (value, largest) => Math.log1p(Math.abs(value)) / Math.log1p(largest || 1);
 
-function movesSay(before, after) {
-  const moves = { gain: 0, lose: 0, enter: 0 };
-  before.forEach((old, row) => {
-    const gain = gained(after[row], old);
-    if (gain > 0) moves.gain += 1;
-    if (gain < 0) moves.lose += 1;
-    if (after[row] > 0 && old === 0) moves.enter += 1;
-  });
-  const enter = moves.enter ? `; ${count(moves.enter)} that nobody was shown before are seen` : "";
-  return `Of ${plural(before.length, "item")}, ${count(moves.gain)} gain exposure and ${count(moves.lose)} lose${enter}. ${SCALE}`;
+// What the rows of the table say, where nobody counted the whole catalogue.
+function tally(before, after) {
+  const gains = before.map((old, row) => gained(after[row], old));
+  return {
+    items: before.length,
+    gained: gains.filter((gain) => gain > 0).length,
+    lost: gains.filter((gain) => gain < 0).length,
+    new: before.filter((old, row) => old === 0 && after[row] > 0).length,
+  };
+}
+
+function movesSay(moves) {
+  const enter = moves.new ? `; ${count(moves.new)} that nobody was shown before are seen` : "";
+  return `Of ${plural(moves.items, "item")}, ${count(moves.gained)} gain exposure and ${count(moves.lost)} lose${enter}. ${SCALE}`;
 }

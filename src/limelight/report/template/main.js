@@ -6,7 +6,10 @@ function start(payload) {
   const report = openReport(payload);
   show(byId("content")); // charts take their size from the page
   const draws = SECTIONS.map((section) => section(report)).filter(Boolean);
-  const redraw = () => draws.forEach((drawSection) => drawSection());
+  const redraw = () => {
+    draws.forEach((drawSection) => drawSection());
+    listContents();
+  };
   let waiting = false;
   report.choose = (index) => {
     report.index = index;
@@ -19,14 +22,15 @@ function start(payload) {
   };
   redraw();
   followTheme(redraw);
-  listContents();
   show(document.querySelector("footer"));
 }
 
 function listContents() {
+  const list = document.querySelector("#contents ul");
   const titles = [...document.querySelectorAll("main section:not([hidden]) > h2")];
+  if (list.childElementCount === titles.length) return; // a link may have the focus
   const links = titles.map((title) => make("a", { href: `#${title.parentElement.id}` }, title.dataset.short));
-  fill(document.querySelector("#contents ul"), ...links.map((link) => make("li", {}, link)));
+  fill(list, ...links.map((link) => make("li", {}, link)));
   show(byId("contents"), links.length > 1);
 }
 

@@ -62,6 +62,9 @@ function ladders(points, base) {
   return all.filter((ladder) => ladder.steps.length > 1);
 }
 
+// What an item is called: its title, or its id where the title shows nothing.
+const titleOf = ({ items: { label, id } }, row) => (blank(cut(label[row])) ? id[row] : label[row]);
+
 const valueOf = (point, metric) => point?.figures[metric.key]?.[0] ?? null;
 
-const nameOf = (point) => cut(point.label, 80);
+const nameOf = (point) => visible(point.label, 80);

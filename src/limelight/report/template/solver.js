@@ -1,52 +1,83 @@
 // How the solver converged: objectives as they are, residuals on a logarithmic axis.
 const NOT_DRAWN = ["epoch", "seconds"];
 
+// The same series looks the same on every page; what is not named here comes after.
+const TRACED = ["objective", "lagrangian", "residual_V", "residual_U", "residual_s", "residual_w", "feasibility"];
+
 const isResidual = (key) => key.startsWith("residual") || key === "feasibility";
 
 function solver(report) {
-  const keys = [...new Set(report.points.flatMap(({ trace }) => (trace ?? []).flatMap(Object.keys)))];
-  const drawn = keys.filter((key) => !NOT_DRAWN.includes(key));
-  if (!drawn.length) return null;
+  const found = report.points.flatMap(({ trace }) => (trace ?? []).flatMap(Object.keys));
+  const keys = [...new Set([...TRACED, ...found])].filter((key) => found.includes(key) && !NOT_DRAWN.includes(key));
+  if (!keys.length) return null;
   const section = byId("solver");
-  show(section);
+  const styles = traceStyles(keys);
   const draws = [
-    traceChart(report, byId("objective"), drawn.filter((key) => !isResidual(key)), false),
-    traceChart(report, byId("residuals"), drawn.filter(isResidual), true),
+    traceChart(byId("objective"), styles.filter(({ key }) => !isResidual(key)), false),
+    traceChart(byId("residuals"), styles.filter(({ key }) => isResidual(key)), true),
   ];
   return () => {
-    const epochs = report.point.trace?.length ? report.point.trace.at(-1).epoch : 0;
-    const says = epochs ? `, ${plural(epochs, "epoch")}.` : ": nothing was traced.";
-    fill(section.querySelector(".lead"), named(report.point.label), says);
-    draws.forEach((drawOne) => drawOne?.());
+    const point = [report.point, report.base].find((one) => one?.trace?.length);
+    show(section, point !== undefined);
+    if (!point) return;
+    fill(section.querySelector(".lead"), ...solverSays(report.point, point));
+    draws.forEach((drawOne) => drawOne(point.trace));
   };
 }
 
-function traceChart(report, host, keys, logarithmic) {
-  if (!keys.length) return null;
-  show(host);
-  const chart = openChart(host.querySelector(".chart"));
-  const styles = keys.map((key, index) => ({
-    name: traceName(key),
-    colour: `series-${index % COLOURS}`,
-    symbol: SYMBOLS[index % SYMBOLS.length],
-    dash: DASHES[index % DASHES.length],
-  }));
-  legend(host.querySelector(".legend"), styles);
-  return () => {
-    const trace = report.point.trace ?? [];
-    const entries = keys.map((key, index) => ({ ...styles[index], data: traceOf(trace, key, logarithmic) }));
-    const last = entries.filter(({ data }) => data.length).map(({ name, data }) => `${name} ${power(data.at(-1)[1])}`);
-    const value = { scale: true, axisLabel: { formatter: power } };
-    chart.draw(last.length ? `At the end: ${last.join(", ")}.` : "Nothing was traced.", {
+function traceStyles(keys) {
+  const order = [...new Set([...TRACED, ...keys])];
+  return keys.map((key) => {
+    const index = order.indexOf(key);
+    return {
+      key,
+      name: key.replace("_", " "),
+      colour: `series-${index % COLOURS}`,
+      symbol: SYMBOLS[index % SYMBOLS.length],
+      dash: DASHES[index % DASHES.length],
+    };
+  });
+}
+
+function solverSays(point, traced) {
+  const epochs = `, ${plural(traced.trace.at(-1).epoch, "epoch")}.`;
+  if (point === traced) return [named(point.label), epochs];
+  return [named(point.label), " has no trace of its own. Shown is the base: ", named(traced.label), epochs];
+}
+
+function traceChart(host, styles, logarithmic) {
+  let chart = null;
+  return (trace) => {
+    const entries = styles.map((style) => ({ ...style, data: traceOf(trace, style.key, logarithmic) }));
+    const drawn = entries.filter(({ data }) => data.length);
+    show(host, drawn.length > 0);
+    if (!drawn.length) return;
+    chart ??= openChart(host.querySelector(".chart")); // takes its size from what is shown
+    legend(host.querySelector(".legend"), drawn);
+    const texts = new Map(drawn.map(({ name, data }) => [name, traceText(data, logarithmic)]));
+    const last = drawn.map(({ name, data }) => `${name} ${texts.get(name)(data.at(-1)[1])}`);
+    chart.draw(`At the end: ${last.join(", ")}.`, {
       xAxis: axis("Epoch", { minInterval: 1, ...ACROSS }),
-      yAxis: logarithmic ? logAxis("") : axis("", value),
-      tooltip: tooltip("axis", curveTip((epoch) => `Epoch ${count(epoch)}`, power)),
-      series: entries.map((entry, index) => line(`trace ${index}`, entry, { showSymbol: trace.length < 30 })),
+      yAxis: logarithmic ? logAxis("") : axis("", { scale: true, axisLabel: { formatter: tickText(drawn) } }),
+      tooltip: tooltip("axis", curveTip((epoch) => `Epoch ${count(epoch)}`, (value, name) => texts.get(name)(value))),
+      series: drawn.map((entry) => line(`trace ${entry.key}`, entry, { showSymbol: trace.length < 30 })),
     });
   };
 }
 
-const traceName = (key) => key.replace("_", " ");
+// One epoch differs from the next in what is written of them.
+function traceText(data, logarithmic) {
+  if (logarithmic) return (value) => power(value, 3);
+  const values = data.map(([, value]) => value);
+  const steps = values.slice(1).map((value, index) => Math.abs(value - values[index])).filter(Boolean);
+  return telling(values, Math.min(Math.abs(values[0]) / 1000 || 1, ...steps));
+}
+
+function tickText(entries) {
+  const values = entries.flatMap(({ data }) => data.map(([, value]) => value));
+  const span = Math.max(...values) - Math.min(...values);
+  return telling(values, (span || Math.abs(values[0]) || 1) / 10);
+}
 
 function traceOf(trace, key, logarithmic) {
   const data = trace.map((record) => [record.epoch, record[key]]);

@@ -11,10 +11,10 @@ function lorenz(report) {
     const says = lorenzSays(report);
     fill(figure.querySelector("figcaption"), says);
     legend(figure.querySelector(".legend"), [...found, even]);
-    chart.draw(`Lorenz curves of ${found.map(({ name }) => cut(name, 80)).join(" and ")}. ${says}`, {
+    chart.draw(`Lorenz curves of ${found.map(({ name }) => visible(name, 80)).join(" and ")}. ${says}`, {
       xAxis: axis("Items, from the least to the most exposed", { ...shares(), ...ACROSS }),
       yAxis: axis("Share of all exposure they hold", shares()),
-      tooltip: tooltip("axis", curveTip((x) => `The least exposed ${percent(x)} of the items hold`, percent)),
+      tooltip: tooltip("axis", curveTip((x) => `The least exposed ${percent(x)} of the items hold`, (share) => percent(share))),
       series: [line("even", even), ...found.map((entry, index) => line(`curve ${index}`, entry))],
     });
   };
@@ -64,12 +64,12 @@ function ranksSay({ point, base, isBase }) {
   return `The most exposed item has ${three(point.by_rank[0])} times the equal share${before}.`;
 }
 
-const logAxis = (name, options = {}) => axis(name, { type: "log", axisLabel: { formatter: power }, ...options });
+const logAxis = (name, options = {}) => axis(name, { type: "log", axisLabel: { formatter: (value) => power(value) }, ...options });
 
 function curveTip(title, text) {
   return (marks) => {
     const shown = marks.filter(({ seriesId }) => seriesId !== "even");
     if (!shown.length) return null;
-    return tip(title(shown[0].value[0]), shown.map(({ seriesName, value }) => [seriesName, text(value[1])]));
+    return tip(title(shown[0].value[0]), shown.map(({ seriesName, value }) => [seriesName, text(value[1], seriesName)]));
   };
 }

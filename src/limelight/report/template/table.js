@@ -36,7 +36,7 @@ function openTable(host, { name, columns, rows, texts, sortBy }) {
     });
   });
   view.search.addEventListener("input", () => {
-    state.wanted = view.search.value.trim().toLowerCase();
+    state.wanted = folded(view.search.value.trim());
     state.page = 0;
     arrange();
   });
@@ -49,6 +49,9 @@ function openTable(host, { name, columns, rows, texts, sortBy }) {
   return arrange;
 }
 
+// A search minds neither accents nor capitals.
+const folded = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+
 // Unknown values come last, whichever way the rest is sorted. Keys are looked up once for each row,
 // since thousands of rows are sorted whenever the slider moves.
 function sortRows(rows, column, descending) {
@@ -59,7 +62,7 @@ function sortRows(rows, column, descending) {
     (keys[row] === null ? missing : there).push(row);
   }
   const way = descending ? -1 : 1;
-  const { compare } = new Intl.Collator("en");
+  const { compare } = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
   there.sort(column.numeric
     ? (a, b) => way * (keys[a] - keys[b]) || a - b
     : (a, b) => way * compare(keys[a], keys[b]) || a - b);

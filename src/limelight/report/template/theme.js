@@ -12,9 +12,10 @@ function colour(name) {
 
 function lookUp(name) {
   const probe = byId("theme");
+  probe.style.setProperty("forced-color-adjust", "none"); // else high contrast makes all lines alike
   probe.style.setProperty("outline-color", `var(--${name})`);
   const value = getComputedStyle(probe).outlineColor;
-  probe.style.removeProperty("outline-color");
+  probe.removeAttribute("style");
   return value;
 }
 
