@@ -103,7 +103,9 @@ def refusal_of(case: Case, folder: Path) -> Refusal:
     assert code in {FAILED, WRONG_USE}, err
     assert out == ""
     # Whole, so that neither a traceback nor a warning can hide before or behind the sentence.
-    message, blank, hint = err.replace(str(folder), "/folder").splitlines()
+    # Only what was said of memory before the work may stand there, too.
+    lines = err.replace(str(folder), "/folder").splitlines()
+    message, blank, hint = (line for line in lines if " of memory (of " not in line)
     assert blank == ""
     return Refusal(code, message.removeprefix("error: "), hint.removeprefix("hint: "))
 

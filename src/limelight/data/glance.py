@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from limelight._errors import DataError
 from limelight.data.sources import DELIMITERS, ending_of, files_of, plain_errors
 
 if TYPE_CHECKING:
@@ -120,6 +121,10 @@ def glance(source: str | os.PathLike[str], columns: Sequence[str]) -> Glance:
 
 
 def _look(path: Path, columns: Sequence[str], n_looks: int) -> Glance:
+    if not path.is_file():
+        # A pipe would wait for somebody to write to it.
+        message = f"not a file: {str(path)!r}"
+        raise DataError(message, hint="check the path")
     ending = ending_of(path)
     if ending == ".parquet":
         return _look_at_parquet(path, columns, n_looks)

@@ -60,7 +60,7 @@ class ListWriter:
         self.path = Path(path)
         self._ending = self.path.suffix.lower()
         if self._ending not in {"", ".parquet", *DELIMITERS}:
-            message = f"unknown kind of file: {self.path}"
+            message = f"unknown kind of file: {str(self.path)!r}"
             hint = "the name must end in .parquet, .csv or .tsv; without an ending it is a folder"
             raise DataError(message, hint=hint)
         self._stack, self._open_part = contextlib.ExitStack(), contextlib.ExitStack()

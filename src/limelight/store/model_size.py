@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.parquet as pq
 
+from limelight._errors import DataError
 from limelight.data.glance import glance
+from limelight.store.json_files import read_json
 from limelight.store.model_folder import CONFIG, FACTORS, ITEMS, SEEN, USERS
 
 if TYPE_CHECKING:
@@ -55,14 +56,22 @@ def model_size(path: str | os.PathLike[str]) -> ModelSize:
     """
     root = Path(path)
     users, items = (
-        (pq.read_metadata(root / file).num_rows, glance(root / file, [column]).id_bytes(column))
+        (_rows(root / file), glance(root / file, [column]).id_bytes(column))
         for file, column in ((USERS, "user_id"), (ITEMS, "item_id"))
     )
     return ModelSize(
-        model=json.loads((root / CONFIG).read_text(encoding="utf-8"))["model"],
+        model=read_json(root / CONFIG)["model"],
         n_users=users[0],
         n_items=items[0],
         arrays=(root / FACTORS).stat().st_size,
         seen=(root / SEEN).stat().st_size if (root / SEEN).exists() else 0,
         ids=int(users[1] + items[1]),
     )
+
+
+def _rows(file: Path) -> int:
+    """Count the rows of a Parquet file, which must be one: a pipe would wait for a writer."""
+    if not file.is_file():
+        message = f"not a file: {str(file)!r}"
+        raise DataError(message, hint="save the model again")
+    return int(pq.read_metadata(file).num_rows)
