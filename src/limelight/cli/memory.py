@@ -39,7 +39,7 @@ def with_held(look: Callable[[], int | None]) -> int | None:
     held = resident()
     try:
         needed = look()
-    except (DataError, pa.ArrowException, OSError, ValueError, KeyError):
+    except (DataError, pa.ArrowException, OSError, ValueError, KeyError, TypeError):
         return None
     pa.default_memory_pool().release_unused()  # what looking left behind
     return None if needed is None else held + needed
