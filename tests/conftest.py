@@ -5,6 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# A test never asserts a time: a busy machine is slow, not wrong.
+settings.register_profile("limelight", deadline=None)
+settings.load_profile("limelight")
 
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("LIMELIGHT_SHARED", ROOT.parent / "shared"))

@@ -60,12 +60,12 @@ class SmallDisk:
         return subprocess.Popen(words, env=environment, text=True, **_PIPES)
 
     def files(self) -> dict[str, bytes]:
-        """Read all that is on the disk, but for the ballast."""
+        """Read all that is on the disk, but for the ballast and what `--resume` goes on from."""
         found = sorted(file for file in self.seen.rglob("*") if file.is_file())
         return {
             str(file.relative_to(self.seen)): file.read_bytes()
             for file in found
-            if file.name != _BALLAST
+            if file.name != _BALLAST and ".checkpoint" not in str(file.parent)
         }
 
     def put(self, folder: Path) -> None:

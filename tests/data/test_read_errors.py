@@ -326,5 +326,5 @@ def test_ids_that_are_not_text(tmp_path):
     path = tmp_path / "ratings.parquet"
     users = pa.array([b"a", b"\xff\xfe"]).view(pa.string())
     pyarrow.parquet.write_table(pa.table({"user": users, "item": [3, 4]}), path)
-    with refused("column 'user': an id is not text in UTF-8"):
+    with refused("column 'user' holds ids that are not UTF-8 text"):
         read(path)

@@ -381,7 +381,7 @@ def test_a_trace_that_hardly_changes_can_be_read(open_page: Open) -> None:
     payload["points"][3]["trace"] = traced([236150.0, 236050.0, 236000.5, 236000.25])
     page = open_page(payload)
     chart = page.locator("#objective .chart")
-    assert chart.get_attribute("aria-label") == "At the end: objective 236,000.3."
+    assert chart.get_attribute("aria-label") == "At the end: objective 236,000.2."
     ticks = [one for one in chart.locator("text").all_text_contents() if one.startswith("236,")]
     assert len(ticks) == len(set(ticks)) > 2
     assert not page.locator("#residuals").is_visible()

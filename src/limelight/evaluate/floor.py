@@ -68,5 +68,8 @@ def _gini_of_levels(values: FloatArray, sizes: NDArray[np.int64]) -> float:
     """Apply the sorted formula to levels: ranks a+1 .. a+c of a level add up in closed form."""
     n_items = float(sizes.sum())
     mass = values * sizes
+    total = n_items * float(mass.sum())
+    if total == 0:
+        return 0.0  # nothing was handed out
     below = np.cumsum(sizes) - sizes
-    return max(0.0, float((mass * (2.0 * below + sizes - n_items)).sum() / (n_items * mass.sum())))
+    return max(0.0, float((mass * (2.0 * below + sizes - n_items)).sum()) / total)
