@@ -41,10 +41,8 @@ _HINTS = {
     errno.EMFILE: "allow more open files (ulimit -n), or more memory where there is such a setting",
 }
 # A file in a folder that is not complete yet is told by the folder's name, not its temporary one.
-_TEMPORARY, _FINAL = (
-    re.compile(r"(^|[/\\])\.([^/\\]+)\.[0-9a-f]+-\d+-[0-9a-f]{8}\.tmp(?=[/\\])"),
-    r"\1\2",
-)
+_TEMPORARY = re.compile(r"(^|[/\\])\.([^/\\]+)\.[0-9a-f]+-\d+-[0-9a-f]{8}\.tmp(?=[/\\])")
+_FINAL = r"\1\2"
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, rule
 from scipy import sparse
 
+from limelight._errors import DataError
 from limelight.evaluate.accumulate import ListAccumulator
 from limelight.evaluate.tally import tally
 
@@ -65,6 +66,10 @@ class ListAccumulators(RuleBasedStateMachine):
                 continue
             once = ListAccumulator(N_ITEMS, K)
             once.update(lists_of(users), targets_of(users))
+            if not once.exposure().any():
+                with pytest.raises(DataError, match=r"no exposure at all|no lists to measure"):
+                    accumulator.result()
+                continue
             assert accumulator.result() == pytest.approx(once.result(), rel=1e-9)
             np.testing.assert_allclose(accumulator.exposure(), once.exposure())
 
