@@ -105,5 +105,6 @@ def test_page(page, stand_in):
 
 def test_the_reference_has_every_public_name():
     text = "".join(page.read_text() for page in ROOT.glob("docs/api/*.md"))
-    named = {path.rpartition(".")[2] for path in re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)}
+    paths = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
+    named = {path.rpartition(".")[2] for path in paths} | {path.split(".")[1] for path in paths}
     assert set(ll.__all__) <= named
