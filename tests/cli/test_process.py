@@ -24,7 +24,7 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, check=False, **given)
 
 
-def test_ctrl_c_ends_a_fit_and_leaves_nothing_behind(files: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_fit_and_leaves_only_a_checkpoint(files: Path, tmp_path: Path) -> None:
     fit = ["fit", files / "split", "--epochs", 100_000_000, "-o", tmp_path / "model"]
     with subprocess.Popen(
         [sys.executable, "-c", READY, *map(str, fit)],
@@ -38,8 +38,9 @@ def test_ctrl_c_ends_a_fit_and_leaves_nothing_behind(files: Path, tmp_path: Path
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert (out, without_memory(err)) == ("", "interrupted\n")
-    assert list(tmp_path.iterdir()) == []
+    assert out == ""
+    assert without_memory(err).startswith("interrupted\n")
+    assert {path.name for path in tmp_path.iterdir()} <= {"model.checkpoint"}
 
 
 def test_an_error_in_a_process(tmp_path: Path) -> None:
