@@ -29,11 +29,13 @@ bench: $(VENV)/.bench ## Measure speed and memory against other libraries; resul
 # browser does not start with a sanitizer loaded into it.
 sanitize: build/address/.done ## Run the tests under the address and undefined-behaviour sanitizers
 	LD_PRELOAD="$(call library,asan) $(call library,ubsan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/address \
-	$(BIN)/python -m pytest tests --pyargs limelight --ignore-glob '*/neural/*' --ignore-glob '*_browser.py'
+	$(BIN)/python -m pytest tests --pyargs limelight --ignore-glob '*/neural/*' --ignore tests/cli/test_reproduce.py --ignore-glob '*_browser.py'
 
+# Polars cannot be loaded beside the thread sanitizer, so the tests that compare its frames are left out.
 sanitize-threads: build/thread/.done ## Run the tests of our threads under the thread sanitizer
 	LD_PRELOAD="$(call library,tsan)" TSAN_OPTIONS=suppressions=native/thread_suppressions.txt PYTHONPATH=build/thread \
-	setarch --addr-no-randomize $(BIN)/python -m pytest tests/native tests/solve tests/recommend tests/rerank tests/data
+	setarch --addr-no-randomize $(BIN)/python -m pytest tests/native tests/solve tests/recommend tests/rerank tests/data \
+	$(addprefix --ignore tests/data/test_,scan.py read.py candidates.py)
 
 fuzz: $(VENV)/.fuzz build/address/.done ## Feed everything that reads with damaged input, FUZZ_SECONDS a target
 	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address
