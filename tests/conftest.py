@@ -5,6 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# A test never asserts a time: under sanitizers, or on a busy machine, an example may take any.
+settings.register_profile("without-deadline", deadline=None)
+settings.load_profile("without-deadline")
 
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("LIMELIGHT_SHARED", ROOT.parent / "shared"))
