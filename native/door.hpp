@@ -58,7 +58,10 @@ void require_aligned(const Arrays&... arrays) {
 template <typename Written, typename... Others>
 void require_apart(const Written& written, const Others&... others) {
   const Memory own = memory_of(written);
-  const auto apart = [&](const Memory& other) { return other.end <= own.begin || own.end <= other.begin; };
+  const auto apart = [&](const Memory& other) {
+    const bool is_empty = own.begin == own.end || other.begin == other.end;
+    return is_empty || other.end <= own.begin || own.end <= other.begin;
+  };
   require((apart(memory_of(others)) && ...), "a result may not share its memory with another array");
 }
 

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -38,7 +39,7 @@ def test_kernel_variant_by_environment():
         capture_output=True,
         text=True,
         check=True,
-        env={"LIMELIGHT_KERNEL": "baseline", "PATH": ""},
+        env={**os.environ, "LIMELIGHT_KERNEL": "baseline"},
     )
     assert shown.stdout.strip() == "baseline"
 
@@ -49,7 +50,7 @@ def test_unknown_kernel_variant_by_environment():
         capture_output=True,
         text=True,
         check=False,
-        env={"LIMELIGHT_KERNEL": "mmx", "PATH": ""},
+        env={**os.environ, "LIMELIGHT_KERNEL": "mmx"},
     )
     assert "LIMELIGHT_KERNEL not available on this processor: 'mmx'" in shown.stderr
     assert "hint: choose one of: " in shown.stderr

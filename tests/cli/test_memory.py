@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,9 +23,12 @@ MIB = 1 << 20
 SAID = re.compile(r"takes about ([0-9.]+) (MiB|GiB) of memory \(of ")
 RUN = """
 import resource, sys
+addresses = int(sys.argv[1])
+if addresses:
+    resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
 from limelight.cli import main
 try:
-    main(sys.argv[1:])
+    main(sys.argv[2:])
 finally:
     print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
@@ -41,18 +43,11 @@ class Ran(NamedTuple):
     peak: float
 
 
-def run(*arguments: object, addresses: int | None = None, **environment: str) -> Ran:
+def run(*arguments: object, addresses: int = 0, **environment: str) -> Ran:
     """Run a command in a process of its own, where given with a limit of addresses."""
-
-    def confine() -> None:
-        if addresses is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
-
     given: dict[str, Any] = {"env": {**os.environ, **environment}, "timeout": 120}
-    command = [sys.executable, "-c", RUN, *map(str, arguments)]
-    ended = subprocess.run(
-        command, capture_output=True, text=True, check=False, preexec_fn=confine, **given
-    )
+    command = [sys.executable, "-c", RUN, str(addresses), *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, **given)
     said = [
         float(n) * (MIB if unit == "MiB" else 1024 * MIB) for n, unit in SAID.findall(ended.stderr)
     ]

@@ -63,6 +63,13 @@ def test_results_do_not_overwrite_what_they_are_made_of():
         kernels.group_pairs(users, users.copy(), None, 1, np.empty(2, np.int64), users, users, 1)
 
 
+def test_what_is_empty_overwrites_nothing():
+    numbers = np.zeros(4, dtype=np.int32)
+    nothing = numbers[2:2]
+    indptr = np.empty(1, np.int64)
+    assert kernels.group_pairs(nothing, nothing, None, 1, indptr, nothing, nothing, 1) == 0
+
+
 def test_lists_and_their_scores_are_two_arrays():
     catalogue = kernels.Catalogue(np.ones((3, 16), np.float32), 1)
     ids = np.empty((2, 3), np.int32)

@@ -79,6 +79,7 @@ class TestNotebooks:
         from matplotlib import pyplot
 
         pyplot.switch_backend("Agg")
+        pyplot.close("all")
         yield pyplot
         pyplot.close("all")
 

@@ -1,5 +1,6 @@
 """Arrays come back as they were, and damaged files are told apart."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,7 +85,7 @@ except DataError as error:
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={"PYTHONPATH": SOURCE},
+        env={**os.environ, "PYTHONPATH": SOURCE},
         capture_output=True,
         text=True,
         check=True,
