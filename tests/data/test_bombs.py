@@ -9,7 +9,7 @@ import pytest
 
 import limelight as ll
 from limelight import DataError
-from limelight.data import sources
+from limelight.data import parquet, sources
 
 
 def test_text_that_unpacks_to_the_same_row_over_and_over(tmp_path, monkeypatch):
@@ -43,7 +43,7 @@ def test_texts_that_are_rather_long_are_unpacked_a_few_rows_at_a_time(tmp_path, 
     pq.write_table(pa.table({"user_id": ids, "item_id": range(500)}), tmp_path / "x.parquet")
     [part] = sources.open_parts(tmp_path / "x.parquet")
     whole = ll.read(tmp_path / "x.parquet")
-    monkeypatch.setattr(sources, "_TEXT_OF_ROWS", 2010)
+    monkeypatch.setattr(parquet, "_TEXT_OF_ROWS", 2010)
     assert {batch.num_rows for batch in part.batches(["user_id"])} == {10}
     assert ll.read(tmp_path / "x.parquet").fingerprint() == whole.fingerprint()
 

@@ -266,5 +266,5 @@ def test_ids_that_are_not_text_are_refused(tmp_path, folder):
     save_model_folder(tmp_path / "model", folder)
     ids = pa.array([b"a", b"\xff\xfe"]).view(pa.string())
     pq.write_table(pa.table({"item_id": ids}), tmp_path / "model" / "items.parquet")
-    with pytest.raises(DataError, match="an id is not text in UTF-8"):
+    with pytest.raises(DataError, match="ids that are not UTF-8 text"):
         load_model_folder(tmp_path / "model")

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 
 from limelight._errors import DataError
+from limelight.data.parquet import group_batches, open_parquet
 from limelight.data.sources import DELIMITERS, ending_of, files_of, plain_errors
 
 if TYPE_CHECKING:
@@ -132,13 +132,10 @@ def _look(path: Path, columns: Sequence[str], n_looks: int) -> Glance:
 
 
 def _look_at_parquet(path: Path, columns: Sequence[str], n_looks: int) -> Glance:
-    lean = {"pre_buffer": False, "buffer_size": _BYTES}
-    with pa.parquet.ParquetFile(path, **lean) as file:
+    with open_parquet(path) as file:
         looks = []
         for group in _spread(file.metadata.num_row_groups, n_looks):
-            rows = file.iter_batches(
-                _ROWS, row_groups=[group], columns=list(columns), use_threads=False
-            )
+            rows = group_batches(path, file, group, columns, _ROWS)
             looks += [pa.Table.from_batches([batch]) for batch in itertools.islice(rows, 1)]
         return Glance(float(file.metadata.num_rows), looks)
 
@@ -164,7 +161,7 @@ def _piece(file: io.BufferedReader, start: int) -> bytes:
     """Read some text from the next line on."""
     file.seek(start)
     if start:
-        file.readline()
+        file.readline(_BYTES)
     return file.read(_BYTES)
 
 

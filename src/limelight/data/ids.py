@@ -14,7 +14,8 @@ from limelight._errors import DataError
 from limelight._native import kernels
 from limelight._short import first_words
 from limelight.data.columns import Chunk
-from limelight.data.sources import LONGEST_TEXT, STRINGS, open_parts, require_column
+from limelight.data.parquet import LONGEST_TEXT, STRINGS
+from limelight.data.sources import open_parts, require_column
 
 if TYPE_CHECKING:
     import os

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals as nw
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 
 from limelight._errors import DataError
 from limelight._short import first_words
+from limelight.data.parquet import group_batches, open_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,12 +35,6 @@ ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
 
 _TEXT_BYTES = 1 << 20  # text parsed at a time
 _ROWS = 1 << 16  # rows of Parquet and of frames converted at a time
-_PARQUET_BYTES = 1 << 20  # read at a time of each column
-_TEXT_OF_ROWS = 1 << 28  # bytes that the strings of such rows may take
-STRINGS = ("string", "large_string", "string_view")
-"""The types of text."""
-LONGEST_TEXT = 1 << 16
-"""Bytes that an id may have: what is longer is not an id."""
 _MOST_COLUMNS = 10_000
 _MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, are all the same
 
@@ -214,10 +207,6 @@ def plain_errors(label: str) -> Iterator[None]:
         raise DataError(message, hint="check that it is whole and of the kind it claims") from err
 
 
-def _is_text(type_: Any) -> bool:
-    return str(type_.value_type if pa.types.is_dictionary(type_) else type_) in STRINGS
-
-
 def _require_plausible(n_rows: int, path: Path) -> None:
     """Refuse a file that unpacks to far more rows than different pairs could be packed into it."""
     size = path.stat().st_size
@@ -289,42 +278,14 @@ class _Parquet:
 
     @cached_property
     def columns(self) -> list[str]:
-        with plain_errors(self.label), pa.parquet.ParquetFile(self.path) as file:
+        with plain_errors(self.label), open_parquet(self.path) as file:
             return list(file.schema_arrow.names)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        # Its threads would only get into the way of the one that uses a batch while the next one is
-        # decoded.
-        with plain_errors(self.label), self._open() as file:
+        with plain_errors(self.label), open_parquet(self.path) as file:
             _require_plausible(file.metadata.num_rows, self.path)
-            types = file.schema_arrow
-            texts = [name for name in names if _is_text(types.field(name).type)]
             for group in range(file.num_row_groups):
-                rows = self._rows_at_a_time(group, texts) if texts else _ROWS
-                yield from file.iter_batches(rows, [group], columns=names, use_threads=False)
-
-    def _open(self, **how: Any) -> Any:
-        # Left to itself, Arrow would hold the whole file.
-        lean = {"pre_buffer": False, "buffer_size": _PARQUET_BYTES}
-        return pa.parquet.ParquetFile(self.path, **lean, **how)
-
-    def _rows_at_a_time(self, group: int, names: list[str]) -> int:
-        """Say how many rows of a row group with these columns of text may be unpacked together.
-
-        A dictionary holds a string once that rows then repeat: a file of a megabyte may stand for
-        a terabyte.
-        """
-        longest = 1
-        with self._open(read_dictionary=names) as file:
-            first = next(file.iter_batches(1, [group], columns=names, use_threads=False), None)
-        for column in first.columns if first is not None else ():
-            if pa.types.is_dictionary(column.type) and _is_text(column.dictionary.type):
-                lengths = pc.binary_length(column.dictionary)
-                longest = max(longest, pc.max(lengths).as_py() or 0)
-        if longest > LONGEST_TEXT:
-            message = f"{self.path} holds a text of {longest:,} bytes in a column of ids"
-            raise DataError(message, hint=f"ids have at most {LONGEST_TEXT:,} bytes")
-        return min(_ROWS, _TEXT_OF_ROWS // longest)
+                yield from group_batches(self.path, file, group, names, _ROWS)
 
 
 @dataclass(frozen=True, eq=False)
