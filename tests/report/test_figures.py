@@ -73,6 +73,12 @@ def test_without_matplotlib(draw, monkeypatch):
     assert caught.value.hint == "pip install 'limelight[plot]'"
 
 
+def stand_in(monkeypatch, shell):
+    """Let IPython run this shell; matplotlib asks for its version, once in a process."""
+    ipython = SimpleNamespace(get_ipython=lambda: shell, version_info=(9, 0))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+
+
 class TestNotebooks:
     @pytest.fixture
     def pyplot(self):
@@ -85,12 +91,11 @@ class TestNotebooks:
 
     @pytest.mark.parametrize(("config", "figures"), [({"IPKernelApp": {}}, 1), ({}, 0)])
     def test_only_there_pyplot_shows_the_figure(self, pyplot, monkeypatch, config, figures):
-        shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(config=config))
-        monkeypatch.setitem(sys.modules, "IPython", shell)
+        stand_in(monkeypatch, SimpleNamespace(config=config))
         ll.plot.lorenz(EVEN)
         assert len(pyplot.get_fignums()) == figures
 
     def test_ipython_imported_but_not_running(self, pyplot, monkeypatch):
-        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+        stand_in(monkeypatch, None)
         ll.plot.lorenz(EVEN)
         assert pyplot.get_fignums() == []
