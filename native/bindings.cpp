@@ -321,6 +321,43 @@ void descend_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalu
                       });
 }
 
+int64_t sums_width(int64_t width) {
+  require(width > 0, "the number of columns must be a positive multiple of 16");
+  require_width(width);
+  return chosen->sums_floats(width);
+}
+
+void add_rows(const Csr& csr, const Matrix& factors, const MutableMatrix& sums, int threads) {
+  require_fit(csr, factors);
+  require_aligned(sums);
+  const int64_t width = factors.shape(1);
+  require(static_cast<int64_t>(sums.shape(0)) == csr.n_rows() &&
+              static_cast<int64_t>(sums.shape(1)) == sums_width(width),
+          "one row of sums a row is needed, as wide as sums_width says");
+  const RowSums task{csr.rows(), factors.data(), sums.data(), width};
+  nb::gil_scoped_release unlocked;
+  for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+    chosen->add_rows(task, begin, end, scratch.floats());
+  });
+}
+
+int64_t solve_sums(const MutableMatrix& sums, const Floats& eigenvalues, const Floats& regularization,
+                   const MutableMatrix& out, int threads) {
+  require_aligned(sums, eigenvalues, regularization, out);
+  const int64_t width = out.shape(1);
+  require(static_cast<int64_t>(sums.shape(1)) == sums_width(width) && sums.shape(0) == out.shape(0),
+          "one row of sums a row of the result is needed, as wide as sums_width says");
+  require(static_cast<int64_t>(eigenvalues.shape(0)) == width, "eigenvalues must have one entry a column");
+  require(regularization.shape(0) == out.shape(0), "one regularization a row is needed");
+  const SumSolve task{sums.data(), eigenvalues.data(), regularization.data(), out.data(), width};
+  nb::gil_scoped_release unlocked;
+  std::atomic<int64_t> failed{0};
+  for_each_row_block(out.shape(0), threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
+    failed += chosen->solve_sums(task, begin, end, scratch.floats());
+  });
+  return failed;
+}
+
 // The step, and what the closed form of the shift after it needs: X^T X, the sum of X's rows and the
 // same weighted by the steps, each added up while its block is still in cache.
 auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian, const Floats& regularization,
@@ -460,6 +497,13 @@ NB_MODULE(_kernels, m) {
   m.def("descend_rows", &descend_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
         "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "steps"_a, "threads"_a,
         "The same systems by conjugate-gradient steps, from where out stands.");
+  m.def("sums_width", &sums_width, "width"_a, "How many numbers a row of sums has, for factors of this width.");
+  m.def("add_rows", &add_rows, "rows"_a, "factors"_a.noconvert(), "sums"_a.noconvert(), "threads"_a,
+        "Add what a block of histories contributes, F_i^T F_i and F_i^T 1, to each row of sums.");
+  m.def("solve_sums", &solve_sums, "sums"_a.noconvert(), "eigenvalues"_a.noconvert(),
+        "regularization"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 F_i^T 1 of sums, which are used up; how\n"
+        "many failed.");
   m.def("gradient_step", &gradient_step, "rows"_a, "factors"_a.noconvert(), "gramian"_a.noconvert(),
         "regularization"_a.noconvert(), "step"_a.noconvert(), "curvature"_a.noconvert(), "shared_curvature"_a,
         "refresh_curvature"_a, "X"_a.noconvert(), "threads"_a,

@@ -33,6 +33,23 @@ struct RowDescent {
   int64_t steps;
 };
 
+// sums_i += (the packed triangle of sum_j f_j f_j^T, sum_j f_j): what a block of histories adds.
+struct RowSums {
+  SparseRows rows;
+  const float* factors;
+  float* sums;
+  int64_t width;
+};
+
+// x_i = (diag(eigenvalues) + regularization_i I + A_i)^-1 y_i with sums_i = (A_i, y_i), used up.
+struct SumSolve {
+  float* sums;
+  const float* eigenvalues;
+  const float* regularization;
+  float* out;
+  int64_t width;
+};
+
 // x_i <- x_i - step_i (x_i^T G + regularization_i x_i + sum_j f_j (f_j . x_i - 1))
 struct GradientStep {
   SparseRows rows;
@@ -82,12 +99,16 @@ struct Kernels {
 
   int64_t (*solve_rows)(const RowSolve&, int64_t begin, int64_t end, float* scratch);  // rows that failed
   void (*descend_rows)(const RowDescent&, int64_t begin, int64_t end, float* scratch);
+  void (*add_rows)(const RowSums&, int64_t begin, int64_t end, float* scratch);
+  int64_t (*solve_sums)(const SumSolve&, int64_t begin, int64_t end, float* scratch);  // rows that failed
   void (*gradient_step)(const GradientStep&, int64_t begin, int64_t end, float* scratch);
   // sum over the stored pairs of (1 - x_i . f_j)^2
   double (*squared_error)(const SparseRows&, const float* X, const float* factors, int64_t begin, int64_t end,
                           int64_t width);
   void (*top_k)(const TopK&, int64_t begin, int64_t end, void* scratch);
 
+  // Floats of one row of sums.
+  int64_t (*sums_floats)(int64_t width);
   // Floats of scratch that any function but top_k needs; bytes that top_k needs.
   int64_t (*scratch_floats)(int64_t width);
   int64_t (*top_k_bytes)(int64_t width, int64_t k);

@@ -3,6 +3,7 @@
 #include "row_descent.hpp"
 #include "row_gradient.hpp"
 #include "row_solve.hpp"
+#include "row_sums.hpp"
 #include "sums.hpp"
 #include "top_k.hpp"
 
@@ -32,9 +33,12 @@ const Kernels kernels = {
     shift_and_rotate,
     solve_rows,
     descend_rows,
+    add_rows,
+    solve_sums,
     gradient_step,
     squared_error,
     top_k,
+    sums_floats,
     scratch_floats,
     top_k_bytes,
 };

@@ -10,7 +10,7 @@ import pytest
 
 import limelight
 from limelight import _atomic
-from limelight._atomic import atomic_file, atomic_folder, delete_within
+from limelight._atomic import atomic_file, atomic_folder, delete_folder, delete_within
 from limelight._errors import DataError
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(limelight.__file__).parents[1])}
@@ -269,3 +269,21 @@ def test_nothing_is_deleted_through_a_link(tmp_path):
     assert (tmp_path / "mine" / "model").is_dir()
     delete_within(tmp_path, tmp_path / "mine" / "model")
     assert not (tmp_path / "mine" / "model").exists()
+
+
+def test_a_kill_while_a_folder_is_deleted_leaves_nothing_of_it_in_sight(tmp_path, monkeypatch):
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "stand").touch()
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            delete_folder(folder)
+    [left] = tmp_path.iterdir()
+    assert left.name.startswith(".checkpoint.")
+    delete_folder(folder)
+    assert list(tmp_path.iterdir()) == []

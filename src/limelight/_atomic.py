@@ -247,7 +247,26 @@ def delete_within(root: Path, folder: Path) -> None:
     False
     """
     if folder.resolve().is_relative_to(root.resolve()):
-        shutil.rmtree(folder, ignore_errors=True)
+        delete_folder(folder)
+
+
+def delete_folder(folder: Path) -> None:
+    """Delete a folder so that a kill leaves all of it or nothing; none is as good as deleted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "model"
+    >>> folder.mkdir()
+    >>> delete_folder(folder)
+    >>> list(folder.parent.iterdir())
+    []
+    """
+    _sweep(folder)
+    if folder.is_dir():
+        doomed = _temporary(folder)
+        folder.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _swap(temporary: Path, target: Path) -> None:

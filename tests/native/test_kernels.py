@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from limelight._errors import ConfigError
 from limelight._native import kernels, use_variant, variant
@@ -48,6 +49,49 @@ def test_solve_rows(problem):
         R.astype(float), F.astype(float), np.diag(eigenvalues.astype(float)), ridge, shift
     )
     assert relative(out, expected) < 1e-5
+
+
+def in_blocks(R, F, ends):
+    """Cut the columns of a problem into blocks, as if their factors came from several places."""
+    for columns in np.split(np.arange(R.shape[1]), ends):
+        block = sparse.csr_array(R[:, columns])
+        yield sparse_rows(block.indptr, block.indices, len(columns)), F[columns]
+
+
+@pytest.mark.parametrize("ends", [[], [1, 17, 40], [3, 3, 44]])
+def test_sums_of_blocks_are_solved_like_whole_histories(problem, ends):
+    R, _, X, F = problem
+    width = F.shape[1]
+    eigenvalues, ridge = positive(width), positive(len(R), 2)
+    sums = np.zeros((len(R), kernels.sums_width(width)), np.float32)
+    for rows, factors in in_blocks(R, F, ends):
+        kernels.add_rows(rows, factors, sums, 2)
+    assert relative(sums[:, -width:], R @ F) < 1e-6
+    out = np.empty_like(X)
+    assert kernels.solve_sums(sums, eigenvalues, ridge, out, 2) == 0
+    shared = np.diag(eigenvalues.astype(float))
+    expected = oracles.solve_rows(R.astype(float), F.astype(float), shared, ridge)
+    assert relative(out, expected) < 1e-5
+
+
+def test_sums_without_solution_are_counted(problem):
+    _, _, X, F = problem
+    sums = np.zeros((len(X), kernels.sums_width(F.shape[1])), np.float32)
+    nothing = np.zeros(F.shape[1], np.float32), np.zeros(len(X), np.float32)
+    assert kernels.solve_sums(sums, *nothing, X.copy(), 1) == len(X)
+
+
+def test_sums_of_another_shape_are_refused(problem):
+    _, rows, X, F = problem
+    width = F.shape[1]
+    for shape in [(len(X), width), (len(X) + 1, kernels.sums_width(width))]:
+        with pytest.raises(ValueError, match="one row of sums a row"):
+            kernels.add_rows(rows, F, np.zeros(shape, np.float32), 1)
+        vectors = positive(width), positive(len(X))
+        with pytest.raises(ValueError, match="one row of sums a row"):
+            kernels.solve_sums(np.zeros(shape, np.float32), *vectors, X.copy(), 1)
+    with pytest.raises(ValueError, match="a positive multiple of 16"):
+        kernels.sums_width(-16)
 
 
 def test_solve_rows_counts_rows_without_solution(problem):

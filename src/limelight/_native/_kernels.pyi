@@ -63,6 +63,20 @@ def solve_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=
 def descend_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], steps: int, threads: int) -> None:
     """The same systems by conjugate-gradient steps, from where out stands."""
 
+def sums_width(width: int) -> int:
+    """How many numbers a row of sums has, for factors of this width."""
+
+def add_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], sums: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Add what a block of histories contributes, F_i^T F_i and F_i^T 1, to each row of sums.
+    """
+
+def solve_sums(sums: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> int:
+    """
+    x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 F_i^T 1 of sums, which are used up; how
+    many failed.
+    """
+
 def gradient_step(rows: Csr, factors: NDArray[numpy.float32], gramian: NDArray[numpy.float32], regularization: NDArray[numpy.float32], step: NDArray[numpy.float32], curvature: NDArray[numpy.float32] | None, shared_curvature: float, refresh_curvature: bool, X: NDArray[numpy.float32], threads: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from limelight._atomic import atomic_folder, refuse_stranger
+from limelight._atomic import atomic_folder, delete_folder, refuse_stranger
 from limelight._errors import ConfigError, DataError
 from limelight._interrupts import Terminated, finishing
 from limelight.store.arrays import load_arrays, save_arrays
@@ -156,8 +155,8 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the checkpoint: the work is complete, or to be done anew."""
-        if self.exists:
-            shutil.rmtree(self.path)
+        if self.exists or not self.path.exists():
+            delete_folder(self.path)
 
 
 @contextmanager
