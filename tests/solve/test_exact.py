@@ -8,7 +8,7 @@ import limelight as ll
 from limelight._errors import ConfigError
 from limelight.models.training import problem_of
 from limelight.solve.exact import TOLERANCE, coupled_u_step
-from limelight.solve.gramian import gramian, mean_row
+from limelight.solve.gramian import gramian
 from limelight.solve.measure import measure_objective
 from limelight.solve.problem import sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors
@@ -26,10 +26,10 @@ def start(data, *, weight, factors=8):
     rows = sparse_rows(data.indptr, data.indices, data.n_items)
     problem = problem_of(config, rows, weight * data.n_users**2)
     U, V = (
-        initial_factors(n, factors, scale=1.0, seed=0, side=side)
+        initial_factors(range(n), factors, scale=1.0, seed=0, side=side)
         for n, side in zip((data.n_users, data.n_items), SideNumber, strict=True)
     )
-    return problem, State(U=U, V=V, s=mean_row(U, 1), w=np.zeros(U.shape[1]))
+    return problem, State(U=U, V=V, s=problem.mean_user(U), w=np.zeros(U.shape[1]))
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)

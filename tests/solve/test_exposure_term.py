@@ -63,7 +63,7 @@ def start(dense_term, weight):
         term=dense_term,
     )
     U, V = (
-        initial_factors(n, FACTORS, scale=1.0, seed=0, side=side)
+        initial_factors(range(n), FACTORS, scale=1.0, seed=0, side=side)
         for n, side in zip((N_USERS, N_ITEMS), SideNumber, strict=True)
     )
     U[:, :FACTORS] += 0.3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from limelight._errors import SolveError
 from limelight.solve.epochs import exadmm_epoch, ials_epoch
-from limelight.solve.gramian import eigenbasis, gramian, mean_row
+from limelight.solve.gramian import eigenbasis, gramian
 from limelight.solve.measure import measure_objective
 from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
@@ -156,13 +156,13 @@ def test_what_is_pending_changes_no_bit(R):
 
 
 def start(R):
-    U = initial_factors(N_USERS, FACTORS, scale=0.1, seed=0, side=SideNumber.USERS)
-    V = initial_factors(N_ITEMS, FACTORS, scale=0.1, seed=0, side=SideNumber.ITEMS)
+    U = initial_factors(range(N_USERS), FACTORS, scale=0.1, seed=0, side=SideNumber.USERS)
+    V = initial_factors(range(N_ITEMS), FACTORS, scale=0.1, seed=0, side=SideNumber.ITEMS)
     return State(U=U, V=V, s=np.zeros(16), w=np.zeros(16))
 
 
 def test_s_step_makes_the_lagrangian_stationary(problem, dense, state):
-    mean = mean_row(state.U, 1)
+    mean = problem.mean_user(state.U)
     s_step(problem, state, gramian(state.V, 1), mean)
     now = narrow(state)
     lowest = dense.lagrangian(now, state.penalty)
@@ -191,13 +191,13 @@ def test_w_step(state):
 
 def test_penalty_changes_keep_the_unscaled_dual(problem, state):
     before = state.penalty * state.w
-    Tempo(None, 7e3).update_penalty(problem, state, np.ones(N_USERS, np.float32))
+    Tempo(None, 7e3).update_penalty(problem, state, 1.0)
     assert state.penalty == 7e3
     np.testing.assert_allclose(state.penalty * state.w, before)
 
 
 def test_automatic_penalty_is_ten_times_the_mean_curvature(problem, state):
-    Tempo(None, None).update_penalty(problem, state, np.full(N_USERS, 0.5, np.float32))
+    Tempo(None, None).update_penalty(problem, state, 0.5)
     assert state.penalty == pytest.approx(10 * N_USERS / 0.5)
 
 

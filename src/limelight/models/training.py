@@ -10,7 +10,7 @@ import numpy as np
 from limelight._errors import DataError
 from limelight._native import resolve_threads
 from limelight.models.learned import Learned
-from limelight.solve.gramian import LARGEST, mean_row
+from limelight.solve.gramian import LARGEST
 from limelight.solve.loop import Schedule, run
 from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limelight.models.config import FactorConfig
     from limelight.solve.exposure_term import ExposureTerm
     from limelight.solve.loop import Status
+    from limelight.solve.share import Share
 
 
 def problem_of(
@@ -57,8 +58,7 @@ def train(
 ) -> Learned:
     """Run a model's epochs in the loop that all models share."""
     rows = training_rows(data)
-    # Only training may solve rows by descent: unseen users have nowhere to descend from.
-    problem = replace(problem_of(config, rows, exposure, term), row_solver=config.row_solver)
+    problem = training_problem(config, rows, exposure, term=term)
     state = first_state(config, problem, init)
     outcome = run(problem, state, lambda state: epoch(problem, state), schedule)
     arrays: dict[str, NDArray[Any]] = {
@@ -72,6 +72,22 @@ def train(
         at_items = term.at_items(arrays["item_factors"])
         arrays |= {"exposure_curvature": at_items.Q, "exposure_pull": at_items.q}
     return learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
+
+
+def training_problem(
+    config: FactorConfig,
+    rows: Csr,
+    exposure: float,
+    *,
+    term: ExposureTerm | None = None,
+    share: Share | None = None,
+) -> Problem:
+    """Put the settings of a fit beside its histories, or beside those of a share of it.
+
+    Only training may solve rows by descent: unseen users have nowhere to descend from.
+    """
+    problem = problem_of(config, rows, exposure, term)
+    return replace(problem, row_solver=config.row_solver, share=share)
 
 
 def training_rows(data: Interactions) -> Csr:
@@ -111,11 +127,14 @@ def first_state(
     """
     sizes = (problem.rows.n_rows, problem.rows.n_columns)
     if init is None:
+        first = problem.share.users.start if problem.share else 0
         U, V = (
             initial_factors(
-                n, config.factors, scale=config.init_scale, seed=config.random_state, side=side
+                rows, config.factors, scale=config.init_scale, seed=config.random_state, side=side
             )
-            for n, side in zip(sizes, SideNumber, strict=True)
+            for rows, side in zip(
+                (range(first, first + sizes[0]), range(sizes[1])), SideNumber, strict=True
+            )
         )
     else:
         given = list(init)
@@ -126,7 +145,7 @@ def first_state(
             _checked_init(name, factors, (n, config.factors))
             for name, factors, n in zip("UV", given, sizes, strict=True)
         )
-    s, nothing = mean_row(U, problem.threads), np.zeros(U.shape[1])
+    s, nothing = problem.mean_user(U), np.zeros(U.shape[1])
     return State(U, V, s=nothing if problem.has_targets and init is None else s, w=nothing)
 
 

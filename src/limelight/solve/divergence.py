@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight._errors import SolveError
 from limelight._short import first_words
-from limelight.solve.gramian import largest_entry, mean_row
+from limelight.solve.gramian import column_sums, largest_entry
 from limelight.solve.measure import measure_objective
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ _SMALLEST = float(np.finfo(np.float32).tiny)
 
 def check_finite(problem: Problem, state: State) -> None:
     """Refuse factors that are not finite; a sum is finite only if its terms are."""
-    for X in (state.U, state.V):
-        if not np.isfinite(mean_row(X, problem.threads)).all():
+    for sums in (problem.mean_user(state.U), column_sums(state.V, problem.threads)):
+        if not np.isfinite(sums).all():
             message = f"the fit diverged: factors are not finite after epoch {state.epoch}"
             raise SolveError(message, hint=problem.advice)
 
 
 def check_outcome(problem: Problem, state: State) -> None:
     """Refuse factors that score nothing, that rounding has spoilt, or that fit worse than zeros."""
-    largest = largest_entry(state.U) * largest_entry(state.V)
+    largest = problem.largest_user(state.U) * largest_entry(state.V)
     if largest < _SMALLEST:
         # Lists would go by the numbers of the items, and look like lists.
         message = (

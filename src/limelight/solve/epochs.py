@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limelight.solve.exact import coupled_u_step
-from limelight.solve.gramian import gramian, mean_row
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def ials_epoch(problem: Problem, state: State) -> None:
 def exadmm_epoch(problem: Problem, state: State, tempo: Tempo) -> None:
     """Take the steps V, U, s, w (Togashi et al. 2024, Algorithm 1, its s-step with a plus)."""
     v_step(problem, state)
-    mean_user_epoch(problem, state, tempo, gramian(state.V, problem.threads))
+    mean_user_epoch(problem, state, tempo, problem.item_gramian(state.V))
 
 
 def exact_epoch(problem: Problem, state: State) -> None:
@@ -37,9 +36,9 @@ def exact_epoch(problem: Problem, state: State) -> None:
     if problem.has_targets and not state.s.any():
         v_step(problem, state)
         exact_u_step(problem, state)
-        state.s = mean_row(state.U, problem.threads)
+        state.s = problem.mean_user(state.U)
     v_step(problem, state)
-    coupled_u_step(problem, state, gramian(state.V, problem.threads))
+    coupled_u_step(problem, state, problem.item_gramian(state.V))
 
 
 def mean_user_epoch(problem: Problem, state: State, tempo: Tempo, G_V: Float64) -> None:

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from limelight.solve.gramian import gramian, mean_row
 from limelight.solve.state import Shift
 from limelight.solve.steps import exact_u_step, solve_side
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float64, Int64
+    from limelight._arrays import Float32, Float64, Int64
     from limelight.solve.exposure_term import MeanTerm
-    from limelight.solve.problem import Problem
+    from limelight.solve.problem import Cell, Problem
     from limelight.solve.state import State
 
 TOLERANCE = 0.02
@@ -62,7 +61,7 @@ def coupled_u_step(
     """
     if problem.exposure == 0:
         exact_u_step(problem, state)
-        state.s = mean_row(state.U, problem.threads)
+        state.s = problem.mean_user(state.U)
         return
     kappa = problem.exposure / problem.n_users
     shared = problem.unobserved_weight * G_V
@@ -78,12 +77,12 @@ def coupled_u_step(
     for _ in range(_MOST_PASSES):
         price = kappa * (term.Q @ guess - term.q)
         solve_side(problem, problem.users, state.V, shared=shared, out=state.U, shift=price)
-        mean = mean_row(state.U, problem.threads)
+        mean = problem.mean_user(state.U)
         # The residual of m = c - B p at the guess; the mean response corrects it.
         step = np.linalg.solve(system, mean - guess)
         correction = response @ step
         guess = guess + step
-        length = np.linalg.norm(state.U[some.users]) / np.sqrt(len(some.users))
+        length = some.length(problem, state.U)
         if np.linalg.norm(correction) <= tolerance * length:
             break
     _shift_all(problem, state, mean, correction)
@@ -101,20 +100,48 @@ class _Sample(NamedTuple):
     drift: Float64
     """How far they move, on average, if the price stays what it was."""
 
+    def length(self, problem: Problem, U: Float32) -> float:
+        """Return how long they usually are."""
+        [squares] = problem.total(
+            lambda cell: [float(np.linalg.norm(U[_among(problem, cell, self.users)])) ** 2]
+        )
+        return float(np.sqrt(squares / len(self.users)))
+
 
 def _look(problem: Problem, state: State, shared: Float64) -> _Sample:
     """Solve for some users at the old price."""
-    users, rows, width = _sample(problem, len(shared)), problem.rows, len(shared)
+    users = _sample(problem, len(shared))
+
+    def parts(cell: Cell) -> list[Float64]:
+        own = _among(problem, cell, users)
+        inverses, b = _inverses(problem, state.V, own, shared)
+        now = np.einsum("nij,nj->ni", inverses, b - state.w)
+        return [inverses.sum(axis=0), np.sum(now - state.U[own], axis=0)]
+
+    inverse, drift = problem.total(parts)
+    return _Sample(users, inverse / len(users), drift / len(users))
+
+
+def _inverses(
+    problem: Problem, V: Float32, users: Int64, shared: Float64
+) -> tuple[Float64, Float64]:
+    """Return A_i^-1 and b_i of some users, by their rows in this process."""
+    rows, width = problem.rows, len(shared)
     A, b = np.empty((len(users), width, width)), np.empty((len(users), width))
     for at, user in enumerate(users.tolist()):
-        F = state.V[rows.indices[rows.indptr[user] : rows.indptr[user + 1]]].astype(np.float64)
+        F = V[rows.indices[rows.indptr[user] : rows.indptr[user + 1]]].astype(np.float64)
         A[at], b[at] = shared + F.T @ F, F.sum(axis=0)
     # The padding, too, must have something on the diagonal; it is never looked at.
     ridge = np.maximum(problem.users.regularization[users].astype(np.float64), 1e-30)
     A[:, np.arange(width), np.arange(width)] += ridge[:, None]
-    inverses = np.linalg.inv(A)
-    now = np.einsum("nij,nj->ni", inverses, b - state.w)
-    return _Sample(users, inverses.mean(axis=0), np.mean(now - state.U[users], axis=0))
+    return np.asarray(np.linalg.inv(A), np.float64), b
+
+
+def _among(problem: Problem, cell: Cell, users: Int64) -> Int64:
+    """Find the rows, in this process, of those users who are in a cell."""
+    first, stop, _ = cell.users.indices(problem.rows.n_rows)
+    here = users - (problem.share.users.start if problem.share else 0)
+    return here[(here >= first) & (here < stop)]
 
 
 def _sample(problem: Problem, width: int) -> Int64:
@@ -128,5 +155,5 @@ def _shift_all(problem: Problem, state: State, mean: Float64, h: Float64) -> Non
     """Leave the shift of every user by the same vector pending; its Gramian is known."""
     n = problem.n_users
     cross = n * np.outer(mean, h)
-    state.gramian_U = gramian(state.U, problem.threads) - cross - cross.T + n * np.outer(h, h)
-    state.pending = Shift(np.ones(n, dtype=np.float32), h.astype(np.float32))
+    state.gramian_U = problem.user_gramian(state.U) - cross - cross.T + n * np.outer(h, h)
+    state.pending = Shift(np.ones(len(state.U), dtype=np.float32), h.astype(np.float32))

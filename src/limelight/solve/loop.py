@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from limelight._progress import progress_bar
 from limelight.solve.divergence import check_finite, check_outcome, told_in_words
-from limelight.solve.measure import TraceRecord, describe
+from limelight.solve.measure import TraceRecord, describe, user_norm
 from limelight.solve.stand import as_stand, restore
 from limelight.store.checkpoint import keeping
 
@@ -115,7 +115,7 @@ def run(
             advance()
             if schedule.callback and schedule.callback(state.epoch, record):
                 status = Status.STOPPED
-            elif record and _stands_still(state, record, schedule.tolerance):
+            elif record and _stands_still(problem, state, record, schedule.tolerance):
                 status = Status.CONVERGED
             if keep(as_stand, state, trace, seconds):
                 # A signal waits; leaving the block passes it on.
@@ -133,15 +133,15 @@ def _snapshot(problem: Problem, state: State) -> State:
     return replace(state, U=state.U.copy(), V=state.V.copy(), s=state.s.copy(), w=state.w.copy())
 
 
-def _stands_still(state: State, record: TraceRecord, tolerance: float) -> bool:
+def _stands_still(problem: Problem, state: State, record: TraceRecord, tolerance: float) -> bool:
     """Compare each residual with the size of what moved."""
     moved = (
-        (record.residual_V, state.V),
-        (record.residual_U, state.U),
-        (record.residual_s, state.s),
-        (record.residual_w, state.w),
+        (record.residual_V, float(np.linalg.norm(state.V))),
+        (record.residual_U, user_norm(problem, state.U)),
+        (record.residual_s, float(np.linalg.norm(state.s))),
+        (record.residual_w, float(np.linalg.norm(state.w))),
     )
-    return all(residual <= tolerance * float(np.linalg.norm(part)) for residual, part in moved)
+    return all(residual <= tolerance * size for residual, size in moved)
 
 
 def _is_unsettled(trace: list[TraceRecord]) -> bool:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limelight._native import kernels
-from limelight.solve.gramian import gramian, mean_row
+from limelight.solve.gramian import gramian
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
     from limelight.solve.exposure_term import MeanTerm
-    from limelight.solve.problem import Problem, Side
+    from limelight.solve.problem import Cell, Problem
     from limelight.solve.state import State
 
 
@@ -53,22 +53,37 @@ class Objective:
 
 def measure_objective(problem: Problem, U: Float32, V: Float32) -> Objective:
     """Add up the loss of a pair of factor matrices in float64."""
-    G_V = gramian(V, problem.threads)
-    loss = user_loss(problem, U, V, G_V) + 0.5 * _weighted_norm(problem.items, V)
-    return Objective(loss, problem.mean_term(V, G_V), mean_row(U, problem.threads))
+    G_V = problem.item_gramian(V)
+    loss = user_loss(problem, U, V, G_V) + 0.5 * _weighted_norm(problem.item_regularization, V)
+    return Objective(loss, problem.mean_term(V, G_V), problem.mean_user(U))
 
 
 def user_loss(problem: Problem, U: Float32, V: Float32, G_V: Float64) -> float:
     """Add up what the users' factors account for: all of the loss but the items' regularisation."""
-    squared_error = kernels.squared_error(problem.rows, U, V, problem.threads)
-    unobserved = problem.unobserved_weight * float(np.vdot(gramian(U, problem.threads), G_V))
-    return 0.5 * (squared_error + unobserved + _weighted_norm(problem.users, U))
+
+    def parts(cell: Cell) -> list[Float64 | float]:
+        own, ridge = U[cell.users], problem.users.regularization[cell.users]
+        return [
+            kernels.squared_error(cell.rows, own, V, problem.threads),
+            float(np.vdot(gramian(own, problem.threads), G_V)),
+            _weighted_norm(ridge, own),
+        ]
+
+    squared_error, unobserved, held_back = map(float, problem.total(parts))
+    return 0.5 * (squared_error + problem.unobserved_weight * unobserved + held_back)
+
+
+def user_norm(problem: Problem, U: Float32) -> float:
+    """Return the Frobenius norm of all users' factors."""
+    [squares] = problem.total(lambda cell: [float(np.linalg.norm(U[cell.users])) ** 2])
+    return float(np.sqrt(squares))
 
 
 def describe(problem: Problem, state: State, before: State, seconds: float) -> TraceRecord:
     """Describe the state after an epoch that began at ``before``, which is used up."""
     parts = measure_objective(problem, state.U, state.V)
     gap = parts.mean - state.s
+    before.U -= state.U
     constraint = np.sum((gap + state.w) ** 2) - np.sum(state.w**2)
     return TraceRecord(
         epoch=state.epoch,
@@ -76,16 +91,16 @@ def describe(problem: Problem, state: State, before: State, seconds: float) -> T
         objective=parts.total(problem),
         lagrangian=parts.total(problem, state.s) + 0.5 * state.penalty * float(constraint),
         residual_V=_distance(state.V, before.V),
-        residual_U=_distance(state.U, before.U),
+        residual_U=user_norm(problem, before.U),
         residual_s=_distance(state.s, before.s),
         residual_w=_distance(state.w, before.w),
         feasibility=float(np.linalg.norm(gap)),
     )
 
 
-def _weighted_norm(side: Side, X: Float32) -> float:
+def _weighted_norm(ridge: Float32, X: Float32) -> float:
     """Return sum_i reg_i |x_i|^2 without a copy of X."""
-    return float(side.regularization.astype(np.float64) @ np.einsum("ij,ij->i", X, X))
+    return float(ridge.astype(np.float64) @ np.einsum("ij,ij->i", X, X))
 
 
 def _distance(after: np.ndarray, before: np.ndarray) -> float:

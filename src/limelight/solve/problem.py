@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from limelight._errors import SolveError
 from limelight._native import kernels
 from limelight.solve.exposure_term import MeanTerm
-from limelight.solve.gramian import LARGEST
+from limelight.solve.gramian import LARGEST, column_sums, gramian, largest_entry
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Float64
+    from collections.abc import Callable, Sequence
+
+    from limelight._arrays import Float32, Float64, Int64
     from limelight._native._kernels import Csr
     from limelight.solve.exposure_term import ExposureTerm
+    from limelight.solve.share import Share
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,13 @@ class Side:
 
     rows: Csr
     regularization: Float32
+
+
+class Cell(NamedTuple):
+    """Some of the users: sums over users are added up cell by cell."""
+
+    users: slice
+    rows: Csr
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +65,52 @@ class Problem:
     """What lex multiplies, if not |V s|^2."""
     advice: str = "raise regularization"
     """What to change where the numbers run away, as the settings are called."""
+    share: Share | None = None
+    """This process's part of a fit that others take part in; then ``rows`` are its own users."""
 
     @property
     def n_users(self) -> int:
-        """The number of users."""
-        return self.rows.n_rows
+        """The number of users, wherever they are."""
+        return self.rows.n_rows if self.share is None else self.share.cut.n_users
 
     @property
     def n_entries(self) -> int:
         """The number of observed pairs."""
-        return self.rows.n_entries
+        return self.rows.n_entries if self.share is None else self.share.cut.n_entries
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The users of this process, cut into what sums are made of."""
+        if self.share is None:
+            return [Cell(slice(None), self.rows)]
+        return [Cell(*cell) for cell in zip(self.share.cells, self.share.shards, strict=True)]
+
+    def total(self, part: Callable[[Cell], Sequence[Float64 | float]]) -> list[Float64]:
+        """Add up what every cell of users contributes to some sums, wherever they are."""
+        parts = [part(cell) for cell in self.cells]
+        if self.share is None:
+            return [np.asarray(one, np.float64) for one in parts[0]]
+        return self.share.total(parts)
+
+    def user_gramian(self, U: Float32) -> Float64:
+        """Return U^T U of all users."""
+        [found] = self.total(lambda cell: [gramian(U[cell.users], self.threads)])
+        return found
+
+    def mean_user(self, U: Float32) -> Float64:
+        """Return the mean of all users."""
+        [found] = self.total(lambda cell: [column_sums(U[cell.users], self.threads)])
+        return found / max(1, self.n_users)
+
+    def largest_user(self, U: Float32) -> float:
+        """Return the largest absolute value among all users' factors."""
+        return largest_entry(U) if self.share is None else self.share.largest(U)
+
+    def item_gramian(self, V: Float32) -> Float64:
+        """Return V^T V."""
+        if self.share is None:
+            return gramian(V, self.threads)
+        return self.share.item_gramian(V, self.threads)
 
     @property
     def has_targets(self) -> bool:
@@ -93,8 +139,18 @@ class Problem:
         """The side of the items: the same pairs by item, made when a step first asks for it."""
         return self._side(self.rows.transpose())
 
+    @cached_property
+    def item_regularization(self) -> Float32:
+        """What holds each item back."""
+        if self.share is None:
+            return self.items.regularization
+        return self._regularization(self.share.cut.item_counts, self.n_users)
+
     def _side(self, rows: Csr) -> Side:
-        weights = np.diff(rows.indptr) + self.unobserved_weight * rows.n_columns
+        return Side(rows, self._regularization(np.diff(rows.indptr), rows.n_columns))
+
+    def _regularization(self, lengths: Int64, n_others: int) -> Float32:
+        weights = lengths + self.unobserved_weight * n_others
         with np.errstate(over="ignore"):
             scaled = self.regularization * weights**self.regularization_exponent
         if not (scaled <= LARGEST).all():
@@ -102,7 +158,7 @@ class Problem:
                 f"the regularization of a row is too large for 32-bit numbers: {scaled.max():g}"
             )
             raise SolveError(message, hint=self.advice)
-        return Side(rows, scaled.astype(np.float32))
+        return scaled.astype(np.float32)
 
 
 def padded_width(factors: int) -> int:
@@ -123,3 +179,10 @@ def sparse_rows(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> Csr:
         np.ascontiguousarray(indices, dtype=np.int32),
         n_columns,
     )
+
+
+def unsolvable(failed: int, n_rows: int, advice: str) -> SolveError:
+    """Say that some rows have no unique solution."""
+    message = f"rows without a unique solution: {failed:,} of {n_rows:,}"
+    hint = f"raise regularization or unobserved_weight; if they are as usual, {advice}"
+    return SolveError(message, hint=hint)

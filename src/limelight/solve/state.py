@@ -66,28 +66,30 @@ class State:
 
 
 def initial_factors(
-    n_rows: int, factors: int, *, scale: float, seed: int, side: SideNumber
+    rows: range, factors: int, *, scale: float, seed: int, side: SideNumber
 ) -> Float32:
     """Draw factors from N(0, scale^2 / factors), padded with columns of zeros.
 
     A block of 1,024 rows depends on the seed, the side and its own number alone, so that any
-    machine can draw any block.
+    machine can draw any rows.
 
     Examples
     --------
-    >>> all_rows = initial_factors(3000, 8, scale=0.1, seed=0, side=SideNumber.USERS)
-    >>> fewer = initial_factors(2048, 8, scale=0.1, seed=0, side=SideNumber.USERS)
-    >>> bool((all_rows[:2048] == fewer).all()), all_rows.shape
+    >>> all_rows = initial_factors(range(3000), 8, scale=0.1, seed=0, side=SideNumber.USERS)
+    >>> some = initial_factors(range(1000, 1500), 8, scale=0.1, seed=0, side=SideNumber.USERS)
+    >>> bool((all_rows[1000:1500] == some).all()), all_rows.shape
     (True, (3000, 16))
     """
-    out = factor_matrix(n_rows, padded_width(factors))
+    out = factor_matrix(len(rows), padded_width(factors))
     out[:, factors:] = 0
-    for block in range(-(-n_rows // _BLOCK)):
-        rows = out[block * _BLOCK : (block + 1) * _BLOCK, :factors]
-        generator = np.random.default_rng([seed, side, block])
-        rows[:] = generator.standard_normal((len(rows), factors), dtype=np.float32)
+    for first in range(rows.start - rows.start % _BLOCK, rows.stop, _BLOCK):
+        generator = np.random.default_rng([seed, side, first // _BLOCK])
+        stop = min(first + _BLOCK, rows.stop)
+        drawn = generator.standard_normal((stop - first, factors), dtype=np.float32)
         with np.errstate(over="ignore"):  # the first Gramian tells of it
-            rows *= np.float32(scale / np.sqrt(factors))
+            drawn *= np.float32(scale / np.sqrt(factors))
+        begin = max(first, rows.start)
+        out[begin - rows.start : stop - rows.start, :factors] = drawn[begin - first :]
     return out
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limelight._arrays import factor_matrix
-from limelight._errors import SolveError
 from limelight._native import kernels
-from limelight.solve.gramian import eigenbasis, gramian, row_products
+from limelight.solve.gramian import eigenbasis, row_products
+from limelight.solve.problem import unsolvable
 from limelight.solve.state import Shift
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64
-    from limelight.solve.problem import Problem, Side
+    from limelight.solve.problem import Cell, Problem, Side
     from limelight.solve.state import State
     from limelight.solve.tempo import Tempo
 
@@ -67,9 +67,7 @@ def solve_side(
         kernels.rotate(out, Q, out, threads)
         kernels.descend_rows(*system, CG_STEPS, threads)
     elif failed := kernels.solve_rows(*system, vector, response, threads):
-        message = f"rows without a unique solution: {failed:,} of {len(out):,}"
-        hint = f"raise regularization or unobserved_weight; if they are as usual, {problem.advice}"
-        raise SolveError(message, hint=hint)
+        raise unsolvable(failed, len(out), problem.advice)
     back = np.ascontiguousarray(Q.T)
     kernels.rotate(out, back, out, threads)
     if response is not None:
@@ -78,7 +76,7 @@ def solve_side(
 
 def exact_u_step(problem: Problem, state: State) -> None:
     """Solve for every user: A_i = a0 G_V + reg_i I + sum_j v_j v_j^T."""
-    shared = problem.unobserved_weight * gramian(state.V, problem.threads)
+    shared = problem.unobserved_weight * problem.item_gramian(state.V)
     solve_side(problem, problem.users, state.V, shared=shared, out=state.U)
     state.gramian_U = None
 
@@ -89,12 +87,16 @@ def v_step(problem: Problem, state: State) -> None:
     Where exposure has a term of its own, items are first solved without lex s s^T, and then give
     way along y_j = A_j^-1 s, all of them together: s is all that couples them.
     """
-    G_U = gramian(state.U, problem.threads) if state.gramian_U is None else state.gramian_U
+    G_U = problem.user_gramian(state.U) if state.gramian_U is None else state.gramian_U
     shared = problem.unobserved_weight * G_U
+    with_exposure = shared + problem.exposure * np.outer(state.s, state.s)
+    if problem.share is not None:
+        problem.share.solve_items(problem, state, with_exposure)
+        return
     solve = partial(solve_side, problem, problem.items, state.U, out=state.V, pending=state.pending)
     state.pending = None
     if problem.term is None:
-        solve(shared=shared + problem.exposure * np.outer(state.s, state.s))
+        solve(shared=with_exposure)
         return
     response = factor_matrix(*state.V.shape)
     solve(shared=shared, probe=Probe(state.s, response))
@@ -114,28 +116,35 @@ def u_step(problem: Problem, state: State, G_V: Float64, tempo: Tempo) -> Float6
     One pass takes the gradient step and adds up what the rest needs: the shift by gamma_i h is
     left pending, and the mean and the Gramian after it follow in closed form.
     """
-    n = problem.n_users
     steps, curvature = tempo.steps(problem, state)
-    G, total, weighted = kernels.gradient_step(
-        problem.rows,
-        state.V,
-        (problem.unobserved_weight * G_V).astype(np.float32),
-        problem.users.regularization,
-        steps,
-        curvature,
-        problem.unobserved_weight * float(np.linalg.eigvalsh(G_V)[-1]),
-        tempo.refreshes(state),
-        state.U,
-        problem.threads,
-    )
-    tempo.update_penalty(problem, state, steps)
-    mean, mean_step = total / n, float(steps.mean(dtype=np.float64))
+    weighted_G = (problem.unobserved_weight * G_V).astype(np.float32)
+    shared_curvature = problem.unobserved_weight * float(np.linalg.eigvalsh(G_V)[-1])
+
+    def step(cell: Cell) -> list[Float64 | float]:
+        own = steps[cell.users]
+        sums = kernels.gradient_step(
+            cell.rows,
+            state.V,
+            weighted_G,
+            problem.users.regularization[cell.users],
+            own,
+            None if curvature is None else curvature[cell.users],
+            shared_curvature,
+            tempo.refreshes(state),
+            state.U[cell.users],
+            problem.threads,
+        )
+        return [*sums, float(own.sum(dtype=np.float64)), float(own @ own.astype(np.float64))]
+
+    G, total, weighted, sum_of_steps, squares = problem.total(step)
+    n = problem.n_users
+    mean, mean_step = total / n, float(sum_of_steps) / n
+    tempo.update_penalty(problem, state, mean_step)
     pull = state.penalty / n
     h = pull * (mean - (state.s - state.w)) / (1 + pull * mean_step)
     state.pending = Shift(steps, h.astype(np.float32))
     cross = np.outer(weighted, h)
-    squares = float(np.dot(steps, steps.astype(np.float64)))
-    state.gramian_U = G - cross - cross.T + squares * np.outer(h, h)
+    state.gramian_U = G - cross - cross.T + float(squares) * np.outer(h, h)
     return mean - mean_step * h
 
 

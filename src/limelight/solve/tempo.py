@@ -35,10 +35,10 @@ class Tempo:
         learning rate given, all steps are equal and there is no curvature.
         """
         if self.learning_rate is not None:
-            return np.full(problem.n_users, self.learning_rate, dtype=np.float32), None
+            return np.full(problem.rows.n_rows, self.learning_rate, dtype=np.float32), None
         if state.curvature is None:
-            state.curvature = np.zeros(problem.n_users, dtype=np.float32)
-        return np.empty(problem.n_users, dtype=np.float32), state.curvature
+            state.curvature = np.zeros(problem.rows.n_rows, dtype=np.float32)
+        return np.empty(problem.rows.n_rows, dtype=np.float32), state.curvature
 
     def refreshes(self, state: State) -> bool:
         """Tell whether the curvature is measured anew in the epoch that begins at ``state``."""
@@ -56,7 +56,7 @@ class Tempo:
             state.smallest_gap = gap
         state.smallest_gap = min(gap, state.smallest_gap)
 
-    def update_penalty(self, problem: Problem, state: State, step_sizes: Float32) -> None:
+    def update_penalty(self, problem: Problem, state: State, mean_step: float) -> None:
         """Set rho, by default 10 n / mean(gamma), and rescale w so that rho w stays what it was.
 
         Without exposure weight nothing couples the users: rho is 0.
@@ -66,7 +66,6 @@ class Tempo:
             return
         rho = self.penalty
         if rho is None:
-            mean_step = float(step_sizes.mean(dtype=np.float64))
             rho = state.caution * _PENALTY_OVER_CURVATURE * problem.n_users / mean_step
         state.w = state.w * (state.penalty / rho)
         state.penalty = rho
