@@ -80,6 +80,18 @@ def solves(draw: Draw) -> None:
     call(getattr(kernels, name), *arguments)
 
 
+def equations(draw: Draw) -> None:
+    """Normal equations that blocks of histories are added to."""
+    n, m, width = draw.size(), draw.number(0, 30), WIDTHS[draw.number(0, len(WIDTHS) - 1)]
+    rows, held = histories(draw, n, m), draw.floats(n, call(kernels.sums_width, width))
+    arguments = [rows, draw.floats(m, width), held, draw.threads()]
+    draw.spoil(arguments)
+    call(kernels.add_rows, *arguments)
+    arguments = [held, draw.floats(width), draw.floats(n), draw.floats(n, width), draw.threads()]
+    draw.spoil(arguments)
+    call(kernels.solve_sums, *arguments)
+
+
 def searches(draw: Draw) -> None:
     """The best items of a catalogue."""
     n, m, width = draw.size(), draw.size(), WIDTHS[draw.number(0, len(WIDTHS) - 1)]
@@ -223,7 +235,8 @@ def turns(draw: Draw) -> None:
 
 
 VARIANTS = kernels.variants()
-FAMILIES = tuple(map(atheris.instrument_func, (sums, solves, searches, markets, pairs, ids, turns)))
+KINDS = (sums, solves, searches, markets, pairs, ids, turns, equations)
+FAMILIES = tuple(map(atheris.instrument_func, KINDS))
 
 
 def call_a_kernel(data: bytes) -> None:
