@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
-    from limelight.store.checkpoint import Checkpoint
+    from limelight.store.checkpoint import Keeper
 
 Callback: TypeAlias = Callable[[int, TraceRecord | None], bool | None]
 """Called after every epoch with its number and, where it was traced, its record; true stops."""
@@ -52,7 +52,7 @@ class Schedule:
     callback: Callback | None = None
     show_progress: bool | None = None
     description: str = "fit"
-    checkpoint: Checkpoint | None = None
+    checkpoint: Keeper | None = None
     """Where to keep the state, and to go on from."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What the fit is of: a checkpoint of any other is refused."""

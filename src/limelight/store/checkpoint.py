@@ -7,7 +7,7 @@ import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from limelight.store.model_folder import package_version
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -36,6 +37,18 @@ class Stand(NamedTuple):
     record: dict[str, Any]
     """JSON."""
     arrays: dict[str, NDArray[Any]]
+
+
+class Keeper(Protocol):
+    """Keeps how far a piece of work has come."""
+
+    def load(self, about: Mapping[str, Any]) -> Stand | None:
+        """Return how far work of this kind has come."""
+        ...
+
+    def keeping(self) -> AbstractContextManager[Callable[..., bool]]:
+        """Save work while it goes on; see :func:`keeping`."""
+        ...
 
 
 def as_checkpoint(place: Place) -> Checkpoint | None:
@@ -111,25 +124,10 @@ class Checkpoint:
         about
             What the work is of, as JSON. A checkpoint of anything else is refused.
         """
-        self._about = json.loads(json.dumps({**about, "limelight": package_version()}))
+        self._about = described(about)
         if not self.exists:
             return None
-        try:
-            stored = json.loads((self.path / _RECORD).read_text(encoding="utf-8"))
-            found, record = dict(stored["about"]), dict(stored["record"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"cannot read the checkpoint {str(self.path)!r}: {error}"
-            raise DataError(message, hint="delete it to start from the beginning") from error
-        names = found.keys() | self._about.keys()
-        different = sorted(n for n in names if found.get(n) != self._about.get(n))
-        if different:
-            name = different[0]
-            message = (
-                f"the checkpoint {str(self.path)!r} is of another run, with {name} "
-                f"{found.get(name)!r} instead of {self._about.get(name)!r}"
-            )
-            hint = "repeat the same command, or leave --resume out to start from the beginning"
-            raise ConfigError(message, hint=hint)
+        record = read_record(self.path / _RECORD, self._about)
         return Stand(record, load_arrays(self.path / _ARRAYS))
 
     @property
@@ -153,42 +151,75 @@ class Checkpoint:
             (temporary / _RECORD).write_text(text + "\n", encoding="utf-8")
         self._saved = time.monotonic()
 
+    @contextmanager
+    def keeping(self) -> Iterator[Callable[..., bool]]:
+        """Save when it is time, and before a signal passes that arrived meanwhile."""
+        try:
+            with finishing() as is_asked:
+
+                def keep(stand: Callable[..., Stand], *parts: Any) -> bool:
+                    if is_asked() or self.is_due():
+                        self.save(*stand(*parts))
+                    return is_asked()
+
+                yield keep
+        except (KeyboardInterrupt, Terminated) as end:
+            if self.exists:
+                end.add_note("the same command with --resume goes on from here")
+            raise
+
     def remove(self) -> None:
         """Delete the checkpoint: the work is complete, or to be done anew."""
         if self.exists or not self.path.exists():
             delete_folder(self.path)
 
 
+def described(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what work is of, and by which version, as it comes back from JSON."""
+    found: dict[str, Any] = json.loads(json.dumps({**about, "limelight": package_version()}))
+    return found
+
+
+def read_record(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Read how far work has come; work of anything else is refused."""
+    place = str(path.parent)
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        found, record = dict(stored["about"]), dict(stored["record"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"cannot read the checkpoint {place!r}: {error}"
+        raise DataError(message, hint="delete it to start from the beginning") from error
+    different = sorted(n for n in found.keys() | about.keys() if found.get(n) != about.get(n))
+    if different:
+        name = different[0]
+        message = (
+            f"the checkpoint {place!r} is of another run, with {name} "
+            f"{found.get(name)!r} instead of {about.get(name)!r}"
+        )
+        hint = "repeat the same command, or leave --resume out to start from the beginning"
+        raise ConfigError(message, hint=hint)
+    return record
+
+
 @contextmanager
-def keeping(checkpoint: Checkpoint | None) -> Iterator[Callable[..., bool]]:
+def keeping(keeper: Keeper | None) -> Iterator[Callable[..., bool]]:
     """Save work while it goes on, and before a signal ends it.
 
     Parameters
     ----------
-    checkpoint
+    keeper
         Where to save; None saves nothing, and lets a signal end the work at once.
 
     Yields
     ------
     A function to call after every piece of work, with a function that takes its stand and what that
-    is to be given. If it answers true, a signal waits for the block to be left.
+    is to be given. If it answers true, the work is to end here.
     """
-    if checkpoint is None:
+    if keeper is None:
         yield lambda *_: False
         return
-    try:
-        with finishing() as is_asked:
-
-            def keep(stand: Callable[..., Stand], *parts: Any) -> bool:
-                if is_asked() or checkpoint.is_due():
-                    checkpoint.save(*stand(*parts))
-                return is_asked()
-
-            yield keep
-    except (KeyboardInterrupt, Terminated) as end:
-        if checkpoint.exists:
-            end.add_note("the same command with --resume goes on from here")
-        raise
+    with keeper.keeping() as keep:
+        yield keep
 
 
 def _is_checkpoint(path: Path) -> bool:
