@@ -32,6 +32,8 @@ class Exchange(Protocol):
     rank: int
     size: int
     n_shards: int
+    threads: int
+    """How many threads this rank may use."""
     traffic: Counter[str]
     """Bytes sent to other ranks since the start, by verb."""
 
@@ -63,6 +65,21 @@ class Exchange(Protocol):
 
     def tell(self, epoch: int, news: dict[str, Any]) -> bool:
         """Say how the fit goes; all ranks learn whether to stop after this epoch."""
+        ...
+
+
+class Program(Protocol):
+    """What every rank of a run does; it travels to them as a pickle."""
+
+    def prepare(self, exchange: Exchange) -> None:
+        """Load this rank's data, which it keeps when another rank is lost.
+
+        A rank that takes the place of a lost one prepares alone: it must not wait for the others.
+        """
+        ...
+
+    def run(self, exchange: Exchange) -> Any:
+        """Do the work, from the last checkpoint that all have committed or from the beginning."""
         ...
 
 
@@ -158,7 +175,7 @@ class LocalExchange:
         on_commit: Callable[[int], object],
         on_news: Callable[[int, int, dict[str, Any]], object],
     ) -> None:
-        self.rank, self.size, self.n_shards = rank, size, n_shards
+        self.rank, self.size, self.n_shards, self.threads = rank, size, n_shards, 1
         self.traffic: Counter[str] = Counter()
         self._room, self._deterministic = room, deterministic
         self._on_commit, self._on_news = on_commit, on_news

@@ -8,7 +8,7 @@ send what they contribute to its equations instead: no rank does the work of suc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 
 from limelight._arrays import factor_matrix
 from limelight._native import kernels
+from limelight.solve.clock import Clock
 from limelight.solve.exchange import deal
 from limelight.solve.gramian import Eigenbasis, eigenbasis, gramian, largest_entry
 from limelight.solve.problem import sparse_rows, unsolvable
@@ -155,6 +156,8 @@ class Share:
     """What each shard of this rank sends."""
     incoming: Sequence[Csr]
     """For each of all shards, the histories of this rank's items among the rows that it sends."""
+    clock: Clock = field(default_factory=Clock)
+    """Where the time of the items' steps goes."""
 
     @classmethod
     def of(cls, exchange: Exchange, cut: Cut, width: int, rows: Csr) -> Share:
@@ -189,21 +192,27 @@ class Share:
     @cached_property
     def users(self) -> slice:
         """The users of this rank."""
-        return run_of(self.cut.user_bounds, self._ours)
+        return run_of(self.cut.user_bounds, self.numbers)
 
     @cached_property
     def items(self) -> slice:
         """The items of this rank."""
-        return run_of(self.cut.item_bounds, self._ours)
+        return run_of(self.cut.item_bounds, self.numbers)
 
     @cached_property
-    def _ours(self) -> range:
+    def numbers(self) -> range:
+        """The shards of this rank."""
         return deal(self.cut.n_shards, self.exchange.size)[self.exchange.rank]
 
     @cached_property
     def cells(self) -> list[slice]:
         """The rows of each shard among those of this rank."""
-        return self.cut.cells(self._ours)
+        return self.cut.cells(self.numbers)
+
+    @cached_property
+    def item_cells(self) -> list[slice]:
+        """The items of each shard of this rank, among all items."""
+        return [run_of(self.cut.item_bounds, range(s, s + 1)) for s in self.numbers]
 
     @cached_property
     def shards(self) -> list[Csr]:
@@ -218,18 +227,21 @@ class Share:
         pieces = np.split(self.exchange.sum_small(flat), ends[:-1])
         return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
+    def sum_of_ranks(self, number: float) -> float:
+        """Add up one number of each rank."""
+        parts = [np.array([float(number)]), *(np.zeros(1) for _ in self.cells[1:])]
+        return float(self.exchange.sum_small(parts)[0])
+
     def largest(self, U: Float32) -> float:
         """Return the largest absolute value of all users' factors."""
         parts = np.zeros((len(self.cells), self.cut.n_shards))
-        for part, shard, cell in zip(parts, self._ours, self.cells, strict=True):
+        for part, shard, cell in zip(parts, self.numbers, self.cells, strict=True):
             part[shard] = largest_entry(U[cell])
         return float(self.exchange.sum_small(list(parts)).max())
 
     def item_gramian(self, V: Float32, threads: int) -> Float64:
         """Return V^T V; each rank adds up its own items."""
-        bounds = self.cut.item_bounds
-        parts = [gramian(V[bounds[s] : bounds[s + 1]], threads) for s in self._ours]
-        return self.exchange.sum_small(parts)
+        return self.exchange.sum_small([gramian(V[cell], threads) for cell in self.item_cells])
 
     def solve_items(self, problem: Problem, state: State, shared: Float64) -> None:
         """Solve for every item, each where it belongs, and give the items to all ranks.
@@ -239,19 +251,22 @@ class Share:
         values, Q = self._basis(problem, shared)
         sums, heads = self._sums, self._head_rows
         sums[:] = 0
-        for shard, (rows, parts) in self.exchange.exchange_rows(self._rotated(problem, state, Q)):
-            kernels.add_rows(self.incoming[shard], rows, sums, problem.threads)
-            sums[heads] += parts
+        travelling = self.exchange.exchange_rows(self._rotated(problem, state, Q))
+        for shard, (rows, parts) in self.clock.waiting("rows", travelling):
+            with self.clock("add"):
+                kernels.add_rows(self.incoming[shard], rows, sums, problem.threads)
+                sums[heads] += parts
         state.pending = None
         out = factor_matrix(len(sums), self.width)
-        ridge = problem.item_regularization[self.items]
-        failed = kernels.solve_sums(sums, values, ridge, out, problem.threads)
+        with self.clock("solve"):
+            ridge = problem.item_regularization[self.items]
+            failed = kernels.solve_sums(sums, values, ridge, out, problem.threads)
+            kernels.rotate(out, np.ascontiguousarray(Q.T), out, problem.threads)
         # All ranks have to know: one that gives up alone would leave the others waiting.
-        counts = [np.array([float(failed)]), *(np.zeros(1) for _ in self.cells[1:])]
-        if everywhere := int(self.exchange.sum_small(counts)[0]):
+        if everywhere := int(self.sum_of_ranks(failed)):
             raise unsolvable(everywhere, len(state.V), problem.advice)
-        kernels.rotate(out, np.ascontiguousarray(Q.T), out, problem.threads)
-        state.V[:] = self.exchange.gather_items(out)
+        with self.clock("gather"):
+            state.V[:] = self.exchange.gather_items(out)
 
     def _basis(self, problem: Problem, shared: Float64) -> Eigenbasis:
         """Return the eigenbasis that the first rank finds.
