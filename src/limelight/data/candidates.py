@@ -271,6 +271,10 @@ class _Watched:
     def columns(self) -> Sequence[str]:
         return self.part.columns
 
+    @property
+    def first_row(self) -> int:
+        return self.part.first_row
+
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         yield from self.part.batches(names)
         self.advance()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -11,11 +12,16 @@ from limelight._native import kernels
 from limelight.data.grouping import row_starts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from limelight.data.interactions import Interactions
 
     Mask: TypeAlias = NDArray[np.bool_]
+    Counts: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+    Count: TypeAlias = Callable[[Mask, Mask], Counts]
+    """Counts, by user and by item, the pairs of which both are kept."""
 
 FilterOrder: TypeAlias = Literal["together", "items-first", "users-first"]
 
@@ -35,15 +41,26 @@ def keep(data: Interactions, users: Mask, items: Mask) -> Interactions:
     users, items = by_user > 0, by_item > 0
     if users.all() and items.all():
         return data
-    numbers = np.where(items, np.cumsum(items) - 1, -1).astype(np.int32)
     indptr = row_starts(by_user[users])
     indices = np.empty(indptr[-1], dtype=np.int32)
     order = None if data.order is None else np.empty_like(indices)
+    numbers = new_numbers(items)
     kernels.keep_pairs(data.indptr, data.indices, data.order, users, numbers, indices, order)
     user_ids, item_ids = data.user_ids[users], data.item_ids[items]
     return replace(
         data, indptr=indptr, indices=indices, user_ids=user_ids, item_ids=item_ids, order=order
     )
+
+
+def new_numbers(items: Mask) -> NDArray[np.int32]:
+    """Number the items that are kept; the others have -1.
+
+    Examples
+    --------
+    >>> new_numbers(np.array([True, False, True]))
+    array([ 0, -1,  1], dtype=int32)
+    """
+    return np.where(items, np.cumsum(items) - 1, -1).astype(np.int32)
 
 
 def drop_unused(data: Interactions) -> Interactions:
@@ -82,14 +99,9 @@ def drop_rare(
     >>> drop_rare(data, 2, 2, "together").shape, drop_rare(data, 2, 2, "items-first").shape
     ((3, 2), (2, 2))
     """
-    least_of_user, least_of_item = min_user or 0, min_item or 0
-    everybody, everything = _everything(data)
-    by_user, by_item = _count(data, everybody, everything)
-    users, items = by_user >= least_of_user, by_item >= least_of_item
-    if filter_order == "items-first":
-        users = _count(data, everybody, items)[0] >= least_of_user
-    elif filter_order == "users-first":
-        items = _count(data, users, everything)[1] >= least_of_item
+    users, items = frequent(
+        partial(_count, data), *_everything(data), min_user, min_item, filter_order
+    )
     return keep(data, users, items)
 
 
@@ -104,23 +116,66 @@ def k_core(data: Interactions, k: int) -> Interactions:
     >>> k_core(data, 2).shape
     (2, 2)
     """
-    users, items = _everything(data)
+    return keep(data, *core_of(partial(_count, data), *_everything(data), k))
+
+
+def frequent(
+    count: Count,
+    everybody: Mask,
+    everything: Mask,
+    min_user: int | None,
+    min_item: int | None,
+    filter_order: FilterOrder,
+) -> tuple[Mask, Mask]:
+    """Tell which users and items are not rare, whoever counts them."""
+    least_of_user, least_of_item = min_user or 0, min_item or 0
+    by_user, by_item = count(everybody, everything)
+    users, items = by_user >= least_of_user, by_item >= least_of_item
+    if filter_order == "items-first":
+        users = count(everybody, items)[0] >= least_of_user
+    elif filter_order == "users-first":
+        items = count(users, everything)[1] >= least_of_item
+    return users, items
+
+
+def core_of(
+    count: Count,
+    users: Mask,
+    items: Mask,
+    k: int,
+    agree: Callable[[bool], bool] = bool,
+) -> tuple[Mask, Mask]:
+    """Tell which users and items are in the k-core, whoever counts them.
+
+    Where several count, each its own users, `agree` says whether all of them are done.
+    """
     while True:
-        by_user, by_item = _count(data, users, items)
-        frequent = by_user >= k, by_item >= k
-        if np.array_equal(frequent[0], users) and np.array_equal(frequent[1], items):
-            return keep(data, users, items)
-        users, items = frequent
+        by_user, by_item = count(users, items)
+        left = by_user >= k, by_item >= k
+        if agree(np.array_equal(left[0], users) and np.array_equal(left[1], items)):
+            return users, items
+        users, items = left
 
 
 def _everything(data: Interactions) -> tuple[Mask, Mask]:
     return np.ones(data.n_users, dtype=bool), np.ones(data.n_items, dtype=bool)
 
 
-def _count(
-    data: Interactions, users: Mask, items: Mask
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Count, by user and by item, the pairs of which both are kept."""
-    by_user, by_item = np.empty(data.n_users, np.int64), np.empty(data.n_items, np.int64)
-    kernels.count_pairs(data.indptr, data.indices, users, items, by_user, by_item)
+def _count(data: Interactions, users: Mask, items: Mask) -> Counts:
+    return count_rows(data.indptr, data.indices, users, items)
+
+
+def count_rows(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], users: Mask, items: Mask
+) -> Counts:
+    """Count, by user and by item, the pairs of which both are kept.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.int32)
+    >>> count_rows(indptr, indices, np.array([True, True]), np.array([False, True]))
+    (array([1, 1]), array([0, 2]))
+    """
+    by_user, by_item = np.empty(len(users), np.int64), np.empty(len(items), np.int64)
+    kernels.count_pairs(indptr, indices, users, items, by_user, by_item)
     return by_user, by_item

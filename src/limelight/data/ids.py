@@ -53,8 +53,12 @@ class IdColumn:
             raise DataError(message, hint="cast them to one type in all parts")
         self._type, self._is_text = ids.type, chunk.is_text
         codes = np.empty(len(ids), dtype=np.int32)
-        self._table.encode(*_strings_of(ids), codes)
+        self._table.encode(*bytes_of_ids(ids), codes)
         return codes
+
+    def as_met(self) -> Any:
+        """List the distinct ids by code as they stand in the source, be it text or not."""
+        return ids_of_bytes(*self._table.ids(), self._type)
 
     def ids(self) -> Any:
         """List the distinct ids by code, as an Arrow array of int64 or large_string.
@@ -62,11 +66,9 @@ class IdColumn:
         What a text file holds becomes integers if every id is the usual spelling of one: ``7`` is,
         ``007`` is not.
         """
-        offsets, content = self._table.ids()
-        if pa.types.is_integer(self._type):
-            return pa.array(content.view(np.int64))
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
-        strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+        strings = self.as_met()
+        if pa.types.is_integer(strings.type):
+            return strings
         _require_utf8(strings, self.name)
         integers = integers_of(strings) if self._is_text else None
         return strings if integers is None else integers
@@ -80,11 +82,26 @@ class IdColumn:
             The number of each code, and the ids by number.
         """
         ids = self.ids()
+        codes = self.ascending_codes(ids)
+        return places(codes), ids_from_arrow(ids.take(pa.array(codes)))
+
+    def ascending_codes(self, ids: Any) -> NDArray[np.integer]:
+        """List the codes in the ascending order of their ids, in either form of those."""
         is_integer = pa.types.is_integer(ids.type)
-        codes = np.argsort(ids.to_numpy()) if is_integer else self._table.ascending()
-        numbers = np.empty(len(codes), dtype=np.int32)
-        numbers[codes] = np.arange(len(codes), dtype=np.int32)
-        return numbers, ids_from_arrow(ids.take(pa.array(codes)))
+        return np.argsort(ids.to_numpy()) if is_integer else self._table.ascending()
+
+
+def places(order: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Say at which place of an order each number stands.
+
+    Examples
+    --------
+    >>> places(np.array([2, 0, 1]))
+    array([1, 2, 0], dtype=int32)
+    """
+    found = np.empty(len(order), dtype=np.int32)
+    found[order] = np.arange(len(order), dtype=np.int32)
+    return found
 
 
 def _require_utf8(strings: Any, name: str) -> None:
@@ -96,13 +113,33 @@ def _require_utf8(strings: Any, name: str) -> None:
         raise DataError(message, hint="write the ids again, in UTF-8") from error
 
 
-def _strings_of(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Share the memory of plain ids as offsets and bytes; eight bytes are a string, too."""
+def bytes_of_ids(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Share the memory of plain ids as offsets and bytes; eight bytes are a string, too.
+
+    Examples
+    --------
+    >>> bytes_of_ids(pa.array(["b", "an"], pa.large_string()))
+    (array([0, 1, 3]), array([ 98,  97, 110], dtype=uint8))
+    """
     if pa.types.is_integer(ids.type):
         return np.arange(0, 8 * len(ids) + 1, 8), ids.to_numpy().view(np.uint8)
     _, offsets, content = ids.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[ids.offset :]
     return ends[: len(ids) + 1], np.frombuffer(content or b"", dtype=np.uint8)
+
+
+def ids_of_bytes(offsets: NDArray[np.int64], content: NDArray[np.uint8], type_: Any) -> Any:
+    """Make plain ids of offsets and bytes; they share the memory.
+
+    Examples
+    --------
+    >>> ids_of_bytes(*bytes_of_ids(pa.array([7, 5])), pa.int64()).to_pylist()
+    [7, 5]
+    """
+    if pa.types.is_integer(type_):
+        return pa.array(content.view(np.int64))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
 
 
 def plain_ids(chunk: Chunk) -> Any:
@@ -126,7 +163,7 @@ def plain_ids(chunk: Chunk) -> Any:
         what, hint = "ids are integers or strings", "cast the column to integers or strings first"
         raise chunk.type_error(what, hint)
     strings = chunk.values.cast(pa.large_string())
-    offsets, _ = _strings_of(strings)
+    offsets, _ = bytes_of_ids(strings)
     lengths = np.diff(offsets)
     chunk.require_all(lengths > 0, "an id must not be empty")
     chunk.require_all(lengths <= LONGEST_TEXT, f"an id has at most {LONGEST_TEXT:,} bytes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +11,7 @@ from scipy import sparse
 
 from limelight._errors import DataError
 from limelight._html import pairs, show
+from limelight.data.fingerprint import fingerprint
 from limelight.data.grouping import group
 
 if TYPE_CHECKING:
@@ -156,19 +156,7 @@ class Interactions:
         >>> Interactions.from_matrix(csr_matrix([[1, 0], [0, 1]])).fingerprint()
         '7efaa93d20cf6004'
         """
-        digest = hashlib.blake2b(digest_size=8)
-        digest.update(np.array(self.shape, dtype="<i8").tobytes())
-        digest.update(np.ascontiguousarray(self.indptr, dtype="<i8").data)
-        digest.update(np.ascontiguousarray(self.indices, dtype="<i4").data)
-        for ids in (self.user_ids, self.item_ids):
-            if ids.dtype == object:
-                encoded = [str(name).encode() for name in ids]
-                # Lengths first, so that ("ab", "c") and ("a", "bc") differ.
-                digest.update(b"s" + np.array([len(name) for name in encoded], "<i8").tobytes())
-                digest.update(b"".join(encoded))
-            else:
-                digest.update(b"i" + np.ascontiguousarray(ids, dtype="<i8").tobytes())
-        return digest.hexdigest()
+        return fingerprint([self.indptr], [self.indices], self.user_ids, self.item_ids)
 
     def __repr__(self) -> str:
         merged = f", {count(self.duplicates, 'duplicate')} merged" if self.duplicates else ""

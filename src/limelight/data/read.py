@@ -48,6 +48,38 @@ class Names(NamedTuple):
     timestamp: str | None = None
 
 
+class ReadOptions(NamedTuple):
+    """How a table is read: what :func:`read` is given beside the source.
+
+    Examples
+    --------
+    >>> ReadOptions(min_rating=4).check()
+    Traceback (most recent call last):
+    limelight._errors.ConfigError: min_rating needs a rating column: min_rating=4
+    ...
+    """
+
+    user: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    timestamp: str | None = None
+    min_rating: float | None = None
+    min_user: int | None = None
+    min_item: int | None = None
+    filter_order: FilterOrder = "together"
+    core: int | None = None
+
+    def check(self) -> None:
+        """Refuse settings that make no sense, or not together."""
+        check_names(user=self.user, item=self.item, rating=self.rating, timestamp=self.timestamp)
+        _check_settings(self.rating, self.min_rating, self.filter_order)
+        _check_counts(min_user=self.min_user, min_item=self.min_item, core=self.core)
+
+    def names(self, part: Part) -> Names:
+        """Choose the columns of a table by its first part."""
+        return Names(*choose_columns(part, self.user, self.item), self.rating, self.timestamp)
+
+
 def read(  # noqa: PLR0913
     source: Source,
     *,
@@ -113,21 +145,26 @@ def read(  # noqa: PLR0913
     >>> data.user_ids
     array(['a', 'b'], dtype=object)
     """
-    check_names(user=user, item=item, rating=rating, timestamp=timestamp)
-    _check_settings(rating, min_rating, filter_order)
-    _check_counts(min_user=min_user, min_item=min_item, core=core)
+    options = ReadOptions(
+        user, item, rating, timestamp, min_rating, min_user, min_item, filter_order, core
+    )
+    options.check()
     parts = open_parts(source)
-    names = Names(*choose_columns(parts[0], user, item), rating, timestamp)
-    data = _read_pairs(parts, names, min_rating)
+    data = _read_pairs(parts, options.names(parts[0]), min_rating)
     found = data.nnz
     if core is not None:
         data = k_core(data, core)
     elif min_user is not None or min_item is not None:
         data = drop_rare(data, min_user, min_item, filter_order)
     if not data.nnz:
-        message = f"no interaction is left of {found:,} after dropping rare users and items"
-        raise DataError(message, hint="lower min_user, min_item or core")
+        raise none_left(found)
     return data
+
+
+def none_left(found: int) -> DataError:
+    """Say that every user and item is rare."""
+    message = f"no interaction is left of {found:,} after dropping rare users and items"
+    return DataError(message, hint="lower min_user, min_item or core")
 
 
 def check_names(**columns: object) -> None:
@@ -200,14 +237,11 @@ def choose_columns(part: Part, user: str | None, item: str | None) -> tuple[str,
 
 def _read_pairs(parts: Sequence[Part], names: Names, min_rating: float | None) -> Interactions:
     """Read all parts, drop low ratings and merge what remains into rows."""
-    user, item = IdColumn(names.user), IdColumn(names.item)
-    columns: list[Column] = [user, item]
-    if names.timestamp is not None:
-        columns.append(TimeColumn(names.timestamp))
+    user, item, *others = columns_of(names)
+    columns: list[Column] = [user, item, *others]
     if names.rating is None:
         users, items, *times = join(scan(parts, columns))
     else:
-        columns.append(_rating(names.rating))
         users, items, *times = join(_rated(scan(parts, columns), min_rating))
     user_ids, item_ids = _number(users, user), _number(items, item)
     del user, item, columns
@@ -216,6 +250,16 @@ def _read_pairs(parts: Sequence[Part], names: Names, min_rating: float | None) -
     data = Interactions(rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates)
     # Ids may have lost all their rows to low ratings.
     return data if names.rating is None else drop_unused(data)
+
+
+def columns_of(names: Names) -> tuple[IdColumn, IdColumn, *tuple[Column, ...]]:
+    """Make the columns to read: users, items, perhaps times, perhaps ratings, which come last."""
+    others: list[Column] = []
+    if names.timestamp is not None:
+        others.append(TimeColumn(names.timestamp))
+    if names.rating is not None:
+        others.append(_rating(names.rating))
+    return IdColumn(names.user), IdColumn(names.item), *others
 
 
 def _rating(name: str) -> NumberColumn:
@@ -229,12 +273,22 @@ def _rated(
     """Keep the rows that are rated high enough; the ratings, which come last, are let go."""
     highest, is_empty = 0.0, True
     for *arrays, ratings in batches:
-        keep = ratings > 0 if min_rating is None else ratings >= min_rating
+        keep = is_rated(ratings, min_rating)
         yield [array[keep] for array in arrays]
         highest, is_empty = max(highest, ratings.max()), is_empty and not keep.any()
     if is_empty:
-        message = f"no row is rated high enough: the highest rating is {highest:g}"
-        raise DataError(message, hint="lower min_rating; without it, ratings above 0 count")
+        raise none_rated(highest)
+
+
+def is_rated(ratings: NDArray[np.float64], min_rating: float | None) -> NDArray[np.bool_]:
+    """Tell which rows are rated high enough."""
+    return ratings > 0 if min_rating is None else ratings >= min_rating
+
+
+def none_rated(highest: float) -> DataError:
+    """Say that no row is rated high enough."""
+    message = f"no row is rated high enough: the highest rating is {highest:g}"
+    return DataError(message, hint="lower min_rating; without it, ratings above 0 count")
 
 
 def _number(codes: NDArray[np.int32], column: IdColumn) -> Ids:

@@ -38,13 +38,31 @@ def scan(parts: Sequence[Part], columns: Sequence[Column]) -> Iterator[list[NDAr
     >>> list(scan(parts, [IdColumn("user")]))
     [[array([0, 1, 0], dtype=int32)]]
     """
-    names = list(dict.fromkeys(column.name for column in columns))
     for part in parts:
-        for name in names:
-            require_column(part, name)
+        require_columns(part, columns)
     is_empty = True
-    for part, start, batch in _ahead(_batches(parts, names)):
+    for arrays in convert(parts, columns):
         is_empty = False
+        yield arrays
+    if is_empty:
+        raise no_rows(parts)
+
+
+def require_columns(part: Part, columns: Sequence[Column]) -> None:
+    """Refuse a part in which a column is missing or stands twice."""
+    for name in _names(columns):
+        require_column(part, name)
+
+
+def no_rows(parts: Sequence[Part]) -> DataError:
+    """Say that there is nothing to read."""
+    message = f"no rows in {describe(parts)}"
+    return DataError(message, hint="the first line is the header, rows follow it")
+
+
+def convert(parts: Sequence[Part], columns: Sequence[Column]) -> Iterator[list[NDArray[Any]]]:
+    """Read some columns of parts that have them, be it without a single row."""
+    for part, start, batch in _ahead(_batches(parts, _names(columns))):
         yield [
             column.convert(
                 Chunk(
@@ -56,9 +74,10 @@ def scan(parts: Sequence[Part], columns: Sequence[Column]) -> Iterator[list[NDAr
             )
             for column in columns
         ]
-    if is_empty:
-        message = f"no rows in {describe(parts)}"
-        raise DataError(message, hint="the first line is the header, rows follow it")
+
+
+def _names(columns: Sequence[Column]) -> list[str]:
+    return list(dict.fromkeys(column.name for column in columns))
 
 
 def join(batches: Iterable[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
@@ -78,7 +97,7 @@ def join(batches: Iterable[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
 def _batches(parts: Sequence[Part], names: Sequence[str]) -> Iterator[tuple[Part, int, Any]]:
     """Name the part and the first row of each batch; leave out batches without rows."""
     for part in parts:
-        start = 0
+        start = part.first_row
         for batch in part.batches(names):
             if batch.num_rows:
                 yield part, start, batch

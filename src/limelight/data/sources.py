@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -57,6 +57,11 @@ class Part(Protocol):
         """The names of all columns."""
         ...
 
+    @property
+    def first_row(self) -> int:
+        """How many rows of its file stand before this part."""
+        ...
+
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
         ...
@@ -80,6 +85,35 @@ def open_parts(source: Source) -> list[Part]:
         message = f"no such file or folder: {path}"
         raise DataError(message, hint=f"relative paths start from {Path.cwd()}")
     return [_open_file(path)]
+
+
+def piece_sizes(part: Part) -> list[int]:
+    """List how large the pieces of a part are that can be read alone.
+
+    Row groups of a Parquet file count in rows, anything else is one piece.
+
+    Examples
+    --------
+    >>> piece_sizes(open_parts(pa.table({"user": [1]}))[0])
+    [1]
+    """
+    if isinstance(part, _Parquet):
+        return part.group_sizes()
+    return [part.path.stat().st_size if isinstance(part, _Text) else 1]
+
+
+def piece_of(part: Part, pieces: range, first_row: int) -> Part:
+    """Take some pieces of a part, behind its first so many rows.
+
+    Examples
+    --------
+    >>> [part] = open_parts(pa.table({"user": [1]}))
+    >>> piece_of(part, range(1), 0) is part
+    True
+    """
+    if isinstance(part, _Parquet):
+        return replace(part, groups=pieces, first_row=first_row)
+    return part
 
 
 def describe(parts: Sequence[Part]) -> str:
@@ -222,6 +256,7 @@ class _Text:
     path: Path
     delimiter: str
     is_text: bool = True
+    first_row: int = 0
 
     @property
     def label(self) -> str:
@@ -271,6 +306,9 @@ class _Text:
 class _Parquet:
     path: Path
     is_text: bool = False
+    groups: range | None = None
+    """The row groups that belong to this part; None: all."""
+    first_row: int = 0
 
     @property
     def label(self) -> str:
@@ -281,10 +319,15 @@ class _Parquet:
         with plain_errors(self.label), open_parquet(self.path) as file:
             return list(file.schema_arrow.names)
 
+    def group_sizes(self) -> list[int]:
+        with plain_errors(self.label), open_parquet(self.path) as file:
+            about = file.metadata
+            return [about.row_group(group).num_rows for group in range(file.num_row_groups)]
+
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         with plain_errors(self.label), open_parquet(self.path) as file:
             _require_plausible(file.metadata.num_rows, self.path)
-            for group in range(file.num_row_groups):
+            for group in range(file.num_row_groups) if self.groups is None else self.groups:
                 yield from group_batches(self.path, file, group, names, _ROWS)
 
 
@@ -295,6 +338,7 @@ class _Frame:
     native: Any
     label: str = "the frame"
     is_text: bool = False
+    first_row: int = 0
 
     @cached_property
     def _frame(self) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:

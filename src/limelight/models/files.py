@@ -14,6 +14,7 @@ from limelight.solve.problem import sparse_rows
 from limelight.store.model_folder import ModelFolder, load_model_folder, save_model_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from limelight.models.base import Model
@@ -38,19 +39,10 @@ def save_model(
     """
     learned = model.learned
     seen = learned.seen
-    config = {
-        "model": type(model).__name__,
-        "hyperparameters": model.get_params(),
-        "data": {"fingerprint": learned.fingerprint},
-        "fit": {
-            "status": learned.status.name if learned.status else None,
-            "trace": [asdict(record) for record in learned.trace],
-        },
-    }
     save_model_folder(
         path,
         ModelFolder(
-            config=config,
+            config=config_of(model, learned.fingerprint, learned.trace, learned.status),
             arrays=dict(learned.arrays),
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
@@ -58,6 +50,31 @@ def save_model(
             control=control,
         ),
     )
+
+
+def config_of(
+    model: Model, fingerprint: str, trace: Sequence[Any], status: Status | None
+) -> dict[str, Any]:
+    """Say what a folder holds: a model with these settings, and how its fit went.
+
+    Parameters
+    ----------
+    model
+        A model, of which only the settings count.
+    fingerprint
+        Of the training data.
+    trace, status
+        What the fit left behind.
+    """
+    return {
+        "model": type(model).__name__,
+        "hyperparameters": model.get_params(),
+        "data": {"fingerprint": fingerprint},
+        "fit": {
+            "status": status.name if status else None,
+            "trace": [asdict(record) for record in trace],
+        },
+    }
 
 
 def load_model(path: str | Path) -> Model:

@@ -80,7 +80,7 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         arrays = load_file(path)
     # What NumPy has no type or shape for, the library lets NumPy complain of.
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
             message = (
@@ -105,7 +105,8 @@ def _system_error(error: SafetensorError) -> OSError:
     return OSError(int(found[1]), str(error)) if found else OSError(str(error))
 
 
-def _unreadable(path: str | os.PathLike[str], error: Exception) -> DataError:
+def unreadable(path: str | os.PathLike[str], error: Exception) -> DataError:
+    """Say that a file has no arrays, or not those that it should."""
     if not Path(path).exists():
         return DataError(f"file not found: {str(path)!r}", hint="check the path")
     message = f"cannot read arrays from {str(path)!r}: {first_words(error)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from limelight.data.interactions import Ids
 
 
-def write_ids(path: str | os.PathLike[str], column: str, ids: Ids) -> None:
+def write_ids(path: str | os.PathLike[str], column: str, ids: Ids | pa.Array) -> None:
     """Write ids as a Parquet file of one column, whole or not at all.
 
     Parameters
@@ -26,7 +26,7 @@ def write_ids(path: str | os.PathLike[str], column: str, ids: Ids) -> None:
     column
         Name of the column.
     ids
-        Integers, or strings as an array of objects.
+        Integers, or strings as an array of objects; or either as an Arrow array.
 
     Examples
     --------
@@ -37,7 +37,8 @@ def write_ids(path: str | os.PathLike[str], column: str, ids: Ids) -> None:
     >>> read_ids(file, "item_id")
     array(['007', 'a'], dtype=object)
     """
-    table = pa.table({column: ids_to_arrow(ids)})
+    values = ids if isinstance(ids, pa.Array) else ids_to_arrow(ids)
+    table = pa.table({column: values})
     with atomic_file(path) as temporary:
         pq.write_table(table, temporary)
 

@@ -113,13 +113,10 @@ def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None
     >>> load_model_folder(path).item_ids
     array(['a', 'b'], dtype=object)
     """
-    versions = {"schema_version": SCHEMA_VERSION, "limelight_version": package_version()}
-    config = versions | {k: v for k, v in folder.config.items() if k not in versions}
-    _check_config(config, "the model")
+    text = config_text(folder.config)
     _check_folder(folder, "the model")
-    text = _to_json(config)
     with atomic_folder(path, replace_if=is_model_folder) as temporary:
-        (temporary / CONFIG).write_text(text + "\n", encoding="utf-8")
+        (temporary / CONFIG).write_text(text, encoding="utf-8")
         save_arrays(temporary / FACTORS, folder.arrays)
         write_ids(temporary / USERS, "user_id", folder.user_ids)
         write_ids(temporary / ITEMS, "item_id", folder.item_ids)
@@ -134,6 +131,20 @@ def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None
             text = _to_json(folder.control.record)
             (temporary / CONTROL).write_text(text + "\n", encoding="utf-8")
             save_arrays(temporary / CONTROL_ARRAYS, folder.control.arrays)
+
+
+def config_text(config: dict[str, Any]) -> str:
+    r"""Write a config as it stands in a folder, with versions; refuse one that does not fit.
+
+    Examples
+    --------
+    >>> config_text({"model": "popularity", "hyperparameters": {}, "data": {}})
+    '{\n  "schema_version": 1,...}\n'
+    """
+    versions = {"schema_version": SCHEMA_VERSION, "limelight_version": package_version()}
+    config = versions | {k: v for k, v in config.items() if k not in versions}
+    _check_config(config, "the model")
+    return _to_json(config) + "\n"
 
 
 def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
@@ -315,15 +326,25 @@ def _check_folder(folder: ModelFolder, what: str) -> None:
         if side in rows and (array.ndim == 0 or len(array) != rows[side]):
             message = f"{what}: {name!r} has shape {array.shape} for {rows[side]:,} {side} ids"
             raise DataError(message, hint="its parts come from different models; save it again")
-        if not np.isfinite(array).all():
-            message = f"{what}: {name!r} holds values that are not finite"
-            raise DataError(message, hint="the fit diverged or the file is damaged; fit again")
+        require_finite(array, f"{what}: {name!r}")
     widths = {n: folder.arrays[n].shape[1:] for n in _FACTORS if n in folder.arrays}
     if len(set(widths.values())) > 1:
         message = f"{what}: factors of different width: {widths}"
         raise DataError(message, hint="its parts come from different models; save it again")
     if folder.seen is not None:
         _check_seen(*folder.seen, n_users=rows["user"], n_items=rows["item"], what=what)
+
+
+def require_finite(array: NDArray[Any], what: str) -> None:
+    """Refuse an array that holds anything but finite numbers.
+
+    Examples
+    --------
+    >>> require_finite(np.ones(2), "the model: 'mean_user'")
+    """
+    if not np.isfinite(array).all():
+        message = f"{what} holds values that are not finite"
+        raise DataError(message, hint="the fit diverged or the file is damaged; fit again")
 
 
 def _check_seen(
