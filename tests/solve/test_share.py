@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight as ll
 from limelight._errors import SolveError
 from limelight.models.training import first_state, training_problem
+from limelight.scale.cuts import cut_rows
 from limelight.solve import share as sharing
 from limelight.solve.exchange import deal, run_locally, shard_order
 from limelight.solve.loop import Schedule, run
 from limelight.solve.problem import sparse_rows
-from limelight.solve.share import Cut, Share, balanced, some_rows, stacked
+from limelight.solve.share import Cut, Share, some_rows, stacked
 from limelight.testing.planted import random_interactions
 
 MODELS = {
@@ -29,7 +30,7 @@ def data():
 
 def cut_of(data, n_shards):
     items = np.bincount(data.indices, minlength=data.n_items)
-    return Cut.by_work(np.diff(data.indptr), items, n_shards)
+    return Cut(cut_rows(np.diff(data.indptr), n_shards), cut_rows(items, n_shards), items)
 
 
 def fit(model, data, size, n_shards=8, *, again=False, deterministic=False):
@@ -134,19 +135,6 @@ def test_a_row_without_solution_ends_all_ranks(data):
     model = ll.IALS(factors=12, epochs=2, regularization=0.0, unobserved_weight=1e-30)
     with pytest.raises(SolveError, match="without a unique solution"):
         fit(model, data, 3)
-
-
-@given(
-    counts=st.lists(st.integers(0, 50), max_size=40),
-    n_shards=st.integers(1, 12),
-)
-@settings(max_examples=60)
-def test_runs_of_shards_cover_all_rows(counts, n_shards):
-    bounds = balanced(np.array(counts, dtype=np.int64), n_shards)
-    assert bounds[0] == 0
-    assert bounds[-1] == len(counts)
-    assert len(bounds) == n_shards + 1
-    assert (np.diff(bounds) >= 0).all()
 
 
 @given(n_shards=st.integers(1, 20), data=st.data())

@@ -47,6 +47,15 @@ class Runtime(Protocol):
         ...
 
 
+class Kept(NamedTuple):
+    """How the stand of a fit is kept."""
+
+    every: float = EVERY
+    """Seconds between two checkpoints; 0 writes one after every epoch."""
+    resume: bool = False
+    """Whether to go on from where an earlier run of the same fit stopped."""
+
+
 class Ending(NamedTuple):
     """What all ranks know alike at the end of a fit; the factors are left on disk."""
 
@@ -136,8 +145,7 @@ def fit_shards(
     runtime: Runtime,
     *,
     n_shards: int,
-    every: float = EVERY,
-    resume: bool = False,
+    kept: Kept | None = None,
     history: bool = True,
     on_news: OnNews = lambda *_: None,
     **reading: Any,
@@ -157,10 +165,8 @@ def fit_shards(
         What runs the ranks.
     n_shards
         How many shards users and items are cut into.
-    every
-        Seconds between two checkpoints; 0 writes one after every epoch.
-    resume
-        Whether to go on from where an earlier run of the same fit stopped.
+    kept
+        How often checkpoints are written, and whether to go on from one.
     history
         Whether to keep the training histories in the model folder.
     on_news
@@ -181,8 +187,9 @@ def fit_shards(
         **{name: v for name, v in model.get_params().items() if name != "num_threads"},
         "source": about_source(source, n_shards, **reading),
     }
-    _open(work, about, resume=resume)
-    program = ShardedFit(model, source, reading, work, about, every)
+    kept = kept or Kept()
+    _open(work, about, resume=kept.resume)
+    program = ShardedFit(model, source, reading, work, about, kept.every)
     ending: Ending = runtime(
         program, on_commit=lambda epoch: flip(work, epoch, about), on_news=on_news
     )[0]

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
-ROW_WORK = 8
-"""What a row costs whatever its history, in interactions."""
 HEAD = 0.5
 """An item is a head if it has more of a fair shard's interactions than this."""
 
@@ -45,12 +43,6 @@ class Cut:
     item_bounds: Int64
     item_counts: Int64
     """The interactions of every item."""
-
-    @classmethod
-    def by_work(cls, user_counts: Int64, item_counts: Int64, n_shards: int) -> Cut:
-        """Cut both sides into runs of about equal work."""
-        users, items = (balanced(counts, n_shards) for counts in (user_counts, item_counts))
-        return cls(users, items, item_counts)
 
     @property
     def n_users(self) -> int:
@@ -310,20 +302,6 @@ class Share:
                 (rotated[users], head)
                 for users, head in zip(sending.users, np.split(parts, owners), strict=True)
             ]
-
-
-def balanced(counts: Int64, n_shards: int) -> Int64:
-    """Cut rows into runs of about equal work: that of their interactions, and a little for each.
-
-    Examples
-    --------
-    >>> balanced(np.array([90, 10, 10, 10, 10, 10]), 2)
-    array([0, 1, 6])
-    """
-    done = np.cumsum(counts + ROW_WORK)
-    ends = done[-1] * np.arange(1, n_shards) / n_shards if len(done) else np.zeros(n_shards - 1)
-    middles = done - (counts + ROW_WORK) / 2
-    return np.concatenate(([0], np.searchsorted(middles, ends), [len(counts)])).astype(np.int64)
 
 
 def some_rows(rows: Csr, run: slice) -> Csr:
