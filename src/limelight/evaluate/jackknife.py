@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limelight.evaluate.lists import FloatArray, rank_weights
-from limelight.evaluate.tally import blocks
+from limelight.evaluate.whole_sums import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

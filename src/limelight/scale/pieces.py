@@ -1,0 +1,69 @@
+"""Work that falls into pieces, each a function of files alone, so that any may be done again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+PieceIn_contra = TypeVar("PieceIn_contra", contravariant=True)
+Made_co = TypeVar("Made_co", covariant=True)
+
+
+class Work(Protocol[PieceIn_contra, Made_co]):
+    """What is done with a piece: picklable, the same whenever and wherever it is done.
+
+    It reads what it needs from files, and writes files whole or not at all.
+    """
+
+    @property
+    def name(self) -> str:
+        """What people see of it, such as "recommend"."""
+
+    def __call__(self, piece: PieceIn_contra, /) -> Made_co:
+        """Do one piece."""
+
+
+class Pieces(Protocol):
+    """Does work piece by piece, here or elsewhere."""
+
+    def map(
+        self, work: Work[Piece, Result], pieces: Iterable[Piece], total: int | None = None
+    ) -> Iterator[Result]:
+        """Do all pieces and give their results in the order of the pieces.
+
+        Parameters
+        ----------
+        work
+            What to do. It is sent to a worker once, however many pieces it does there.
+        pieces
+            Small things, such as numbers of rows or names of files. They are taken as they are
+            needed.
+        total
+            How many there are, for a progress bar; without it there is none.
+        """
+
+
+class InTurn:
+    """Does one piece after the other in this process.
+
+    Examples
+    --------
+    >>> class Double:
+    ...     name = "double"
+    ...
+    ...     def __call__(self, piece):
+    ...         return 2 * piece
+    >>> list(InTurn().map(Double(), [1, 2]))
+    [2, 4]
+    """
+
+    def map(
+        self, work: Work[Piece, Result], pieces: Iterable[Piece], total: int | None = None
+    ) -> Iterator[Result]:
+        """Do all pieces and give their results in the order of the pieces."""
+        del total
+        yield from map(work, pieces)
