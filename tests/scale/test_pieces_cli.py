@@ -83,6 +83,21 @@ def test_evaluate(run, files):
     assert many == run(*asked)[1]
 
 
+def test_audit(run, files, tmp_path):
+    run("recommend", files / "model", "-k", 5, "-o", tmp_path / "lists")
+    asked = ("audit", tmp_path / "lists", "--catalogue", files / "model/items.parquet", "--json")
+    code, many, _ = run(*asked, "--executor", "ray", "--report", tmp_path / "page.html")
+    one = run(*asked)[1]
+    assert code == 0
+    assert (tmp_path / "page.html").exists()
+    is_bound = [name.endswith(("_low", "_high")) for name in one]
+    for name, bound in zip(one, is_bound, strict=True):
+        assert many[name] == (pytest.approx(one[name], rel=1e-9) if bound else one[name])
+    code, _, err = run(*asked, "--executor", "ray", "--against", tmp_path / "lists")
+    assert code == 2
+    assert "one list for each user: --against" in err
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
