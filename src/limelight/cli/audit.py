@@ -1,14 +1,19 @@
 """``limelight audit``: how any recommender's lists share exposure."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limelight._errors import ConfigError
+from limelight.cli.executor import Executor
 from limelight.cli.memory import announce, with_held
-from limelight.cli.options import Json, Report, showing, signature_defaults
+from limelight.cli.options import Json, Report, showing, signature_defaults, takes_flags
 from limelight.cli.output import report
 from limelight.cli.report import check_page, note_page
+
+if TYPE_CHECKING:
+    from limelight.evaluate.audit import Audit
 
 
 def register(app: typer.Typer) -> None:
@@ -16,6 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command(cls=showing(_defaults))(audit)
 
 
+@takes_flags
 def audit(
     lists: Annotated[
         Path,
@@ -26,6 +32,7 @@ def audit(
             show_default=False,
         ),
     ],
+    *,
     k: Annotated[
         int | None,
         typer.Option("-k", metavar="N", help="Look at ranks 1 to k only; otherwise at all ranks."),
@@ -72,6 +79,7 @@ def audit(
         ),
     ] = None,
     page: Report = None,
+    where: Executor,
     as_json: Json = False,
 ) -> None:
     """Measure how any recommender's lists share exposure.
@@ -79,6 +87,7 @@ def audit(
     In: a table of lists; better with the catalogue, because without it items that no list shows
     go unnoticed. Out: Gini, coverage, entropy with 95 % intervals, the most and least exposed
     items and groups; what changed against other lists, exposure against merit, and over time.
+    With --executor ray every file of a folder is a piece of work.
 
     \b
     Examples:
@@ -86,11 +95,11 @@ def audit(
       limelight audit lists.csv -k 10 --catalogue items.csv --groups studios.csv --json
       limelight audit after.parquet --against before.parquet --catalogue items.parquet
       limelight audit lists.parquet --merit held_out.parquet --timestamp shown_at --every week
+      limelight audit lists/ --catalogue model/items.parquet --executor ray --address auto
     """
     from limelight.evaluate.audit import audit as measure
 
     check_page(page)
-    _announce(lists, against, timestamp)
     flags: dict[str, Any] = {
         "k": k,
         "catalogue": catalogue,
@@ -101,11 +110,28 @@ def audit(
         "every": every,
         "top": top,
     }
-    found = measure(lists, **{name: flag for name, flag in flags.items() if flag is not None})
+    given = {name: flag for name, flag in flags.items() if flag is not None}
+    if where.check():
+        found = _in_pieces(where, lists, given)
+    else:
+        _announce(lists, against, timestamp)
+        found = measure(lists, **given)
     if page is not None:
         found.report(page, catalogue=catalogue)
         note_page(page)
     report(str(found), found.to_dict(), as_json=as_json)
+
+
+def _in_pieces(where: Executor, lists: Path, given: dict[str, Any]) -> "Audit":
+    """Let workers count the files of a folder."""
+    from limelight.scale.audit import audit as measure
+
+    for name in ("against", "timestamp", "every"):
+        if name in given:
+            message = f"--executor ray audits one list for each user: --{name}"
+            raise ConfigError(message, hint=f"leave --{name} out, or --executor")
+    with where.pieces() as pieces:
+        return measure(pieces, lists, **given)
 
 
 def _announce(lists: Path, against: Path | None, timestamp: str | None) -> None:

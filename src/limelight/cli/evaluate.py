@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import DataError
+from limelight.cli.executor import Executor
 from limelight.cli.options import (
     SPLIT_FILE,
     Json,
@@ -14,6 +15,7 @@ from limelight.cli.options import (
     Threads,
     showing,
     signature_defaults,
+    takes_flags,
 )
 from limelight.cli.output import note, report
 from limelight.cli.recommend import load_model
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight.data import HeldOut, Split
+    from limelight.evaluate.protocol import Evaluation
+    from limelight.models.base import Model
+    from limelight.rerank.base import Reranked
 
 
 class Part(StrEnum):
@@ -36,6 +41,7 @@ def register(app: typer.Typer) -> None:
     app.command(cls=showing(_defaults))(evaluate)
 
 
+@takes_flags
 def evaluate(
     folder: ModelFolder,
     split: Annotated[
@@ -44,6 +50,7 @@ def evaluate(
             metavar="SPLIT", help="The split folder whose training part the model was fitted to."
         ),
     ],
+    *,
     k: Annotated[
         list[int] | None,
         typer.Option("-k", metavar="N", help="Length of the lists; may be repeated."),
@@ -52,22 +59,26 @@ def evaluate(
         Part, typer.Option(metavar="validation|test", help="The held-out users.")
     ] = Part.test,
     threads: Threads = None,
+    where: Executor,
     as_json: Json = False,
 ) -> None:
     """Measure accuracy and exposure of a model on held-out users.
 
     In: a model folder and the split folder it was trained on. Out: nDCG and recall with 95 %
     bootstrap bounds; Gini (0: all items have the same exposure), its floor, coverage, entropy and
-    the share of the top 1 % of the items.
+    the share of the top 1 % of the items. With --executor ray the users are measured in pieces,
+    and the figures are the same.
 
     \b
     Examples:
       limelight evaluate model/ split/
       limelight evaluate model/ split/ -k 5 -k 20 --part validation --json
+      limelight evaluate model/ split/ --executor ray --address auto
     """
     from limelight.evaluate.protocol import evaluate as measure
 
-    model = load_model(folder, threads)
+    in_pieces = where.check()
+    model = _open(folder) if in_pieces else load_model(folder, threads)
     parts = _load_split(split)
     held_out = _held_out(parts, part, model.item_ids)
     if model.learned.fingerprint != parts.train.fingerprint():
@@ -75,8 +86,37 @@ def evaluate(
             "warning: the model was not fitted to the training part of this split. If it has seen\n"
             "the held-out users, the figures are too good."
         )
-    found = measure(model, held_out, **({"k": tuple(k)} if k else {}))
+    cutoffs: dict[str, Any] = {"k": tuple(k)} if k else {}
+    if in_pieces:
+        found = _in_pieces(where, folder, held_out, threads, cutoffs)
+    else:
+        found = measure(model, held_out, **cutoffs)
     report(repr(found), {"part": part.value, **found.to_dict()}, as_json=as_json)
+
+
+def _open(folder: Path) -> "Model | Reranked":
+    """Read a model without its users, if others can be measured in pieces."""
+    from limelight.rerank.files import open_light
+    from limelight.scale.users import refuse_together
+
+    found = open_light(folder)
+    refuse_together(found, unseen=True)
+    return found
+
+
+def _in_pieces(
+    where: Executor,
+    folder: Path,
+    held_out: "HeldOut",
+    threads: int | None,
+    cutoffs: dict[str, Any],
+) -> "Evaluation":
+    from limelight.scale.evaluate import evaluate as measure
+    from limelight.scale.users import Service
+
+    service = Service(folder.resolve(), held_out.n_users, threads=threads or 1)
+    with where.pieces(threads) as pieces:
+        return measure(pieces, service, held_out, **cutoffs)
 
 
 def _defaults() -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
+from limelight.cli.executor import Executor
 from limelight.cli.memory import announce, with_held
 from limelight.cli.options import (
     CheckpointEvery,
@@ -93,6 +94,7 @@ def recommend(
     threads: Threads = None,
     resume: Resume = False,
     checkpoint_every: CheckpointEvery = None,
+    where: Executor,
     as_json: Json = False,
 ) -> None:
     """Rank items for known users, or for unseen ones.
@@ -104,23 +106,37 @@ def recommend(
     Ctrl-C, or SIGTERM, ends the work after the current batch; FILE.checkpoint then holds the lists
     so far, and the same command with --resume makes the rest.
 
+    With --executor ray users are served in pieces, whose lists are the parts of a folder. Parts
+    that are finished are kept as they come.
+
     \b
     Examples:
       limelight recommend model/ -k 20 -o lists.parquet
       limelight recommend model/ --history new.csv -o lists.csv
       limelight recommend model/ --user-id 17 --user-id 42 -k 5
+      limelight recommend model/ --executor ray --address auto -o lists/
     """
     from limelight.store.list_parts import ListParts
 
     _check(reading, k, output, history, user_id, as_json)
+    started = time.perf_counter()
+    if where.check():
+        from limelight.cli.recommend_pieces import PiecewiseLists
+
+        asked = PiecewiseLists(folder, k, threads, keep_seen=keep_seen)
+        parts_of = asked.check(output, user_id)
+        kept = checkpoint_of(parts_of, resume=resume, every=checkpoint_every)
+        with until_done(kept):
+            record = asked.write(parts_of, where, kept, history, reading)
+        _summarise(record | {"seconds": time.perf_counter() - started}, as_json=as_json)
+        return
     _announce(folder, k)
     model = load_model(folder, threads)
     question = _question(model, reading, history, user_id)
     if question.histories is None and model.learned.seen is None:
-        _refuse_without_history(model, keep_seen=keep_seen)
+        refuse_without_history(model, keep_seen=keep_seen)
     if kind := getattr(model, "reranker", None):
         _note_control(type(kind).__name__, len(question.user_ids))
-    started = time.perf_counter()
     k = min(k, len(model.item_ids))  # a file holds no padding
     if output is None:
         _print_lists(model, question, k, filter_seen=not keep_seen)
@@ -136,12 +152,17 @@ def recommend(
         "output": str(output),
         **exposure,
     }
+    _summarise(record, as_json=as_json)
+
+
+def _summarise(record: dict[str, Any], *, as_json: bool) -> None:
+    k = record["k"]
     text = (
         f"lists of {k} for {record['users']:,} users in {record['seconds']:.1f} seconds\n"
-        f"Gini of exposure {exposure[f'gini@{k}']:.4f}, "
-        f"items shown {100 * exposure[f'coverage@{k}']:.1f}%"
+        f"Gini of exposure {record[f'gini@{k}']:.4f}, "
+        f"items shown {100 * record[f'coverage@{k}']:.1f}%"
     )
-    summarise(f"{text}\nwritten to {output}", record, as_json=as_json)
+    summarise(f"{text}\nwritten to {record['output']}", record, as_json=as_json)
 
 
 def _about(folder: Path, question: _Question, k: int, *, keep_seen: bool) -> dict[str, Any]:
@@ -243,7 +264,7 @@ def _note_control(kind: str, n_users: int) -> None:
         )
 
 
-def _refuse_without_history(model: "Model | Reranked", *, keep_seen: bool) -> None:
+def refuse_without_history(model: "Model | Reranked", *, keep_seen: bool) -> None:
     """Refuse what a model cannot do that was saved without the histories of its users."""
     from limelight.models.neural.model import NeuralModel
 
@@ -260,7 +281,7 @@ def _question(
 ) -> _Question:
     if history is not None:
         histories = reading.interactions(history)
-        _note_unknown(histories, model.item_ids)
+        note_unknown(histories, model.item_ids)
         return _Question(histories.user_ids, histories=histories)
     if not user_id:
         return _Question(model.user_ids)
@@ -281,7 +302,7 @@ def _find_users(model: "Model | Reranked", wanted: list[str]) -> "NDArray[np.int
     return rows
 
 
-def _note_unknown(histories: "Interactions", item_ids: "NDArray[Any]") -> None:
+def note_unknown(histories: "Interactions", item_ids: "NDArray[Any]") -> None:
     """Say how much of the histories the model knows."""
     import numpy as np
 

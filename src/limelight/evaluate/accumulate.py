@@ -19,6 +19,7 @@ from limelight.evaluate.lists import (
     check_positive,
     position_weights,
 )
+from limelight.evaluate.whole_sums import as_weights, whole_sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,8 +62,9 @@ def exposure_metrics(
 class ListAccumulator:
     """Collects accuracy and exposure of ranked lists, batch by batch.
 
-    Sums over batches do not depend on how the users were divided among batches or machines,
-    up to rounding: `merge` adds what another accumulator saw.
+    Sums over batches do not depend on how the users were divided among batches or machines:
+    `merge` adds what another accumulator saw. Only the bounds of accuracy depend on the order in
+    which users came.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ class ListAccumulator:
         self.n_items = n_items
         self.k = check_cutoffs(k)
         # Row c belongs to the ranks between the cutoffs c-1 and c; their sum gives cutoff c.
-        self._weighted = np.zeros((len(self.k), n_items), dtype=np.float64)
+        self._weighted = np.zeros((len(self.k), 2, n_items), dtype=np.int64)
         self._shown = np.zeros((len(self.k), n_items), dtype=np.int64)
         self._places = np.zeros(self.k[-1], dtype=np.int64)
         self._accuracy: list[FloatArray] = []
@@ -144,13 +146,13 @@ class ListAccumulator:
         for row, k in enumerate(self.k):
             metrics |= accuracy.get(k, {})
             floor = handout_gini(position_weights(k), self._places[:k], self.n_items)
-            weighted = self._weighted[: row + 1].sum(axis=0)
+            weighted = as_weights(self._weighted[: row + 1].sum(axis=0))
             metrics |= exposure_metrics(weighted, self._shown[: row + 1].sum(axis=0), floor, k)
         return metrics
 
     def exposure(self) -> FloatArray:
         """Give the log-weighted exposure of every item at the largest cutoff."""
-        return np.asarray(self._weighted.sum(axis=0))
+        return as_weights(self._weighted.sum(axis=0))
 
     def _refuse_mixture(self, *, with_targets: bool, rows: int) -> None:
         if self._users and rows and with_targets != bool(self._accuracy):
@@ -176,7 +178,7 @@ class ListAccumulator:
             filled = ranks >= 0
             items = ranks[filled]
             worth = np.broadcast_to(weights[start:stop], ranks.shape)[filled]
-            self._weighted[row] += np.bincount(items, weights=worth, minlength=self.n_items)
+            self._weighted[row] += whole_sums(items, worth, self.n_items)
             self._shown[row] += np.bincount(items, minlength=self.n_items)
             self._places[start:stop] += filled.sum(axis=0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -222,48 +222,101 @@ def audit(  # noqa: PLR0913
     >>> round(result.metrics["gini_uniform@2"], 4)
     0.4444
     """
-    _check_settings(k, top)
+    check_settings(k, top)
     check_every(every, timestamp)
     files = [read_lists(source, timestamp) for source in (lists, against) if source is not None]
-    item_ids, numbers, notes = _number_items(files, catalogue)
+    item_ids, numbers, notes = number_items(files, catalogue)
     k = min(int(rows.ranks.max()) for rows in files) if k is None else k
     earned = None if merit is None else read_merit(merit, item_ids)
     members = None if groups is None else read_groups(groups, item_ids)
-    notes += _notes(files, members, earned)
+    notes += notes_of([rows.n_lists for rows in files], members, earned)
     # A file is let go when its rows have been numbered anew.
     sides = [_measure(files.pop(0), number, len(item_ids), k, earned) for number in numbers]
     after = sides[0]
-    weighted, shown = after.exposure.weighted, after.exposure.shown
+    return put_together(
+        Measured(
+            users=after.rows.n_users,
+            lists=after.rows.n_lists,
+            exposure=after.exposure,
+            metrics=after.metrics,
+            bounds=after.deviations.bounds(after.metrics) if after.deviations else {},
+            seen=see(sides, k),
+        ),
+        item_ids,
+        members,
+        earned,
+        top=top,
+        k=k,
+        catalogue_given=catalogue is not None,
+        periods=_periods(after, len(item_ids), every),
+        comparison=(
+            None if against is None else compare(sides[1], after, item_ids, members, k=k, top=top)
+        ),
+        notes=tuple(notes),
+    )
+
+
+class Measured(NamedTuple):
+    """What lists came to."""
+
+    users: int
+    lists: int
+    exposure: Tally
+    metrics: dict[str, float]
+    bounds: dict[str, float]
+    seen: Seen
+
+
+def put_together(
+    found: Measured,
+    item_ids: pa.Array,
+    members: Groups | None,
+    earned: Merit | None,
+    *,
+    top: int,
+    **more: Any,
+) -> Audit:
+    """Name the items and groups of what was measured.
+
+    Parameters
+    ----------
+    found
+        What lists came to.
+    item_ids
+        By number.
+    members, earned
+        Groups of items, and their merit.
+    top
+        How many items to name.
+    more
+        What else an audit says.
+    """
+    weighted, shown = found.exposure.weighted, found.exposure.shown
     order = np.argsort(-weighted, kind="stable")
     exposed = order[: np.count_nonzero(weighted)]
     return Audit(
-        users=after.rows.n_users,
-        lists=after.rows.n_lists,
+        users=found.users,
+        lists=found.lists,
         items=len(item_ids),
-        k=k,
-        catalogue_given=catalogue is not None,
-        metrics=after.metrics,
-        bounds=after.deviations.bounds(after.metrics) if after.deviations else {},
+        metrics=found.metrics,
+        bounds=found.bounds,
         most_exposed=_name_items(exposed[:top], item_ids, weighted, shown),
         least_exposed=_name_items(_last(weighted, top), item_ids, weighted, shown),
         unexposed=len(item_ids) - len(exposed),
         groups=group_shares(members, weighted) if members else (),
         ungrouped=ungrouped_share(members, weighted) if members else None,
         merit=audit_merit(weighted, earned.merit, item_ids, top) if earned else None,
-        periods=_periods(after, len(item_ids), every),
-        comparison=(
-            None if against is None else compare(sides[1], after, item_ids, members, k=k, top=top)
-        ),
-        conventions=conventions(after.exposure),
-        notes=tuple(notes),
+        conventions=conventions(found.exposure),
         item_ids=ids_from_arrow(item_ids),
         exposure=weighted,
         members=members,
-        seen=see(sides, k),
+        seen=found.seen,
+        **more,
     )
 
 
-def _check_settings(k: int | None, top: int) -> None:
+def check_settings(k: int | None, top: int) -> None:
+    """Refuse numbers that mean nothing."""
     if k is not None:
         check_positive(k, "k")
     if top < 0:
@@ -271,8 +324,20 @@ def _check_settings(k: int | None, top: int) -> None:
         raise ConfigError(message, hint="it is the number of items to report, such as 10")
 
 
-def _number_items(
-    files: Sequence[Lists], catalogue: Source | Sequence[Any] | None
+class Shown(Protocol):
+    """Lists, as far as their items go."""
+
+    @property
+    def item_ids(self) -> pa.Array:
+        """The items that they show."""
+
+    @property
+    def label(self) -> str:
+        """What messages call them."""
+
+
+def number_items(
+    files: Sequence[Shown], catalogue: Source | Sequence[Any] | None
 ) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
     """Give items their number in the catalogue, or in the lists where there is none.
 
@@ -307,14 +372,13 @@ def _union(ids: Sequence[pa.Array]) -> pa.Array:
     return pa.concat_arrays(ids).unique()
 
 
-def _notes(files: Sequence[Lists], members: Groups | None, earned: Merit | None) -> list[str]:
+def notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | None) -> list[str]:
     """Say what was ignored, and what makes figures hard to compare."""
     notes = []
     if members and members.n_ignored:
         notes.append(f"Group rows of items outside the catalogue, ignored: {members.n_ignored:,}.")
     if earned and earned.n_ignored:
         notes.append(f"Merit of items outside the catalogue, ignored: {earned.n_ignored:,} rows.")
-    counts = [rows.n_lists for rows in files]
     if max(counts) > _ALIKE * min(counts):
         after, before = counts
         notes.append(
@@ -332,12 +396,13 @@ def _measure(
     rows = rows._replace(items=numbers[rows.items])
     exposure = tally(rows.items, rows.ranks, n_items)
     merit = earned.merit if earned else None
-    metrics = _metrics(exposure, merit, k)
+    metrics = metrics_of(exposure, merit, k)
     deviations = leave_users_out(rows, exposure, figures_without(exposure, merit, k))
     return Side(rows, exposure, metrics, deviations)
 
 
-def _metrics(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, float]:
+def metrics_of(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, float]:
+    """Name the metrics of exposure, and of exposure against merit."""
     metrics = exposure_metrics(exposure.weighted, exposure.shown, floor_of(exposure), k)
     return metrics if merit is None else metrics | merit_metrics(exposure.weighted, merit, k)
 

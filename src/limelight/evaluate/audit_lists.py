@@ -70,14 +70,12 @@ class Lists(NamedTuple):
         >>> read_lists(table).within(1).items
         array([0], dtype=int32)
         """
-        best, longest = int(self.ranks.min()), int(self.ranks.max())
-        if best > k:
-            message = f"no item at rank {k} or better: the best rank is {best} in {self.label}"
-            raise DataError(message, hint="ranks start at 1; or choose a larger k")
-        if longest < k:
-            message = f"k is larger than the lists are long: {k} > {longest} in {self.label}"
-            raise ConfigError(message, hint=f"choose k <= {longest}, or leave k out")
-        if longest == k:
+        check_ranks(k, int(self.ranks.min()), int(self.ranks.max()), self.label)
+        return self.cut(k)
+
+    def cut(self, k: int) -> Lists:
+        """Keep ranks 1 to k, though there may be none, or all."""
+        if int(self.ranks.max()) <= k:
             return self
         keep = self.ranks <= k
         return self._replace(
@@ -87,6 +85,16 @@ class Lists(NamedTuple):
             lists=self.lists[keep],
             times=None if self.times is None else self.times[keep],
         )
+
+
+def check_ranks(k: int, best: int, longest: int, label: str) -> None:
+    """Refuse a k that no list reaches, or that all fall short of."""
+    if best > k:
+        message = f"no item at rank {k} or better: the best rank is {best} in {label}"
+        raise DataError(message, hint="ranks start at 1; or choose a larger k")
+    if longest < k:
+        message = f"k is larger than the lists are long: {k} > {longest} in {label}"
+        raise ConfigError(message, hint=f"choose k <= {longest}, or leave k out")
 
 
 def read_lists(source: Source, timestamp: str | None = None) -> Lists:

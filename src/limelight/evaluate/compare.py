@@ -11,7 +11,7 @@ from limelight.data.ids import positions
 from limelight.evaluate.audit_groups import exposure_of, owned_by
 from limelight.evaluate.jackknife import margin_of
 from limelight.evaluate.pairs import sorted_keys
-from limelight.evaluate.tally import blocks
+from limelight.evaluate.whole_sums import blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limelight.evaluate.lists import FloatArray, rank_weights
-from limelight.evaluate.tally import blocks
+from limelight.evaluate.whole_sums import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,12 +51,14 @@ class Deviations(NamedTuple):
         >>> deviations.bounds({"gini@1": 0.5})
         {'gini@1_low': 0.4804..., 'gini@1_high': 0.5195...}
         """
-        found = {}
+        found: dict[str, float] = {}
         for key, deviations in self.by_figure.items():
-            margin = margin_of(deviations, self.n_users)
-            found[f"{key}_low"] = max(0.0, figures[key] - margin)
-            found[f"{key}_high"] = min(1.0, figures[key] + margin)
+            found |= _interval(key, figures[key], margin_of(deviations, self.n_users))
         return found
+
+
+def _interval(key: str, figure: float, margin: float) -> dict[str, float]:
+    return {f"{key}_low": max(0.0, figure - margin), f"{key}_high": min(1.0, figure + margin)}
 
 
 def margin_of(deviations: FloatArray, n_users: int) -> float:
@@ -68,6 +70,32 @@ def margin_of(deviations: FloatArray, n_users: int) -> float:
     0.98
     """
     return _NORMAL * float(np.sqrt((n_users - 1) / n_users * (deviations @ deviations)))
+
+
+class Moments(NamedTuple):
+    """What figures without each of some users add up to: those of other users may be added."""
+
+    sums: dict[str, float]
+    """How far the figures are from those of all users."""
+    squares: dict[str, float]
+    n_users: int
+
+    def plus(self, other: Moments) -> Moments:
+        """Add the moments of other users."""
+        sums = {key: value + other.sums[key] for key, value in self.sums.items()}
+        squares = {key: value + other.squares[key] for key, value in self.squares.items()}
+        return Moments(sums, squares, self.n_users + other.n_users)
+
+    def bounds(self, figures: Mapping[str, float]) -> dict[str, float]:
+        """Give the bounds of the 95 % intervals; none for fewer than two users."""
+        if self.n_users < 2:
+            return {}
+        found: dict[str, float] = {}
+        for key, square in self.squares.items():
+            spread = max(0.0, square - self.sums[key] ** 2 / self.n_users)
+            margin = _NORMAL * float(np.sqrt((self.n_users - 1) / self.n_users * spread))
+            found |= _interval(key, figures[key], margin)
+        return found
 
 
 def leave_users_out(
@@ -88,6 +116,47 @@ def leave_users_out(
     -------
     None where fewer than two users have rows: nothing would be left without one.
     """
+    taken, changes = _add_up(rows, exposure, figures)
+    present = taken[True] > 0
+    if np.count_nonzero(present) < 2:
+        return None
+    by_figure = {}
+    for key, figure in figures.items():
+        values = figure.figure(changes.pop(key), taken[figure.uniform])
+        by_figure[key] = np.where(present, values - values[present].mean(), 0.0)
+    return Deviations(by_figure, int(np.count_nonzero(present)))
+
+
+def moments_without(
+    rows: Lists, exposure: Tally, figures: Mapping[str, Without], of_all: Mapping[str, float]
+) -> Moments:
+    """Measure every figure without each user of a part of the lists in turn.
+
+    Parameters
+    ----------
+    rows
+        The lists of some users, cut at k, with items numbered as in the figures.
+    exposure
+        What the rows of all users add up to.
+    figures
+        What to measure.
+    of_all
+        The figures of all users.
+    """
+    taken, changes = _add_up(rows, exposure, figures)
+    present = taken[True] > 0
+    sums, squares = {}, {}
+    for key, figure in figures.items():
+        values = figure.figure(changes.pop(key), taken[figure.uniform])
+        apart = values[present] - of_all[key]
+        sums[key], squares[key] = float(apart.sum()), float(apart @ apart)
+    return Moments(sums, squares, int(np.count_nonzero(present)))
+
+
+def _add_up(
+    rows: Lists, exposure: Tally, figures: Mapping[str, Without]
+) -> tuple[dict[bool, FloatArray], dict[str, FloatArray]]:
+    """Add up what goes with each user: exposure, under both weights, and changes of figures."""
     taken = {uniform: np.zeros(rows.n_users) for uniform in (False, True)}
     changes = {key: np.zeros(rows.n_users) for key in figures}
     order = np.argsort(exposure.weighted)
@@ -98,14 +167,7 @@ def leave_users_out(
             np.add.at(taken[uniform], users, weight)
         for key, figure in figures.items():
             np.add.at(changes[key], users, _changes(figure, items, weights[figure.uniform], order))
-    present = taken[True] > 0
-    if np.count_nonzero(present) < 2:
-        return None
-    by_figure = {}
-    for key, figure in figures.items():
-        values = figure.figure(changes.pop(key), taken[figure.uniform])
-        by_figure[key] = np.where(present, values - values[present].mean(), 0.0)
-    return Deviations(by_figure, int(np.count_nonzero(present)))
+    return taken, changes
 
 
 def _pieces(ranks: NDArray[np.int32], n_items: int) -> Iterator[NDArray[np.int64]]:

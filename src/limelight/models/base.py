@@ -191,6 +191,22 @@ class Model(ABC):
             hidden = take_rows(hidden, chosen)
         return self._ranking(None, chosen, hidden)
 
+    def ranking_of(self, rows: Int64, seen: Csr | None, *, filter_seen: bool = True) -> Ranking:
+        """Rank for training users whose histories are given, not kept by the model.
+
+        Parameters
+        ----------
+        rows
+            Row numbers of the training data.
+        seen
+            The histories of these users, one row each; None if nobody knows them.
+        filter_seen
+            As for :meth:`recommend`.
+        """
+        if seen is None and filter_seen:
+            self._seen()  # says what to do
+        return self._ranking(None, rows, seen if filter_seen else None)
+
     def _known_users(self, users: Any) -> Int64:
         n_users = len(self.user_ids)
         if users is None:

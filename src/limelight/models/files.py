@@ -11,7 +11,12 @@ from limelight.models.learned import Learned
 from limelight.models.registry import MODELS
 from limelight.solve.loop import Status
 from limelight.solve.problem import sparse_rows
-from limelight.store.model_folder import ModelFolder, load_model_folder, save_model_folder
+from limelight.store.model_folder import (
+    ModelFolder,
+    load_model_folder,
+    open_model_folder,
+    save_model_folder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +105,34 @@ def load_model(path: str | Path) -> Model:
     >>> load_model(path)
     IALS(factors=8, epochs=2) fitted to 300 users x 100 items
     """
-    folder = load_model_folder(path)
+    return _model(load_model_folder(path), path)
+
+
+def open_model(path: str | Path) -> Model:
+    """Read a model without its users: their factors stay on disk until they are looked at.
+
+    It has no histories, and row numbers for user ids. What is in the files is not checked: let
+    :func:`load_model` do that once.
+
+    Parameters
+    ----------
+    path
+        The model folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> path = tempfile.mkdtemp() + "/model"
+    >>> ll.IALS(factors=8, epochs=2).fit(data).save(path)
+    >>> open_model(path)
+    IALS(factors=8, epochs=2) fitted to 300 users x 100 items
+    """
+    return _model(open_model_folder(path), path)
+
+
+def _model(folder: ModelFolder, path: str | Path) -> Model:
     name = folder.config["model"]
     if name not in MODELS:
         message = f"model folder {str(path)!r} holds an unknown model: {short(name)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._errors import ConfigError, DataError, LimelightError
 from limelight._short import first_words, short
-from limelight.models.files import load_model, save_model
+from limelight.models.files import load_model, open_model, save_model
 from limelight.rerank.allocate import Allocate, AllocateConfig
 from limelight.rerank.base import Memory, Reranked, Reranker
 from limelight.rerank.best_response import BestResponse, BestResponseConfig, MarketConfig, Online
@@ -100,7 +100,16 @@ def load(path: str | Path) -> Model | Reranked:
     >>> ll.load(path)
     BestResponse(strength=0.3) over IALS(factors=8, epochs=2) fitted to 300 users x 100 items
     """
-    model, control = load_model(path), load_control(path)
+    return _controlled(load_model(path), path)
+
+
+def open_light(path: str | Path) -> Model | Reranked:
+    """Read a model without its users, as :func:`~limelight.models.files.open_model` does."""
+    return _controlled(open_model(path), path)
+
+
+def _controlled(model: Model, path: str | Path) -> Model | Reranked:
+    control = load_control(path)
     if control is None:
         return model
     name = control.record.get("reranker")

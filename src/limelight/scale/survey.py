@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.data.read import columns_of, is_rated, none_rated
 from limelight.data.scan import convert, no_rows
-from limelight.scale.pieces import my_pieces
+from limelight.scale.portions import my_pieces
 from limelight.scale.talk import together
 
 if TYPE_CHECKING:

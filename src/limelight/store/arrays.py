@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +18,21 @@ from limelight._short import first_words, short
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
 _KINDS = "biuf"
+_TYPES = {
+    "BOOL": "?",
+    **{
+        f"{letter}{8 * size}": f"<{kind}{size}"
+        for letter, kind in (("I", "i"), ("U", "u"))
+        for size in (1, 2, 4, 8)
+    },
+    **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
+}
+"""What the file format calls the types of NumPy."""
 
 
 def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -76,11 +88,8 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     >>> load_arrays(file)
     {'indptr': array([0, 2, 3])}
     """
-    try:
+    with _reading(path):
         arrays = load_file(path)
-    # What NumPy has no type or shape for, the library lets NumPy complain of.
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise unreadable(path, error) from error
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
             message = (
@@ -88,6 +97,57 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
             )
             raise DataError(message, hint="limelight writes booleans, integers and floats")
     return {name: np.require(array, requirements=["W"]) for name, array in arrays.items()}
+
+
+def map_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Open all arrays of a safetensors file, to be read where they are looked at and not before.
+
+    Parameters
+    ----------
+    path
+        A file that `save_arrays` wrote. It must stay as it is while the arrays are used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "factors.safetensors"
+    >>> save_arrays(file, {"user_factors": np.arange(6.0).reshape(3, 2)})
+    >>> np.array(map_arrays(file)["user_factors"][1:2])
+    array([[2., 3.]])
+    """
+    with _reading(path):
+        with Path(path).open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        return {
+            name: _mapped(path, 8 + length, **about)
+            for name, about in header.items()
+            if name != "__metadata__"
+        }
+
+
+def _mapped(
+    path: str | os.PathLike[str],
+    start: int,
+    *,
+    dtype: str,
+    shape: list[int],
+    data_offsets: tuple[int, int],
+) -> NDArray[Any]:
+    kind = _TYPES[dtype]
+    if not np.prod(shape):
+        return np.empty(shape, dtype=kind)  # the system maps no empty stretch
+    return np.memmap(path, kind, "r", start + data_offsets[0], tuple(shape))
+
+
+@contextlib.contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Tell of a file that cannot be read as our own error."""
+    try:
+        yield
+    # What NumPy has no type or shape for, the library lets NumPy complain of.
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise unreadable(path, error) from error
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:

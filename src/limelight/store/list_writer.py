@@ -19,6 +19,7 @@ from limelight.data.sources import DELIMITERS
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
     from types import TracebackType
     from typing import Self
 
@@ -157,7 +158,7 @@ class ListWriter:
         """Open the file, or the next part."""
         file = self._temporary
         if not self._ending:
-            file /= f"part-{self._n_parts:05}.parquet"
+            file /= part_name(self._n_parts)
             self._n_parts += 1
         if self._ending in DELIMITERS:
             options = pa.csv.WriteOptions(delimiter=DELIMITERS[self._ending])
@@ -165,6 +166,32 @@ class ListWriter:
         else:
             writer = pq.ParquetWriter(file, self._schema)
         self._writer = self._open_part.enter_context(writer)
+
+
+def part_name(number: int) -> str:
+    """Name a part of a folder of lists.
+
+    Examples
+    --------
+    >>> part_name(7)
+    'part-00007.parquet'
+    """
+    return f"part-{number:05}.parquet"
+
+
+def gather_parts(path: str | os.PathLike[str], parts: Iterable[Path]) -> None:
+    """Make a folder of lists of parts that were written elsewhere on its disk, which are moved.
+
+    Parameters
+    ----------
+    path
+        The folder; one that holds nothing but lists is replaced.
+    parts
+        Files that a `ListWriter` wrote, named by `part_name`.
+    """
+    with atomic_folder(path, replace_if=_holds_lists) as temporary:
+        for part in parts:
+            part.replace(temporary / part.name)
 
 
 def _schema(user_type: pa.DataType, item_type: pa.DataType) -> pa.Schema:

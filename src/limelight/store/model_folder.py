@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from limelight._atomic import atomic_folder
 from limelight._errors import DataError
 from limelight._short import short
 from limelight.data.ids import ids_to_arrow
-from limelight.store.arrays import load_arrays, save_arrays
+from limelight.store.arrays import load_arrays, map_arrays, save_arrays
 from limelight.store.id_files import read_ids, write_ids
 from limelight.store.json_files import read_json
 
@@ -168,6 +169,50 @@ def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
     limelight._errors.DataError: model folder not found: 'no/such/model'
     ...
     """
+    root, config = _complete(path)
+    folder = ModelFolder(
+        config=config,
+        arrays=load_arrays(root / FACTORS),
+        user_ids=read_ids(root / USERS, "user_id"),
+        item_ids=read_ids(root / ITEMS, "item_id"),
+        seen=_read_seen(root),
+    )
+    _check_folder(folder, f"model folder {os.fspath(path)!r}")
+    return folder
+
+
+def open_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
+    """Read a model folder but for its users, whose arrays stay on disk until they are looked at.
+
+    User ids are row numbers, histories are left out, and what the files hold is not checked.
+    """
+    root, config = _complete(path)
+    arrays = {
+        name: values if name.startswith("user_") else np.array(values)
+        for name, values in map_arrays(root / FACTORS).items()
+    }
+    return ModelFolder(
+        config=config,
+        arrays=arrays,
+        user_ids=np.arange(pq.read_metadata(root / USERS).num_rows),
+        item_ids=read_ids(root / ITEMS, "item_id"),
+    )
+
+
+def read_histories(
+    path: str | os.PathLike[str], start: int, stop: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+    """Read the training histories of some users, as `indptr` and `indices`; None if not kept."""
+    file = Path(path) / SEEN
+    if not file.exists():
+        return None
+    seen = map_arrays(file)
+    indptr = np.array(seen["indptr"][start : stop + 1])
+    return indptr - indptr[0], np.array(seen["indices"][indptr[0] : indptr[-1]])
+
+
+def _complete(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+    """Refuse a folder that lacks a file; return it with its settings."""
     root, name = Path(path), repr(os.fspath(path))
     if not root.is_dir():
         message = f"model folder not found: {name}"
@@ -177,15 +222,7 @@ def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
         if not (root / file).is_file():
             message = f"model folder {name} lacks {file!r}"
             raise DataError(message, hint="the folder is incomplete; save the model again")
-    folder = ModelFolder(
-        config=config,
-        arrays=load_arrays(root / FACTORS),
-        user_ids=read_ids(root / USERS, "user_id"),
-        item_ids=read_ids(root / ITEMS, "item_id"),
-        seen=_read_seen(root),
-    )
-    _check_folder(folder, f"model folder {name}")
-    return folder
+    return root, config
 
 
 def load_control(path: str | os.PathLike[str]) -> Control | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from limelight.models.neural.config import NeuralConfig
     from limelight.models.neural.network import Network, Parameters
     from limelight.models.neural.training import EpochCallback, Step
+    from limelight.recommend.ranking import Ranking
     from limelight.store.checkpoint import Place
 
 _ENCODED = 128
@@ -137,6 +138,12 @@ class NeuralModel(VectorModel):
         """Return the shape of every array that a fit of this size leaves behind."""
         del n_users
         return self._network(n_items).shapes()
+
+    def ranking_of(self, rows: Int64, seen: Csr | None, *, filter_seen: bool = True) -> Ranking:
+        """Rank for training users by their histories, which is all that the network knows of."""
+        del rows
+        found = self._seen() if seen is None else seen
+        return self._ranking(found, np.arange(found.n_rows), found if filter_seen else None)
 
     def _seen(self) -> Csr:
         if self.learned.seen is None:
