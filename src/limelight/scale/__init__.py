@@ -1,0 +1,1 @@
+"""One fit on many machines."""
