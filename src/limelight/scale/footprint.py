@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from limelight.scale.traffic import packed
+from limelight.scale.traffic import sums_width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from limelight.scale.workload import Cluster, Workload
 
 _FLOAT, _INDEX, _POINTER = 4, 4, 8
+_COPIES = 2
+"""Rows to send are gathered, and then copied to where other processes can read them."""
+_AHEAD = 2
+"""Rows that have come: those that are being added up, and the next."""
 
 
 @dataclass(frozen=True)
@@ -22,51 +26,60 @@ class Footprint:
 
     held: Mapping[str, float]
     """All the time."""
-    v_step: Mapping[str, float]
-    """While items are updated."""
-    u_step: Mapping[str, float]
+    exchange: Mapping[str, float]
+    """While users' rows travel."""
+    gather: Mapping[str, float]
+    """While items are sent to all."""
+    users: Mapping[str, float]
     """While users are updated."""
+
+    @property
+    def moments(self) -> dict[str, Mapping[str, float]]:
+        """What is held at some moments only, by the moment."""
+        return {"exchange": self.exchange, "gather": self.gather, "users": self.users}
 
     @property
     def peak(self) -> float:
         """The most that is held at once."""
-        steps = (sum(self.v_step.values()), sum(self.u_step.values()))
-        return sum(self.held.values()) + max(steps)
+        extra = max(sum(parts.values()) for parts in self.moments.values())
+        return sum(self.held.values()) + extra
 
 
 def footprint(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> Footprint:
     """Say what the machine with the most shards holds."""
-    share = cluster.largest_share
+    share, row = cluster.largest_share, work.width * _FLOAT
     users, items, pairs = (
         share * count for count in (work.n_users, work.n_items, work.n_interactions)
     )
-    row = work.width * _FLOAT
+    all_items = work.n_items * row
+    rows_out = float(routes.sum(axis=1).max())
     held = {
         "users' factors": users * row,
-        "all items' factors": work.n_items * row,
-        "interactions by user": pairs * _INDEX + users * _POINTER,
-        "interactions by item": pairs * _INDEX + items * _POINTER,
-        # Which rows go where, written down once.
-        "routing": float(routes.sum(axis=1).max()) * _INDEX,
-    }
-    v_step = {
-        # Rows travel rotated into the eigenbasis that the items' systems are solved in.
-        "users' factors, rotated": users * row,
+        "all items' factors": all_items,
+        # A traced epoch, and the last one is, is compared with the one before.
+        "both, an epoch ago": users * row + all_items,
         # A matrix and a right-hand side for each item, to which rows are added as they come.
-        "accumulators": items * (packed(work.width) + work.width) * _FLOAT,
-        "row buffers": _buffers(work, cluster, routes),
+        "accumulators": items * sums_width(work.width) * _FLOAT,
+        "interactions by user": pairs * _INDEX + users * _POINTER,
+        # Which of a shard's rows an item needs: each shard comes by itself.
+        "interactions by item": pairs * _INDEX + items * cluster.n_shards * _POINTER,
+        "routing": rows_out * _INDEX,
     }
-    u_step = {}
-    if work.solver != "admm":  # whose gradient needs no eigenbasis
-        u_step["all items' factors, rotated"] = work.n_items * row
-    return Footprint(held, v_step, u_step)
+    gather = {"items' factors, as they come": all_items, "items' factors, joined": all_items}
+    # Solves are done in another basis; gradients are not.
+    rotated = {} if work.solver == "admm" else {"all items' factors, rotated": all_items}
+    exchange = _exchange(work, cluster, routes) if cluster.machines > 1 else {}
+    return Footprint(held, exchange, gather if cluster.machines > 1 else {}, rotated)
 
 
-def _buffers(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> float:
-    """What goes out of one shard, and what comes in: two parts, or all that waits for its turn."""
+def _exchange(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> dict[str, float]:
+    """One shard's rows go out at a time; all of a machine's, if they are to be read in order."""
+    most = int(cluster.held[0])
+    at_once = most if cluster.deterministic else 1
     row = work.width * cluster.wire_bytes
-    out = float(routes.sum(axis=1).max()) * row / int(cluster.held[0])
-    into = float(routes.sum(axis=0).max()) * row
-    parts = cluster.n_shards - int(cluster.held[0])
-    waiting = 1.0 if cluster.deterministic else min(1.0, 2 / max(parts, 1))
-    return out + waiting * into
+    out, into = (float(routes.sum(axis=axis).max()) * row for axis in (1, 0))
+    return {
+        "a shard of users, rotated": work.n_users / cluster.n_shards * work.width * _FLOAT,
+        "rows to send": _COPIES * out * at_once / most,
+        "rows that came": _AHEAD * into / cluster.n_shards,
+    }

@@ -66,8 +66,8 @@ class Forecast:
             record[f"traffic_{verb}"] = load.total
             record[f"traffic_{verb}_busiest"] = load.busiest
         record["traffic_busiest"] = self.busiest_bytes
-        for part, held in self._memory():
-            record[f"memory_{_key(part)}"] = held
+        for parts in (self.memory.held, *self.memory.moments.values()):
+            record |= {f"memory_{_key(part)}": held for part, held in parts.items()}
         record["memory_peak"] = self.memory.peak
         for part, phase in self.phases.items():
             record[f"seconds_{_key(part)}"] = phase.total
@@ -122,12 +122,16 @@ class Forecast:
 
     def _memory_table(self) -> str:
         memory = self.memory
+        moments = [
+            (part, amount(held), moment)
+            for moment, parts in memory.moments.items()
+            for part, held in parts.items()
+        ]
         return _table(
             [
-                ("memory of a machine", "", "while updating"),
+                ("memory of a machine", "", "while in"),
                 *((part, amount(held), "") for part, held in memory.held.items()),
-                *((part, amount(held), "items") for part, held in memory.v_step.items()),
-                *((part, amount(held), "users") for part, held in memory.u_step.items()),
+                *moments,
                 ("peak", amount(memory.peak), ""),
             ]
         )
@@ -144,10 +148,6 @@ class Forecast:
                 (f"{self.work.epochs} epochs", "", "", duration(self.fit_seconds)),
             ]
         )
-
-    def _memory(self) -> Sequence[tuple[str, float]]:
-        memory = self.memory
-        return [*memory.held.items(), *memory.v_step.items(), *memory.u_step.items()]
 
 
 def amount(n_bytes: float) -> str:

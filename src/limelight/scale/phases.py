@@ -1,14 +1,14 @@
 """How long the parts of an epoch take on the machine that the others wait for.
 
-A part takes as long as the busiest of three: cores, memory, network. Where rows are added up while
-others still travel, the two overlap but for one shard: the first must come before the work begins.
+Work takes as long as the busier of cores and memory. While the rows of one shard are added up,
+those of the next travel: the two overlap but for one shard. Nothing else overlaps.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from limelight.scale.traffic import packed
+from limelight.scale.traffic import sums_width
 from limelight.solve.work import added_up, factorised, row_solve
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from limelight.scale.workload import Cluster, Workload
 
 _FLOAT = 4
+_COPY = 2
+"""A copy is read and written."""
 
 
 class Phase(NamedTuple):
@@ -30,28 +32,41 @@ class Phase(NamedTuple):
 
 def phases(work: Workload, cluster: Cluster, loads: Mapping[str, Load]) -> dict[str, Phase]:
     """Return the parts of an epoch in their order."""
-    rows = loads["exchange_rows"].busiest
-    if "head_items" in loads:
-        rows += loads["head_items"].busiest
+    seconds, sending = cluster.work_seconds, cluster.network_seconds
+    rows = [loads[verb] for verb in ("exchange_rows", "head_items") if verb in loads]
+    total, busiest = (sum(column) for column in zip(*rows, strict=True))
     return {
+        # Each row is gathered, and copied to where other processes can read it.
+        "gather users' rows": _one_by_one(
+            seconds(rotation_flops(work, cluster), 2 * _COPY * busiest), 0.0
+        ),
         "add up users' rows": _overlapped(
-            cluster.work_seconds(adding_flops(work, cluster), accumulator_bytes(work, cluster)),
-            cluster.network_seconds(rows),
+            seconds(adding_flops(work, cluster), accumulator_bytes(work, cluster)),
+            # In shard order all machines read from the same one, whose line alone is busy.
+            sending(total if cluster.deterministic else busiest),
             cluster.n_shards,
         ),
-        "solve items": _working(cluster.work_seconds(item_flops(work, cluster))),
-        "send items to all": _sending(cluster.network_seconds(loads["gather_items"].busiest)),
-        "update users": _working(
-            cluster.work_seconds(user_flops(work, cluster), history_bytes(work, cluster))
+        "solve items": _one_by_one(seconds(item_flops(work, cluster)), 0.0),
+        "send items to all": _one_by_one(
+            # They are put together, and copied to where they belong.
+            seconds(0.0, 2 * _COPY * work.n_items * work.width * _FLOAT),
+            sending(loads["gather_items"].busiest),
         ),
-        "add up sums": _sending(cluster.network_seconds(loads["sum_small"].busiest)),
+        "update users": _one_by_one(
+            seconds(user_flops(work, cluster), history_bytes(work, cluster)), 0.0
+        ),
+        "add up sums": _one_by_one(0.0, sending(loads["sum_small"].busiest)),
     }
 
 
+def rotation_flops(work: Workload, cluster: Cluster) -> float:
+    """Count a product with a d x d matrix for each user: rows travel in the basis of the solves."""
+    return cluster.largest_share * 2 * work.n_users * work.width**2
+
+
 def adding_flops(work: Workload, cluster: Cluster) -> float:
-    """Count an outer product for each interaction, and a rotation of every user before."""
-    d, share = work.width, cluster.largest_share
-    return share * (work.items.sum(lambda n: added_up(n, d)) + 2 * work.n_users * d**2)
+    """Count an outer product for each interaction."""
+    return cluster.largest_share * work.items.sum(lambda n: added_up(n, work.width))
 
 
 def accumulator_bytes(work: Workload, cluster: Cluster) -> float:
@@ -62,7 +77,7 @@ def accumulator_bytes(work: Workload, cluster: Cluster) -> float:
     """
     shards = cluster.n_shards
     visits = cluster.largest_share * shards * work.items.reached(1 / shards)
-    return 2 * visits * (packed(work.width) + work.width) * _FLOAT
+    return _COPY * visits * sums_width(work.width) * _FLOAT
 
 
 def item_flops(work: Workload, cluster: Cluster) -> float:
@@ -90,12 +105,8 @@ def history_bytes(work: Workload, cluster: Cluster) -> float:
     return cluster.largest_share * work.n_interactions * work.width * _FLOAT
 
 
-def _working(seconds: float) -> Phase:
-    return Phase(seconds, 0.0, seconds)
-
-
-def _sending(seconds: float) -> Phase:
-    return Phase(0.0, seconds, seconds)
+def _one_by_one(work: float, network: float) -> Phase:
+    return Phase(work, network, work + network)
 
 
 def _overlapped(work: float, network: float, parts: int) -> Phase:

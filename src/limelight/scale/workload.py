@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -18,8 +18,18 @@ if TYPE_CHECKING:
 Solver: TypeAlias = Literal["ials", "exact", "admm"]
 """iALS; exADMM with all users solved at once; exADMM with a gradient step of the users."""
 
+HEAD = 0.5
+"""An item is a head if it has more of a fair shard's interactions than this."""
 _MOST = 10**15
 _GIGA = 1e9
+
+
+class Heads(NamedTuple):
+    """Items that are too much for one machine."""
+
+    items: int
+    share: float
+    """Their share of all interactions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +52,9 @@ class Workload:
     user_lengths, item_lengths
         The lengths of a data set, instead of ``spread``.
     head_items, head_share
-        So many items with this share of all interactions get sums from every machine instead of
-        users' rows.
+        Heads are items that so many users have that shards send sums for them instead of rows: how
+        many there are, and their share of all interactions. Where ``item_lengths`` are known, heads
+        follow from them.
 
     Examples
     --------
@@ -99,6 +110,14 @@ class Workload:
         if self.item_lengths is not None:
             return Histories.counted(self.item_lengths)
         return Histories.lognormal(self.n_items, self.n_interactions, 0.0)
+
+    def heads(self, n_shards: int) -> Heads:
+        """Return how many items are heads, if users are cut into so many shards."""
+        if self.item_lengths is None:
+            return Heads(self.head_items, self.head_share)
+        is_head = self.item_lengths > HEAD * self.n_interactions / n_shards
+        share = float(self.item_lengths[is_head].sum()) / self.n_interactions
+        return Heads(int(is_head.sum()), share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +184,9 @@ class Cluster:
 
     @property
     def held(self) -> Int64:
-        """How many shards each machine holds: as equal as can be, the first ones more."""
-        fewest, more = divmod(self.n_shards, self.machines)
-        return fewest + (np.arange(self.machines) < more).astype(np.int64)
+        """How many shards each machine holds: as equal as can be, the first one the most."""
+        ends = -(-self.n_shards * np.arange(self.machines + 1) // self.machines)
+        return np.diff(ends)
 
     @property
     def shares(self) -> Float64:
