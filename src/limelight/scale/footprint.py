@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from limelight.scale.traffic import sums_width
 
 if TYPE_CHECKING:
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from limelight.scale.workload import Cluster, Workload
 
 _FLOAT, _INDEX, _POINTER = 4, 4, 8
-_COPIES = 2
-"""Rows to send are gathered, and then copied to where other processes can read them."""
 _AHEAD = 2
 """Rows that have come: those that are being added up, and the next."""
 
@@ -65,11 +65,13 @@ def footprint(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> Foot
         "interactions by item": pairs * _INDEX + items * cluster.n_shards * _POINTER,
         "routing": rows_out * _INDEX,
     }
-    gather = {"items' factors, as they come": all_items, "items' factors, joined": all_items}
+    gather = {
+        "items' factors, as they come": (1 - share) * all_items,
+        "items' factors, joined": all_items,
+    }
     # Solves are done in another basis; gradients are not.
     rotated = {} if work.solver == "admm" else {"all items' factors, rotated": all_items}
-    exchange = _exchange(work, cluster, routes) if cluster.machines > 1 else {}
-    return Footprint(held, exchange, gather if cluster.machines > 1 else {}, rotated)
+    return Footprint(held, _exchange(work, cluster, routes), gather, rotated)
 
 
 def _exchange(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> dict[str, float]:
@@ -77,9 +79,12 @@ def _exchange(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> dict
     most = int(cluster.held[0])
     at_once = most if cluster.deterministic else 1
     row = work.width * cluster.wire_bytes
-    out, into = (float(routes.sum(axis=axis).max()) * row for axis in (1, 0))
+    moving = routes - np.diag(np.diag(routes))
+    # Rows to send are gathered, and then copied to where other processes can read them.
+    out = float((routes.sum(axis=1) + moving.sum(axis=1)).max())
+    into = float(moving.sum(axis=0).max())
     return {
         "a shard of users, rotated": work.n_users / cluster.n_shards * work.width * _FLOAT,
-        "rows to send": _COPIES * out * at_once / most,
-        "rows that came": _AHEAD * into / cluster.n_shards,
+        "rows to send": out * row * at_once / most,
+        "rows that came": _AHEAD * into * row / cluster.n_shards,
     }

@@ -96,7 +96,7 @@ class Forecast:
             ),
             (f"{work.factors} factors", f"solver {work.solver}", f"{work.epochs} epochs"),
             (
-                f"{cluster.machines} machines",
+                f"{cluster.machines} machine" + "s" * (cluster.machines > 1),
                 f"{cluster.n_shards} shards" + " in order" * cluster.deterministic,
                 f"{cluster.network:g} Gb/s",
                 f"{cluster.cores} cores of {cluster.core_speed:.3g} Gflop/s at "
