@@ -28,6 +28,7 @@ COMMANDS = (
     "evaluate",
     "audit",
     "frontier",
+    "simulate",
     "bench",
     "doctor",
 )
@@ -57,7 +58,7 @@ def test_the_list_of_commands(limelight: Run) -> None:
     text = limelight("--help").out
     listed = re.findall(r"^  ([a-z]+)  +[A-Z].*\.$", text.partition("Commands:")[2], re.MULTILINE)
     first = "demo data fit recommend evaluate audit rerank frontier"
-    assert " ".join(listed) == f"{first} plot report reproduce bench doctor"
+    assert " ".join(listed) == f"{first} plot report reproduce simulate bench doctor"
     assert "..." not in text.partition("Commands:")[2], "a summary was cut short"
 
 

@@ -24,7 +24,7 @@ PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/
 ELSEWHERE = {"docs/guide/adapters.md"}  # needs other libraries: test_adapters.py
 BLOCK = re.compile(r"(?:^<!-- ([^\n]+) -->\n)?^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"\b(?:\w+\.(?:parquet|csv)|(?:candidates|run)/)")
-SHOWN = {"text", "csv", "json"}
+SHOWN = {"text", "csv", "json", "yaml"}
 RUN = {"python", "bash", "console"}
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limelight.solve import work
 from limelight.solve.steps import CG_STEPS
 
 if TYPE_CHECKING:
@@ -25,14 +26,12 @@ def direct_solve(lengths: Int64, d: int) -> float:
     >>> direct_solve(np.array([10]), 3)
     177.0
     """
-    n = lengths.astype(np.float64)
-    return float(np.sum(n * (d**2 + 2 * d) + d**3 / 3 + 2 * d**2))
+    return float(np.sum(work.direct(lengths.astype(np.float64), d)))
 
 
 def short_solve(lengths: Int64, d: int) -> float:
     """Count an n x n system a row (Woodbury): n^2 d for its matrix, 4 n d to get there and back."""
-    n = lengths.astype(np.float64)
-    return float(np.sum(n**2 * d + 4 * n * d + n**3 / 3 + 2 * n**2))
+    return float(np.sum(work.short(lengths.astype(np.float64), d)))
 
 
 def row_solves(lengths: Int64, d: int) -> float:
@@ -44,8 +43,7 @@ def row_solves(lengths: Int64, d: int) -> float:
     >>> row_solves(np.array([2, 100]), 8) == short_solve(short, 8) + direct_solve(long, 8)
     True
     """
-    is_short = lengths < d
-    return short_solve(lengths[is_short], d) + direct_solve(lengths[~is_short], d)
+    return float(np.sum(work.row_solve(lengths.astype(np.float64), d)))
 
 
 class Shape(NamedTuple):

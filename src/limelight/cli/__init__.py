@@ -30,6 +30,7 @@ from limelight.cli import (
     report,
     reproduce,
     rerank,
+    simulate,
 )
 from limelight.cli.output import complain, complain_of_system
 
@@ -46,6 +47,7 @@ _ORDER = (
     "plot",
     "report",
     "reproduce",
+    "simulate",
     "bench",
     "doctor",
 )
@@ -80,6 +82,7 @@ frontier.register(app)
 plot.register(app)
 report.register(app)
 reproduce.register(app)
+simulate.register(app)
 bench.register(app)
 doctor.register(app)
 

@@ -14,10 +14,11 @@ from limelight._atomic import hint_of
 _SAME_NAME = """
     core epochs every exposure_weight factors filter_order fold_in init_scale item learning_rate
     min_item min_rating min_user penalty rating regularization regularization_exponent test
-    timestamp trace_every
+    timestamp trace_every row_solver
     unobserved_weight user validation min_coverage max_relevance_loss held_out catalogue gini
     history relevance max_ndcg_loss exposure_strength group_cap group_floor group_shares
-    groups serve at solver
+    groups serve at solver machines shards network cores core_speed efficiency memory_speed
+    wire_bytes spread
 """
 _FLAGS = {name: f"--{name.replace('_', '-')}" for name in _SAME_NAME.split()} | {
     "k": "-k",

@@ -1,0 +1,181 @@
+"""``limelight simulate``: what a fit on a cluster would move, hold and take."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from limelight._errors import ConfigError
+from limelight.cli.counts import parse_count
+from limelight.cli.options import Json, takes_flags
+from limelight.cli.output import report
+from limelight.cli.shares import parse_share
+
+if TYPE_CHECKING:
+    from limelight.scale.workload import Cluster, Workload
+
+
+class SolverName(StrEnum):
+    """The ways to fit that are known to the simulator."""
+
+    exact = "exact"
+    admm = "admm"
+    ials = "ials"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is to be fitted."""
+
+    users: Annotated[str, typer.Option(metavar="N", help="How many users there are.")]
+    items: Annotated[str, typer.Option(metavar="N", help="How many items there are.")]
+    interactions: Annotated[
+        str, typer.Option(metavar="N", help="How many pairs of a user and an item are observed.")
+    ]
+    factors: Annotated[int, typer.Option(metavar="N", help="Length of the vectors.")] = 64
+    solver: Annotated[
+        SolverName,
+        typer.Option(
+            metavar="exact|admm|ials",
+            help="exADMM with all users at once, or by alternating directions; or iALS.",
+        ),
+    ] = SolverName.exact
+    epochs: Annotated[int, typer.Option(metavar="N", help="How many epochs there are.")] = 16
+    spread: Annotated[
+        float,
+        typer.Option(
+            metavar="SIGMA",
+            help="How unequal users' histories are: 0 if all are equally long, the worst case; "
+            "1 to 1.5 is usual (lognormal).",
+        ),
+    ] = 0.0
+
+    def workload(self) -> "Workload":
+        """Say what is to be fitted."""
+        from limelight.scale.workload import Workload
+
+        return Workload(
+            n_users=parse_count("--users", self.users),
+            n_items=parse_count("--items", self.items),
+            n_interactions=parse_count("--interactions", self.interactions),
+            factors=self.factors,
+            solver=self.solver.value,
+            epochs=self.epochs,
+            spread=self.spread,
+        )
+
+
+@dataclass(frozen=True)
+class Machines:
+    """The machines; what was not given is left to `Cluster`."""
+
+    machines: Annotated[
+        int, typer.Option(metavar="N", help="How many machines there are, one worker each.")
+    ]
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Into how many parts users and items are cut: more take less memory and more "
+            "time.  [default: 4 a machine, at least 16]",
+        ),
+    ] = None
+    network: Annotated[
+        float, typer.Option(metavar="GBIT/S", help="What a machine sends and receives.")
+    ] = 10.0
+    cores: Annotated[
+        int | None, typer.Option(metavar="N", help="Cores of a machine.  [default: 16]")
+    ] = None
+    core_speed: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GFLOP/S", help="Speed of a core in a product of matrices.  [default: 20]"
+        ),
+    ] = None
+    local: Annotated[
+        bool,
+        typer.Option(
+            "--local", help="Cores and their speed are those of this machine, measured now."
+        ),
+    ] = False
+    efficiency: Annotated[
+        str, typer.Option(metavar="SHARE", help="Which share of that speed a fit reaches.")
+    ] = "50%"
+    memory_speed: Annotated[
+        float, typer.Option(metavar="GB/S", help="Speed of a machine's memory.")
+    ] = 50.0
+    wire_bytes: Annotated[int, typer.Option(metavar="N", help="Bytes of a number on the wire.")] = 4
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic", help="Rows wait for their turn: the same bits on any machines."
+        ),
+    ] = False
+
+    def cluster(self) -> "Cluster":
+        """Say what it is to be fitted on."""
+        from limelight.scale.workload import Cluster
+
+        given = {"cores": self.cores, "core_speed": self.core_speed}
+        speeds = {name: value for name, value in given.items() if value is not None}
+        if self.local:
+            if speeds:
+                flag = "--" + next(iter(speeds)).replace("_", "-")
+                message = f"--local measures what was also given: {flag}"
+                raise ConfigError(message, hint="leave one of them out")
+            speeds = this_machine()
+        return Cluster(
+            machines=self.machines,
+            shards=self.shards,
+            network=self.network,
+            efficiency=parse_share("--efficiency", self.efficiency) or 0.0,
+            memory_speed=self.memory_speed,
+            wire_bytes=self.wire_bytes,
+            deterministic=self.deterministic,
+            **speeds,  # type: ignore[arg-type]
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(simulate)
+
+
+@takes_flags
+def simulate(*, fit: Fit, machines: Machines, as_json: Json = False) -> None:
+    """Predict what a fit on a cluster would take.
+
+    In: the size of the data and of the machines; numbers may be written 100M, 10B or 2.5k. Out:
+    what travels between machines in an epoch, what a machine holds, and how long an epoch takes.
+    Nothing is run, and no cluster is needed.
+
+    Bytes follow from the method and are exact but for chance: users' items are taken to lie on
+    machines at random. Seconds are as good as the speeds that are given: a network at its full
+    speed, and machines that nobody else uses. Reading, writing and Python itself (about 300 MB a
+    worker) come on top.
+
+    If memory is short: more --machines, or more --shards. If adding up rows takes longest, and
+    less with fewer --shards, then memory is what it waits for. If it waits for the network: while
+    there are fewer machines than items in a history, more of them do not help; fewer --factors do.
+
+    \b
+    Examples:
+      limelight simulate --users 2M --items 300k --interactions 500M --machines 4
+      limelight simulate --users 100M --items 10M --interactions 10B --factors 128 \\
+        --machines 64 --shards 256 --network 25 --spread 1
+      limelight simulate --users 2M --items 300k --interactions 500M --machines 4 --local --json
+    """
+    from limelight.scale.simulate import simulate as predict
+
+    forecast = predict(fit.workload(), machines.cluster())
+    report(str(forecast), forecast.as_dict(), as_json=as_json)
+
+
+def this_machine() -> dict[str, float]:
+    """Count the cores that the process may use, and measure how fast they multiply matrices."""
+    from limelight._native import resolve_threads
+    from limelight.benchmarks.timing import peak
+
+    cores = resolve_threads(0)
+    return {"cores": cores, "core_speed": peak(cores, rounds=3) / cores / 1e9}
