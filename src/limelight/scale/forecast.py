@@ -84,6 +84,23 @@ class Forecast:
             ]
         )
 
+    def brief(self) -> str:
+        """Say the most important in one line.
+
+        Examples
+        --------
+        >>> from limelight.scale.simulate import simulate
+        >>> from limelight.scale.workload import Cluster, Workload
+        >>> work = Workload(n_users=10**8, n_items=10**7, n_interactions=10**10, factors=128)
+        >>> simulate(work, Cluster(machines=64)).brief()
+        'a machine holds about ... and sends about ... an epoch, which takes about ...'
+        """
+        return (
+            f"a machine holds about {amount(self.memory.peak)} and sends about "
+            f"{amount(self.busiest_bytes)} an epoch, which takes about "
+            f"{duration(self.epoch_seconds)}"
+        )
+
     def _question(self) -> str:
         work, cluster = self.work, self.cluster
         histories = f"spread {work.spread:g}" if work.user_lengths is None else "as in the data"

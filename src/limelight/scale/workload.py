@@ -11,6 +11,7 @@ from limelight._errors import ConfigError
 from limelight.models.checks import check_choice, check_integer, check_number
 from limelight.scale.histories import Histories
 from limelight.solve.problem import padded_width
+from limelight.solve.share import HEAD
 
 if TYPE_CHECKING:
     from limelight._arrays import Float64, Int64
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 Solver: TypeAlias = Literal["ials", "exact", "admm"]
 """iALS; exADMM with all users solved at once; exADMM with a gradient step of the users."""
 
-HEAD = 0.5
-"""An item is a head if it has more of a fair shard's interactions than this."""
 _MOST = 10**15
 _GIGA = 1e9
 

@@ -1,18 +1,18 @@
-"""``limelight fit --executor ray --dry-run``: what the fit would take, and no fit."""
+"""What a fit on a cluster would take, before it begins or, with ``--dry-run``, instead."""
 
 from typing import TYPE_CHECKING
 
 from limelight._errors import ConfigError
-from limelight.cli.output import report
 from limelight.cli.simulate import this_machine
 
 if TYPE_CHECKING:
     from limelight._arrays import Int64
     from limelight.models.config import FactorConfig
+    from limelight.scale.forecast import Forecast
     from limelight.scale.workload import Solver
 
 
-def dry_run(
+def predict(
     *,
     n_users: int,
     n_items: int,
@@ -25,9 +25,8 @@ def dry_run(
     user_lengths: "Int64 | None" = None,
     item_lengths: "Int64 | None" = None,
     routes: "Int64 | None" = None,
-    as_json: bool = False,
-) -> None:
-    """Print what a fit on a cluster of machines like this one would move, hold and take.
+) -> "Forecast":
+    """Predict what a fit on a cluster of machines like this one would move, hold and take.
 
     Parameters
     ----------
@@ -43,8 +42,6 @@ def dry_run(
         How long histories are, where the data have been read.
     routes
         How many rows of users each machine sends to each other one, where that has been counted.
-    as_json
-        Whether to print JSON.
     """
     from limelight.scale.simulate import simulate
     from limelight.scale.workload import Cluster, Workload
@@ -66,8 +63,7 @@ def dry_run(
         deterministic=deterministic,
         **this_machine(),  # type: ignore[arg-type]
     )
-    forecast = simulate(work, cluster, routes=routes)
-    report(str(forecast), forecast.as_dict(), as_json=as_json)
+    return simulate(work, cluster, routes=routes)
 
 
 def solver_of(config: "FactorConfig") -> "Solver":

@@ -1,0 +1,213 @@
+"""``limelight fit --executor ray``: the same fit, on the machines of a cluster."""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._errors import ConfigError
+from limelight._progress import progress_bar
+from limelight.cli.executor import Executor
+from limelight.cli.forecast import predict
+from limelight.cli.options import Reading
+from limelight.cli.output import aligned, note, report
+from limelight.store.checkpoint import EVERY
+
+if TYPE_CHECKING:
+    from limelight.models.base import Model
+    from limelight.models.factor_model import FactorModel
+    from limelight.scale.fit import Ending
+
+SHARDS = 16
+
+
+@dataclass(frozen=True)
+class ClusterFit(Executor):
+    """Where a fit is done, and how it is dealt out."""
+
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many runs of users, and of items, are dealt to the workers: at least one for "
+            f"each. A fit keeps its shards, its workers may change. {SHARDS} if not given.",
+        ),
+    ] = None
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="Make the same bits with any number of workers; rows then wait for each other.",
+        ),
+    ] = False
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what the fit would hold, send and take, on so many machines like this.",
+        ),
+    ] = False
+
+    def check(self) -> bool:
+        """Tell whether a fit is for a cluster; refuse flags that would have no effect."""
+        is_for_cluster = super().check()
+        given = {
+            "--shards": self.shards is not None,
+            "--deterministic": self.deterministic,
+            "--dry-run": self.dry_run,
+        }
+        if not is_for_cluster and any(given.values()):
+            flag = next(name for name, holds in given.items() if holds)
+            message = f"{flag} is for a cluster"
+            raise ConfigError(message, hint="add --executor ray")
+        return is_for_cluster
+
+
+def fit_cluster(
+    model: "Model",
+    source: Path,
+    reading: Reading,
+    output: Path,
+    cluster: ClusterFit,
+    *,
+    resume: bool,
+    every: float | None,
+    history: bool,
+    as_json: bool,
+) -> "tuple[Ending, float] | None":
+    """Fit on a cluster and write the model; a dry run only says what that would take.
+
+    Returns
+    -------
+    Ending, seconds
+        What is known at the end. None after a dry run.
+    """
+    from limelight._interrupts import finishing
+    from limelight.models.checks import check_integer
+    from limelight.scale.extra import require_ray
+    from limelight.scale.fit import Kept, fit_shards
+    from limelight.scale.ray import run_on_ray
+
+    factors = require_factors(model)
+    workers = 1 if cluster.workers is None else cluster.workers
+    check_integer("--workers", workers, least=1)
+    n_shards = max(SHARDS, workers) if cluster.shards is None else cluster.shards
+    check_integer("--shards", n_shards, least=workers)
+    forecast = predict(
+        **sizes(source, reading),
+        config=factors.config,
+        machines=workers,
+        shards=n_shards,
+        deterministic=cluster.deterministic,
+    )
+    if cluster.dry_run:
+        report(str(forecast), forecast.as_dict(), as_json=as_json)
+        return None
+    require_ray()
+    note(forecast.brief())
+    runtime = partial(
+        run_on_ray,
+        workers=workers,
+        n_shards=n_shards,
+        deterministic=cluster.deterministic,
+        address=cluster.address,
+        threads=factors.config.num_threads,
+    )
+    kept = Kept(EVERY if every is None else every, resume)
+    started = time.perf_counter()
+    with finishing() as is_asked, Watch(factors, workers) as watch:
+        ending = fit_shards(
+            factors,
+            source,
+            output,
+            partial(runtime, should_stop=is_asked),
+            n_shards=n_shards,
+            kept=kept,
+            history=history,
+            on_news=watch,
+            **reading.given(),
+        )
+        if not ending.is_complete:
+            note("the same command with --resume goes on from here")
+    note(watch.table())
+    return ending, time.perf_counter() - started
+
+
+def require_factors(model: "Model") -> "FactorModel":
+    """Refuse models that are fitted on one machine only."""
+    from limelight.models.factor_model import FactorModel
+
+    if not isinstance(model, FactorModel):
+        message = f"only ials and exadmm are fitted on a cluster: {type(model).__name__}"
+        raise ConfigError(message, hint="leave --executor out, or use --model exadmm")
+    return model
+
+
+def sizes(source: Path, reading: Reading) -> dict[str, int]:
+    """Guess how many users, items and interactions there are, from a look at the data."""
+    from limelight.cli.options import SPLIT_FILE
+    from limelight.data import Split
+    from limelight.data.glance import glance
+    from limelight.data.scan import choose_columns
+    from limelight.data.sources import open_parts
+
+    if (source / SPLIT_FILE).is_file():
+        data = Split.load(source).train
+        return {"n_users": data.n_users, "n_items": data.n_items, "n_interactions": data.nnz}
+    user, item = choose_columns(open_parts(source)[0], reading.user, reading.item)
+    rated = [] if reading.rating is None else [reading.rating]
+    found = glance(source, [user, item, *rated])
+    kept = found.share(reading.rating, reading.min_rating) if reading.rating else 1.0
+    n_users, n_items = (max(1, round(found.distinct(name))) for name in (user, item))
+    n_pairs = min(max(1, round(found.n_rows * kept)), n_users * n_items)
+    return {"n_users": n_users, "n_items": n_items, "n_interactions": n_pairs}
+
+
+class Watch:
+    """Shows how a fit goes: a bar while it runs, and what each worker did."""
+
+    def __init__(self, model: "FactorModel", workers: int) -> None:
+        config = model.config
+        what = f"{type(model).__name__} with {config.factors} factors on {workers} workers"
+        self._bar = progress_bar(what, config.epochs)
+        self._epoch = 0
+        self._news: dict[int, dict[str, Any]] = {}
+
+    def __enter__(self) -> "Watch":
+        """Show the bar."""
+        self._advance = self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Leave the bar where it stands."""
+        self._bar.__exit__(*error)
+
+    def __call__(self, rank: int, epoch: int, news: dict[str, Any]) -> None:
+        """Take note of what a worker tells."""
+        if "lost" in news:
+            note(f"worker {rank} was lost ({news['lost']}): going on from epoch {epoch}")
+            return
+        self._news[rank] = news
+        while self._epoch < epoch:
+            self._epoch += 1
+            self._advance()
+
+    def table(self) -> str:
+        """Show what each worker's time and bytes went into."""
+        if not self._news:
+            return ""
+        parts = sorted({part for news in self._news.values() for part in news["phases"]})
+        verbs = sorted({verb for news in self._news.values() for verb in news["traffic"]})
+        header = ["worker", *(f"{part} s" for part in parts), *(f"{verb} MB" for verb in verbs)]
+        rows = [
+            [
+                str(rank),
+                *(f"{news['phases'].get(part, 0.0):.2f}" for part in parts),
+                *(f"{news['traffic'].get(verb, 0) / 1e6:.1f}" for verb in verbs),
+            ]
+            for rank, news in sorted(self._news.items())
+        ]
+        return aligned([header, *rows])
