@@ -25,9 +25,8 @@ def test_figures_are_a_namespace():
 
 
 def test_extras_are_not_imported_with_the_core():
-    code = (
-        "import limelight, sys; print({'jax', 'matplotlib', 'pandas', 'polars'} & set(sys.modules))"
-    )
+    extras = {"jax", "matplotlib", "pandas", "polars", "ray"}
+    code = f"import limelight, sys; print({extras} & set(sys.modules))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "set()"
 

@@ -9,6 +9,9 @@ LimelightError
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 
 class LimelightError(Exception):
     """The root of every error that limelight raises on purpose.
@@ -32,6 +35,10 @@ class LimelightError(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes whole: by itself, Python would pass the hint by position."""
+        return partial(type(self), hint=self.hint), (self.message,), self.__dict__
 
     def __str__(self) -> str:
         """Show the message and, below it, the hint."""

@@ -10,7 +10,7 @@ from limelight.cli.options import Json
 from limelight.cli.output import aligned, report
 
 _PACKAGES = ("numpy", "scipy", "pyarrow", "narwhals", "safetensors", "threadpoolctl")
-_EXTRAS = {"plot": "matplotlib", "neural": "jax", "bench": "irspack"}
+_EXTRAS = {"plot": "matplotlib", "neural": "jax", "ray": "ray", "bench": "irspack"}
 
 
 def register(app: typer.Typer) -> None:

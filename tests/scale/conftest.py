@@ -1,0 +1,25 @@
+"""A cluster of three nodes on one machine, which the tests of a module share."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Three raylets, each with a store of its own; the driver is connected to the first."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'limelight[ray]'")
+    from ray.cluster_utils import Cluster
+
+    # A node is given up after three seconds of silence, not after fifteen.
+    patience = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+    node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=node | {"_system_config": patience})
+    for _ in range(2):
+        cluster.add_node(**node)
+    ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
