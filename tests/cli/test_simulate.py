@@ -10,7 +10,7 @@ import pytest
 
 import limelight as ll
 from limelight.cli.counts import parse_count
-from limelight.cli.dry_run import dry_run, solver_of
+from limelight.cli.forecast import predict, solver_of
 from limelight.models.exadmm import ExADMMConfig
 from limelight.models.ials import IALSConfig
 from limelight.scale.simulate import simulate
@@ -116,23 +116,20 @@ def test_no_counts(text: str) -> None:
         parse_count("--users", text)
 
 
-def test_dry_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_forecast_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "limelight.cli.dry_run.this_machine", lambda: {"cores": 2, "core_speed": 50.0}
+        "limelight.cli.forecast.this_machine", lambda: {"cores": 2, "core_speed": 50.0}
     )
     data = ll.marketplace(500, 60, 4000).interactions
     user_lengths, item_lengths = np.diff(data.indptr), np.bincount(data.indices, minlength=60)
     sizes = {"n_users": 500, "n_items": 60, "n_interactions": data.nnz}
     given = {**sizes, "user_lengths": user_lengths, "item_lengths": item_lengths}
-    config = IALSConfig(factors=24, epochs=3)
-    dry_run(**given, config=config, machines=3, shards=16, as_json=True)
+    found = predict(**given, config=IALSConfig(factors=24, epochs=3), machines=3, shards=16)
     expected = simulate(
         Workload(**given, factors=24, solver="ials", epochs=3),
         Cluster(machines=3, shards=16, cores=2, core_speed=50.0),
     )
-    assert json.loads(capsys.readouterr().out) == expected.as_dict()
-    dry_run(**given, config=config, machines=3, shards=16)
-    assert capsys.readouterr().out == f"{expected}\n"
+    assert found.as_dict() == expected.as_dict()
 
 
 def test_solvers() -> None:

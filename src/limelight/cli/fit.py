@@ -10,6 +10,7 @@ import typer
 
 from limelight._errors import ConfigError, DataError
 from limelight.cli.factor_flags import FactorFlags
+from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
 from limelight.cli.fit_target import Targets, fit_target
 from limelight.cli.memory import announce
 from limelight.cli.options import (
@@ -22,7 +23,7 @@ from limelight.cli.options import (
     showing,
     takes_flags,
 )
-from limelight.cli.output import aligned, summarise
+from limelight.cli.output import aligned, ending, summarise
 from limelight.cli.report import check_page
 from limelight.cli.resuming import checkpoint_of, until_done
 
@@ -211,6 +212,7 @@ def fit(
             "serves them at all.",
         ),
     ] = False,
+    cluster: ClusterFit,
     resume: Resume = False,
     checkpoint_every: CheckpointEvery = None,
     page: Report = None,
@@ -231,6 +233,9 @@ def fit(
     same command needs to go on with --resume, to the same bits. It is also written every minute,
     and deleted once the model is there.
 
+    With --executor ray the same fit is shared by the workers of a Ray cluster, all of which must
+    see the data and the folder of the model. A worker or a machine may be lost meanwhile.
+
     \b
     Examples:
       limelight fit split/ --exposure-strength 0.1 -o model/
@@ -239,10 +244,27 @@ def fit(
       limelight fit ratings.parquet --gini 0.6 --at 20 -o model/
       limelight fit split/ --max-ndcg-loss 2% --serve stream -o model/
       limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
+      limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """
     check_page(page)
     fitted = _make(model, settings.given())
     refuse_no_model(output)
+    if cluster.check():
+        _refuse_on_cluster(targets, page)
+        ended = fit_cluster(
+            fitted,
+            source,
+            reading,
+            output,
+            cluster,
+            keeping=Keeping(resume, checkpoint_every),
+            history=not no_history,
+            as_json=as_json,
+        )
+        if ended is not None:
+            record = {"model": model.value, **ended, "output": str(output)}
+            summarise(_summary(record), record, as_json=as_json)
+        return
     kept = checkpoint_of(output, resume=resume, every=checkpoint_every)
     if targets.any:
         fit_target(
@@ -271,6 +293,15 @@ def fit(
         fitted.save(output, history=not no_history)
     record = _record(model, fitted, data, seconds) | {"output": str(output)}
     summarise(_summary(record), record, as_json=as_json)
+
+
+def _refuse_on_cluster(targets: Targets, page: Path | None) -> None:
+    """Refuse what only one machine can do."""
+    if targets.any or page is not None:
+        what = "a target is met" if targets.any else "a report is made"
+        message = f"{what} on one machine, not by --executor ray"
+        hint = "fit on the cluster with --exposure-strength, then use `limelight rerank`"
+        raise ConfigError(message, hint=hint)
 
 
 def _kinds() -> "dict[ModelName, tuple[type[Model], type[Config]]]":
@@ -379,14 +410,9 @@ def _record(
         "interactions": data.nnz,
         "seconds": seconds,
     }
-    if fitted.trace_:
-        last = fitted.trace_[-1]
-        record |= {"epochs": last.epoch, "objective": last.objective}
     if isinstance(fitted, NeuralModel):
         record |= {"kept_epoch": fitted.kept_.epoch, "validation_ndcg@100": fitted.kept_.ndcg}
-    if fitted.status_:
-        record |= {"status": fitted.status_.name.lower(), "meaning": fitted.status_.value}
-    return record
+    return record | ending(fitted.trace_, fitted.status_)
 
 
 _SHOWN = {

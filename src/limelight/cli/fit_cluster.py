@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 import typer
 
@@ -13,13 +13,12 @@ from limelight._progress import progress_bar
 from limelight.cli.executor import Executor
 from limelight.cli.forecast import predict
 from limelight.cli.options import Reading
-from limelight.cli.output import aligned, note, report
+from limelight.cli.output import aligned, ending, note, report
 from limelight.store.checkpoint import EVERY
 
 if TYPE_CHECKING:
     from limelight.models.base import Model
     from limelight.models.factor_model import FactorModel
-    from limelight.scale.fit import Ending
 
 SHARDS = 16
 
@@ -66,6 +65,13 @@ class ClusterFit(Executor):
         return is_for_cluster
 
 
+class Keeping(NamedTuple):
+    """How the stand of a fit is kept."""
+
+    resume: bool
+    every: float | None
+
+
 def fit_cluster(
     model: "Model",
     source: Path,
@@ -73,20 +79,19 @@ def fit_cluster(
     output: Path,
     cluster: ClusterFit,
     *,
-    resume: bool,
-    every: float | None,
+    keeping: Keeping,
     history: bool,
     as_json: bool,
-) -> "tuple[Ending, float] | None":
+) -> dict[str, Any] | None:
     """Fit on a cluster and write the model; a dry run only says what that would take.
 
     Returns
     -------
-    Ending, seconds
+    dict
         What is known at the end. None after a dry run.
     """
     from limelight._interrupts import finishing
-    from limelight.models.checks import check_integer
+    from limelight.models.checks import check_integer, check_number
     from limelight.scale.extra import require_ray
     from limelight.scale.fit import Kept, fit_shards
     from limelight.scale.ray import run_on_ray
@@ -116,10 +121,11 @@ def fit_cluster(
         address=cluster.address,
         threads=factors.config.num_threads,
     )
-    kept = Kept(EVERY if every is None else every, resume)
+    kept = Kept(EVERY if keeping.every is None else keeping.every, keeping.resume)
+    check_number("--checkpoint-every", kept.every)
     started = time.perf_counter()
     with finishing() as is_asked, Watch(factors, workers) as watch:
-        ending = fit_shards(
+        fitted = fit_shards(
             factors,
             source,
             output,
@@ -130,10 +136,12 @@ def fit_cluster(
             on_news=watch,
             **reading.given(),
         )
-        if not ending.is_complete:
+        if not fitted.is_complete:
             note("the same command with --resume goes on from here")
     note(watch.table())
-    return ending, time.perf_counter() - started
+    shape = dict(zip(("users", "items", "interactions"), fitted.shape, strict=True))
+    seconds = time.perf_counter() - started
+    return {**shape, "seconds": seconds, **watch.record(), **ending(fitted.trace, fitted.status)}
 
 
 def require_factors(model: "Model") -> "FactorModel":
@@ -146,12 +154,20 @@ def require_factors(model: "Model") -> "FactorModel":
     return model
 
 
-def sizes(source: Path, reading: Reading) -> dict[str, int]:
+class Sizes(TypedDict):
+    """How large data are."""
+
+    n_users: int
+    n_items: int
+    n_interactions: int
+
+
+def sizes(source: Path, reading: Reading) -> Sizes:
     """Guess how many users, items and interactions there are, from a look at the data."""
     from limelight.cli.options import SPLIT_FILE
     from limelight.data import Split
     from limelight.data.glance import glance
-    from limelight.data.scan import choose_columns
+    from limelight.data.read import choose_columns
     from limelight.data.sources import open_parts
 
     if (source / SPLIT_FILE).is_file():
@@ -194,6 +210,10 @@ class Watch:
         while self._epoch < epoch:
             self._epoch += 1
             self._advance()
+
+    def record(self) -> dict[str, Any]:
+        """Return the same for JSON."""
+        return {"workers": [{"worker": rank, **news} for rank, news in sorted(self._news.items())]}
 
     def table(self) -> str:
         """Show what each worker's time and bytes went into."""

@@ -5,11 +5,14 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from limelight._atomic import hint_of
+
+if TYPE_CHECKING:
+    from limelight.solve.loop import Status
 
 _SAME_NAME = """
     core epochs every exposure_weight factors filter_order fold_in init_scale item learning_rate
@@ -142,3 +145,13 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int = 1, indent: str = "") -
         ]
         lines.append((indent + "  ".join(cells)).rstrip())
     return "\n".join(lines)
+
+
+def ending(trace: Sequence[Any], status: "Status | None") -> dict[str, Any]:
+    """Say how a fit went, for people and for JSON."""
+    record: dict[str, Any] = {}
+    if trace:
+        record |= {"epochs": trace[-1].epoch, "objective": trace[-1].objective}
+    if status:
+        record |= {"status": status.name.lower(), "meaning": status.value}
+    return record

@@ -10,6 +10,6 @@ def require_ray() -> None:
     try:
         import ray
     except ImportError as error:
-        message = f"a fit on a cluster needs Ray: {error}"
+        message = f"work on a cluster needs Ray: {error}"
         raise ConfigError(message, hint="pip install 'limelight[ray]'") from error
     del ray

@@ -64,6 +64,8 @@ class Ending(NamedTuple):
     trace: list[TraceRecord]
     status: Status
     is_complete: bool
+    shape: tuple[int, int, int]
+    """Users, items, interactions."""
 
 
 @dataclass
@@ -125,6 +127,7 @@ class ShardedFit:
             outcome.trace,
             outcome.status,
             not checkpoint.is_stopped,
+            (share.cut.n_users, len(state.V), share.cut.n_entries),
         )
 
 
