@@ -83,7 +83,8 @@ def solves(draw: Draw) -> None:
 def equations(draw: Draw) -> None:
     """Normal equations that blocks of histories are added to."""
     n, m, width = draw.size(), draw.number(0, 30), WIDTHS[draw.number(0, len(WIDTHS) - 1)]
-    rows, held = histories(draw, n, m), draw.floats(n, call(kernels.sums_width, width))
+    rows = histories(draw, n, m)
+    held = np.zeros((n, call(kernels.sums_width, width)), np.float32)
     arguments = [rows, draw.floats(m, width), held, draw.threads()]
     draw.spoil(arguments)
     call(kernels.add_rows, *arguments)
