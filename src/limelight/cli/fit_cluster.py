@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict
 
 import typer
 
@@ -17,10 +17,13 @@ from limelight.cli.output import aligned, ending, note, report
 from limelight.store.checkpoint import EVERY
 
 if TYPE_CHECKING:
+    from limelight._arrays import Int64
     from limelight.models.base import Model
     from limelight.models.factor_model import FactorModel
 
 SHARDS = 16
+MANY = 50_000_000
+"""Rows that are not read twice."""
 
 
 @dataclass(frozen=True)
@@ -154,32 +157,42 @@ def require_factors(model: "Model") -> "FactorModel":
     return model
 
 
-class Sizes(TypedDict):
-    """How large data are."""
+class Sizes(TypedDict, total=False):
+    """How large data are and, where they were counted, how long the histories."""
 
-    n_users: int
-    n_items: int
-    n_interactions: int
+    n_users: Required[int]
+    n_items: Required[int]
+    n_interactions: Required[int]
+    user_lengths: "Int64"
+    item_lengths: "Int64"
 
 
 def sizes(source: Path, reading: Reading) -> Sizes:
-    """Guess how many users, items and interactions there are, from a look at the data."""
+    """Count users, items and interactions, or guess from a look where there are very many."""
+    import numpy as np
+
     from limelight.cli.options import SPLIT_FILE
-    from limelight.data import Split
     from limelight.data.glance import glance
     from limelight.data.read import choose_columns
     from limelight.data.sources import open_parts
 
-    if (source / SPLIT_FILE).is_file():
-        data = Split.load(source).train
-        return {"n_users": data.n_users, "n_items": data.n_items, "n_interactions": data.nnz}
-    user, item = choose_columns(open_parts(source)[0], reading.user, reading.item)
-    rated = [] if reading.rating is None else [reading.rating]
-    found = glance(source, [user, item, *rated])
-    kept = found.share(reading.rating, reading.min_rating) if reading.rating else 1.0
-    n_users, n_items = (max(1, round(found.distinct(name))) for name in (user, item))
-    n_pairs = min(max(1, round(found.n_rows * kept)), n_users * n_items)
-    return {"n_users": n_users, "n_items": n_items, "n_interactions": n_pairs}
+    if not (source / SPLIT_FILE).is_file():
+        user, item = choose_columns(open_parts(source)[0], reading.user, reading.item)
+        rated = [] if reading.rating is None else [reading.rating]
+        found = glance(source, [user, item, *rated])
+        if found.n_rows > MANY:
+            kept = found.share(reading.rating, reading.min_rating) if reading.rating else 1.0
+            n_users, n_items = (max(1, round(found.distinct(name))) for name in (user, item))
+            n_pairs = min(max(1, round(found.n_rows * kept)), n_users * n_items)
+            return {"n_users": n_users, "n_items": n_items, "n_interactions": n_pairs}
+    data = reading.interactions(source)
+    return {
+        "n_users": data.n_users,
+        "n_items": data.n_items,
+        "n_interactions": data.nnz,
+        "user_lengths": np.diff(data.indptr),
+        "item_lengths": np.bincount(data.indices, minlength=data.n_items),
+    }
 
 
 class Watch:
