@@ -8,6 +8,7 @@ from limelight import DataError
 from limelight.models.files import config_of
 from limelight.scale.model_parts import forget_rows, leave_rows, left_rows, write_model
 from limelight.scale.prepare import prepare
+from limelight.scale.shards import load_shards
 from limelight.solve.exchange import run_locally
 from limelight.store import array_stream
 from limelight.store.array_stream import Stretches, save_stretches
@@ -35,7 +36,8 @@ def leave(fitted, folder, size):
             leave_rows(folder, "item_factors", shard, model.item_factors[items])
         return mine
 
-    sharded = run_locally(work, size, N_SHARDS)[0]
+    run_locally(work, size, N_SHARDS)
+    sharded = load_shards(folder / "data", range(0))
     arrays = dict(model.learned.arrays)
     for name in ("user_factors", "item_factors"):
         arrays[name] = left_rows(folder, name, N_SHARDS)

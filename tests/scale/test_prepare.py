@@ -15,7 +15,7 @@ from limelight.scale import routing
 from limelight.scale.cuts import cut_rows
 from limelight.scale.prepare import about_source, prepare
 from limelight.scale.shards import forget_other, has_shards, load_shards
-from limelight.solve.exchange import deal, run_locally
+from limelight.solve.exchange import LocalExchange, deal, run_locally
 
 SIZES = [(1, 1), (1, 5), (2, 2), (3, 8), (7, 7)]
 
@@ -182,6 +182,23 @@ def test_a_split_takes_no_filters(tmp_path):
         fresh(tmp_path, 2, 2, min_user=3)
 
 
+def test_what_others_send_may_be_read_only(market, monkeypatch):
+    def locked(payload):
+        parts = [np.array(part) for part in payload] if isinstance(payload, tuple) else payload
+        for part in parts if isinstance(parts, list) else [parts]:
+            part.flags.writeable = False
+        return tuple(parts) if isinstance(parts, list) else parts
+
+    exchange_rows = LocalExchange.exchange_rows
+
+    def received(self, outgoing):
+        for shard, payload in exchange_rows(self, outgoing):
+            yield shard, locked(payload)
+
+    monkeypatch.setattr(LocalExchange, "exchange_rows", received)
+    assert_same(*fresh(market, 3, 7, min_user=2), ll.read(market, min_user=2), 7)
+
+
 def test_more_shards_than_users(tmp_path):
     table = pa.table({"user": [3, 3, 1], "item": ["a", "b", "a"]})
     source = write(tmp_path / "in", [table])
@@ -318,11 +335,19 @@ def test_the_files_do_not_depend_on_the_number_of_ranks(market, tmp_path):
 def test_shards_of_other_data_are_forgotten(market, tmp_path):
     folder = tmp_path / "shards"
     prepared(market, folder, 2, 4, min_user=2)
-    forget_other(folder, about_source(market, 4, min_user=2))
+    forget_other(folder, about_source(market, 4, min_user=np.int64(2)))
     assert has_shards(folder)
     forget_other(folder, about_source(market, 4, min_user=3))
     assert not any(folder.iterdir())
     forget_other(folder, about_source(market, 4, min_user=3))
+
+
+def test_what_are_no_shards_is_left_alone(market, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "users.parquet").write_text("mine")
+    with pytest.raises(DataError, match="will not replace what limelight did not write"):
+        forget_other(tmp_path / "mine", about_source(market, 4))
+    assert (tmp_path / "mine" / "users.parquet").exists()
 
 
 def test_a_source_is_known_by_size_and_time(market):
@@ -343,6 +368,8 @@ def test_shards_that_are_not_complete_are_none(market, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="no prepared shards"):
         load_shards(tmp_path / "shards", range(1))
     monkeypatch.undo()
+    forget_other(tmp_path / "shards", about_source(market, 2))
+    assert not any((tmp_path / "shards").iterdir())
     ranks = prepared(market, tmp_path / "shards", 2, 3)
     assert_same(ranks, ranks[0].user_ids(), ranks[0].item_ids(), ll.read(market), 3)
 

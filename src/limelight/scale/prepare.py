@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from limelight._errors import ConfigError
@@ -96,7 +97,8 @@ def about_source(
     for file in files_of(path) if path.exists() else []:
         stat = file.stat()
         digest.update(json.dumps([file.name, stat.st_size, stat.st_mtime_ns]).encode())
-    return {"shards": n_shards, "files": digest.hexdigest(), "reading": reading}
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in reading.items()}
+    return {"shards": n_shards, "files": digest.hexdigest(), "reading": plain}
 
 
 def _is_split(source: str | os.PathLike[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -143,17 +144,14 @@ def recut(shards: list[Shard], exchange: Exchange) -> tuple[list[Shard], Int64]:
     before = exchange.gather_items(np.array([n_rows]))[: exchange.rank].sum()
     dealt = deal(exchange.n_shards, exchange.size)
     outgoing = _stretches(shards, int(before), [(bounds[s.start], bounds[s.stop]) for s in dealt])
-    came = sorted(
-        ((int(first[0]), lengths, items) for _, (first, lengths, items)
-         in exchange.exchange_rows(outgoing) if len(lengths)),
-        key=lambda stretch: stretch[0],
-    )  # fmt: skip
+    came = [stretch for _, stretch in exchange.exchange_rows(outgoing) if len(stretch[1])]
+    came.sort(key=lambda stretch: int(stretch[0][0]))
     mine = dealt[exchange.rank]
-    counts = [np.empty(0, np.int32), *(lengths for _, lengths, _ in came)]
-    indptr = row_starts(np.concatenate(counts))
+    lengths = [np.empty(0, np.int32), *(lengths for _, lengths, _ in came)]
+    indptr = row_starts(np.concatenate(lengths))
     items = _Stretches([items for _, _, items in came])
     found = []
-    for start, end in zip(bounds[mine.start : mine.stop], bounds[mine.start + 1 :], strict=False):
+    for start, end in pairwise(bounds[mine.start : mine.stop + 1]):
         starts = indptr[start - bounds[mine.start] : end - bounds[mine.start] + 1]
         found.append((starts - starts[0], items.take(int(starts[-1] - starts[0]))))
     return found, bounds

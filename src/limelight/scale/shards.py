@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight._atomic import atomic_file
+from limelight._atomic import atomic_file, refuse_stranger
 from limelight._errors import DataError
 from limelight.data.fingerprint import fingerprint
 from limelight.scale.cuts import cut_rows
@@ -43,7 +43,7 @@ MANIFEST, BOUNDS, USERS, ITEMS = (
     "users.parquet",
     "items.parquet",
 )
-_SHARD = "shard-{:05d}.safetensors"
+_SHARD, _ANY_SHARD = "shard-{:05d}.safetensors", "shard-*.safetensors"
 _AGAIN = "delete the folder, and the data are read again"
 
 
@@ -124,26 +124,34 @@ def has_shards(folder: str | os.PathLike[str]) -> bool:
 
 
 def forget_other(folder: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
-    """Delete shards that were made of something else; to be called before any rank starts.
+    """Delete shards that were made of something else, or not to the end, before any rank starts.
 
     Parameters
     ----------
     folder
-        Where shards may be.
+        Where shards may be, and nothing else.
     about
         What they should be made of, from :func:`limelight.scale.prepare.about_source`.
     """
-    if has_shards(folder) and _manifest(Path(folder))["about"] != json.loads(json.dumps(about)):
+    refuse_stranger(Path(folder), _is_ours)
+    if not has_shards(folder) or _manifest(Path(folder))["about"] != about:
         forget(folder)
 
 
 def forget(folder: str | os.PathLike[str]) -> None:
     """Delete shards, the manifest first: what is left of a broken delete is no shards."""
-    if has_shards(folder):
-        n_shards = _manifest(Path(folder))["shards"]
-        names = [MANIFEST, BOUNDS, USERS, ITEMS, *(_SHARD.format(n) for n in range(n_shards))]
-        for name in names:
-            (Path(folder) / name).unlink(missing_ok=True)
+    root = Path(folder)
+    others = (root / name for name in (MANIFEST, BOUNDS, USERS, ITEMS))
+    for file in (*others, *root.glob(_ANY_SHARD)):
+        file.unlink(missing_ok=True)
+
+
+def _is_ours(root: Path) -> bool:
+    """Tell whether a folder holds shards, be it not all of them, and nothing else."""
+    files = [file for file in root.iterdir() if not file.name.startswith(".")]
+    shards = [file for file in files if file.match(_ANY_SHARD)]
+    names = {file.name for file in files} - {file.name for file in shards}
+    return bool(shards) and names <= {MANIFEST, BOUNDS, USERS, ITEMS}
 
 
 def load_shards(folder: str | os.PathLike[str], numbers: range) -> ShardedData:
@@ -210,7 +218,6 @@ def save_rest(
     manifest = {
         "limelight": package_version(),
         "about": about,
-        "shards": n_shards,
         "duplicates": duplicates,
         "fingerprint": fingerprint(indptr, indices, user_ids, item_ids),
     }
@@ -259,7 +266,6 @@ def _manifest(root: Path) -> dict[str, Any]:
         manifest = read_json(root / MANIFEST)
         return {
             "about": manifest["about"],
-            "shards": int(manifest["shards"]),
             "duplicates": int(manifest["duplicates"]),
             "fingerprint": str(manifest["fingerprint"]),
         }
