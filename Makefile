@@ -12,7 +12,7 @@ SOURCES := pyproject.toml CMakeLists.txt requirements/dev.txt $(shell find nativ
 export PIP_CONSTRAINT := requirements/dev.txt requirements/build.txt
 export PIP_BUILD_CONSTRAINT := requirements/build.txt
 
-.PHONY: help demo test lint types kills sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
+.PHONY: help demo test lint types kills losses sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -32,6 +32,9 @@ types: $(VENV)/.dev ## Check the types
 
 bench: $(VENV)/.bench ## Measure speed and memory against other libraries; results in docs/
 	$(BIN)/limelight bench -o docs $(BENCH)
+
+losses: $(VENV)/.dev ## Kill workers, machines and the driver of a fit on a cluster, and compare what comes out
+	$(BIN)/python -m tests.reliability.losses
 
 KILLS ?= 1000
 kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
