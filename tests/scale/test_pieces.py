@@ -66,10 +66,10 @@ def on_one_machine(model, k, histories=None, user_ids=None):
     )
 
 
-def test_lists_of_known_users(model, folder, tmp_path):
+def test_lists_of_known_users(pieces, model, folder, tmp_path):
     service = Service(folder, len(model.user_ids))
     output, kept = tmp_path / "lists", Checkpoint(tmp_path / "kept")
-    exposure = recommend(InTurn(), service, 7, output, kept, per_piece=PER_PIECE)
+    exposure = recommend(pieces, service, 7, output, kept, per_piece=PER_PIECE)
     assert written(output).equals(on_one_machine(model, 7))
     once = ListAccumulator(len(model.item_ids), 7)
     once.update(model.recommend(k=7)[0])
@@ -77,13 +77,13 @@ def test_lists_of_known_users(model, folder, tmp_path):
     assert len(list(output.iterdir())) == -(-len(model.user_ids) // PER_PIECE)
 
 
-def test_lists_of_unseen_users(model, split, folder, tmp_path):
+def test_lists_of_unseen_users(pieces, model, split, folder, tmp_path):
     if isinstance(model, ll.Random):
         return  # refused: it goes by row numbers
     history, ids = split.test.history, split.test.user_ids
     service = Service(folder, len(ids))
     recommend(
-        InTurn(),
+        pieces,
         service,
         7,
         tmp_path / "lists",
@@ -100,25 +100,25 @@ def test_lists_of_unseen_users(model, split, folder, tmp_path):
     assert table["item_id"].to_numpy().tolist() == shown.tolist()
 
 
-def test_figures_on_held_out_users(model, split, folder):
+def test_figures_on_held_out_users(pieces, model, split, folder):
     if isinstance(model, ll.Random):
         return  # refused: it goes by row numbers
     service = Service(folder, split.test.n_users)
-    found = evaluate(InTurn(), service, split.test, k=(3, 10), per_piece=PER_PIECE)
+    found = evaluate(pieces, service, split.test, k=(3, 10), per_piece=PER_PIECE)
     assert dict(found) == dict(ll.evaluate(model, split.test, k=(3, 10)))
 
 
 @pytest.mark.slow
-def test_lists_of_a_network(split, tmp_path):
+def test_lists_of_a_network(pieces, split, tmp_path):
     model = ll.MultVAE(latent=4, hidden=8, epochs=1).fit(split.train, validation=split.validation)
     model.save(tmp_path / "model")
     service = Service(tmp_path / "model", len(model.user_ids))
     output, kept = tmp_path / "lists", Checkpoint(tmp_path / "kept")
-    recommend(InTurn(), service, 5, output, kept, per_piece=PER_PIECE)
+    recommend(pieces, service, 5, output, kept, per_piece=PER_PIECE)
     assert written(output).equals(on_one_machine(model, 5))
 
 
-def test_finished_parts_are_kept_and_counted(split, tmp_path, monkeypatch):
+def test_finished_parts_are_kept_and_counted(pieces, split, tmp_path, monkeypatch):
     model = MODELS["ials"]().fit(split.train)
     model.save(tmp_path / "model")
     service, kept = Service(tmp_path / "model", len(model.user_ids)), tmp_path / "kept"
@@ -142,7 +142,7 @@ def test_finished_parts_are_kept_and_counted(split, tmp_path, monkeypatch):
         "lists",
         lambda *args, lists=Service.lists: made.append(args[2].number) or lists(*args),
     )
-    exposure = recommend(InTurn(), service, 5, output, Checkpoint(kept), per_piece=PER_PIECE)
+    exposure = recommend(pieces, service, 5, output, Checkpoint(kept), per_piece=PER_PIECE)
     assert made == list(range(2, 10))
     assert (output / "part-00000.parquet").stat().st_mtime_ns == before
     assert written(output).equals(on_one_machine(model, 5))
@@ -151,20 +151,20 @@ def test_finished_parts_are_kept_and_counted(split, tmp_path, monkeypatch):
     assert exposure.result() == once.result()
 
 
-def test_kept_parts_of_another_question_are_refused(split, tmp_path):
+def test_kept_parts_of_another_question_are_refused(pieces, split, tmp_path):
     model = MODELS["ials"]().fit(split.train)
     model.save(tmp_path / "model")
     service, kept = Service(tmp_path / "model", len(model.user_ids)), tmp_path / "kept"
-    recommend(InTurn(), service, 5, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
+    recommend(pieces, service, 5, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
     with pytest.raises(ConfigError, match="of another run, with k 5 instead of 6"):
-        recommend(InTurn(), service, 6, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
+        recommend(pieces, service, 6, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
 
 
-def test_a_model_without_histories_says_so(split, tmp_path):
+def test_a_model_without_histories_says_so(pieces, split, tmp_path):
     MODELS["ials"]().fit(split.train).save(tmp_path / "model", history=False)
     service, kept = Service(tmp_path / "model", split.train.n_users), Checkpoint(tmp_path / "kept")
     with pytest.raises(DataError, match="saved without histories"):
-        recommend(InTurn(), service, 5, tmp_path / "lists", kept)
+        recommend(pieces, service, 5, tmp_path / "lists", kept)
 
 
 def test_users_who_depend_on_each_other_are_refused(split):

@@ -8,7 +8,6 @@ import pytest
 import limelight as ll
 from limelight._errors import ConfigError, DataError
 from limelight.scale.audit import audit
-from limelight.scale.pieces import InTurn
 
 N_ITEMS = 30
 
@@ -45,11 +44,11 @@ def same(found, wanted):
     assert found.item_ids.tolist() == wanted.item_ids.tolist()
 
 
-def test_every_figure(folder):
-    same(audit(InTurn(), folder), ll.audit(folder))
+def test_every_figure(pieces, folder):
+    same(audit(pieces, folder), ll.audit(folder))
 
 
-def test_with_a_catalogue_groups_merit_and_k(folder):
+def test_with_a_catalogue_groups_merit_and_k(pieces, folder):
     catalogue = [f"i{item}" for item in range(N_ITEMS + 5)]
     given = {
         "k": 4,
@@ -58,43 +57,43 @@ def test_with_a_catalogue_groups_merit_and_k(folder):
         "groups": pa.table({"item_id": catalogue, "group": [i % 4 for i in range(len(catalogue))]}),
         "merit": pa.table({"user_id": range(300), "item_id": [f"i{u % 25}" for u in range(300)]}),
     }
-    same(audit(InTurn(), folder, **given), ll.audit(folder, **given))
+    same(audit(pieces, folder, **given), ll.audit(folder, **given))
 
 
-def test_one_file_is_one_piece(tmp_path):
+def test_one_file_is_one_piece(pieces, tmp_path):
     pq.write_table(lists(range(9)), tmp_path / "lists.parquet")
-    same(audit(InTurn(), tmp_path / "lists.parquet"), ll.audit(tmp_path / "lists.parquet"))
+    same(audit(pieces, tmp_path / "lists.parquet"), ll.audit(tmp_path / "lists.parquet"))
 
 
-def test_one_user_has_no_interval(tmp_path):
+def test_one_user_has_no_interval(pieces, tmp_path):
     pq.write_table(lists([1]), tmp_path / "lists.parquet")
-    assert audit(InTurn(), tmp_path / "lists.parquet").bounds == {}
+    assert audit(pieces, tmp_path / "lists.parquet").bounds == {}
 
 
-def test_a_file_without_a_row_within_k(tmp_path):
+def test_a_file_without_a_row_within_k(pieces, tmp_path):
     pq.write_table(lists(range(9)), tmp_path / "a.parquet")
     late = pa.table({"user_id": [100], "item_id": ["i0"], "rank": [6]})
     pq.write_table(late, tmp_path / "b.parquet")
-    same(audit(InTurn(), tmp_path, k=3), ll.audit(tmp_path, k=3))
+    same(audit(pieces, tmp_path, k=3), ll.audit(tmp_path, k=3))
 
 
-def test_a_user_in_two_files_is_refused(tmp_path):
+def test_a_user_in_two_files_is_refused(pieces, tmp_path):
     for name, rank in (("a", 1), ("b", 2)):
         table = pa.table({"user_id": [7], "item_id": [f"i{rank}"], "rank": [rank]})
         pq.write_table(table, tmp_path / f"{name}.parquet")
     with pytest.raises(DataError, match="more than one file: 1 of them"):
-        audit(InTurn(), tmp_path)
+        audit(pieces, tmp_path)
 
 
-def test_a_k_beyond_all_lists_is_refused(tmp_path):
+def test_a_k_beyond_all_lists_is_refused(pieces, tmp_path):
     pq.write_table(lists(range(9)), tmp_path / "a.parquet")
     with pytest.raises(ConfigError, match="k is larger than the lists are long: 9 > 6"):
-        audit(InTurn(), tmp_path, k=9)
+        audit(pieces, tmp_path, k=9)
 
 
-def test_files_with_and_without_ranks_are_refused(tmp_path):
+def test_files_with_and_without_ranks_are_refused(pieces, tmp_path):
     pq.write_table(lists(range(9)), tmp_path / "a.parquet")
     scored = pa.table({"user_id": [70], "item_id": ["i0"], "score": [0.5]})
     pq.write_table(scored, tmp_path / "b.parquet")
     with pytest.raises(DataError, match="rank"):
-        audit(InTurn(), tmp_path)
+        audit(pieces, tmp_path)

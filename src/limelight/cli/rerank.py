@@ -5,9 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, DataError
+from limelight.cli.executor import Executor
 from limelight.cli.memory import announce, with_held
-from limelight.cli.options import Json, Report, Resume, Seed, Threads, showing, signature_defaults
+from limelight.cli.options import (
+    Json,
+    Report,
+    Resume,
+    Seed,
+    Threads,
+    showing,
+    signature_defaults,
+    takes_flags,
+)
 from limelight.cli.output import note, summarise
 from limelight.cli.report import check_page, note_page
 from limelight.cli.resuming import checkpoint_of, until_done
@@ -19,7 +29,8 @@ if TYPE_CHECKING:
 
     from limelight.data.candidates import Candidates
     from limelight.rerank.group_shares import GroupShare
-    from limelight.rerank.result import Change
+    from limelight.rerank.result import Change, RerankResult
+    from limelight.store.checkpoint import Checkpoint
 
 _GIB = 2**30
 _SHOWN = 15
@@ -31,6 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command(cls=showing(_defaults))(rerank)
 
 
+@takes_flags
 def rerank(
     candidates: Annotated[
         Path,
@@ -108,6 +120,7 @@ def rerank(
     threads: Threads = None,
     resume: Resume = False,
     page: Report = None,
+    where: Executor,
     as_json: Json = False,
 ) -> None:
     """Make lists that share exposure, from anybody's candidates.
@@ -120,12 +133,16 @@ def rerank(
     Every strength that the search tries is kept in LISTS.checkpoint until the lists are written:
     after Ctrl-C, SIGTERM or a crash the same command with --resume goes on from there.
 
+    With --executor ray users are cut into shards, those of a model by number, those of a folder by
+    file. Methods: best-response and prices.
+
     \b
     Examples:
       limelight rerank candidates.parquet --gini 0.6 -k 20 -o lists/
       limelight rerank scores.csv --max-relevance-loss 2% --held-out liked.csv -o lists.csv
       limelight rerank model/ --min-coverage 50% --explain -o lists.parquet
       limelight rerank scores.csv --groups studios.csv --group-cap 3% -o lists/
+      limelight rerank model/ --gini 0.6 --executor ray --address auto -o lists/
     """
     from limelight.rerank import rerank as make
     from limelight.store.list_writer import ListWriter
@@ -154,19 +171,29 @@ def rerank(
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups
-    _announce(candidates, given.get("k", 20), _bytes(memory))
+    in_pieces = where.check()
+    if in_pieces:
+        _check_pieces(candidates, output, given)
+    else:
+        _announce(candidates, given.get("k", 20), _bytes(memory))
     # A model has its own catalogue; a report may still want the titles of another.
     own = None if page is not None else catalogue
-    source = _open(candidates, own, _bytes(memory), threads)
-    if catalogue is not None and source is candidates:
+    source = candidates if in_pieces else _open(candidates, own, _bytes(memory), threads)
+    if in_pieces and (candidates / "config.json").is_file():
+        _refuse_catalogue(own)
+    elif catalogue is not None and source is candidates:
         given["catalogue"] = catalogue
     kept = checkpoint_of(output, resume=resume)
     with until_done(kept):
-        found = make(source, checkpoint=kept, **given)
+        if in_pieces:
+            found = _in_pieces(where, candidates, output, kept, given)
+        else:
+            found = make(source, checkpoint=kept, **given)
         changes: Sequence[Change | GroupShare] = found.groups
         if groups is not None and not has_group_target:
             changes = found.group_changes(groups)
-        found.write(output)
+        if not in_pieces:
+            found.write(output)
     if page is not None:
         found.report(page, groups=groups, catalogue=catalogue)
         note_page(page)
@@ -208,9 +235,7 @@ def _open(
     """Score the whole catalogue of a model for the users of its training; leave files alone."""
     if not (path / "config.json").is_file():
         return path
-    if catalogue is not None:
-        message = f"a model has its own catalogue: {catalogue}"
-        raise ConfigError(message, hint="leave --catalogue out")
+    _refuse_catalogue(catalogue)
     from limelight.cli.recommend import load_model
     from limelight.rerank.stage import stage
 
@@ -218,6 +243,39 @@ def _open(
     if hasattr(model, "reranker"):
         note("The model's own control is left out: its plain lists are re-ranked.")
     return stage(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
+
+
+def _refuse_catalogue(catalogue: Path | None) -> None:
+    if catalogue is not None:
+        message = f"a model has its own catalogue: {catalogue}"
+        raise ConfigError(message, hint="leave --catalogue out")
+
+
+def _check_pieces(candidates: Path, output: Path, given: dict[str, Any]) -> None:
+    """Refuse what shards cannot do."""
+    if output.suffix:
+        message = f"--executor ray writes a folder of parts: {output}"
+        raise ConfigError(message, hint="name a folder: -o lists/")
+    for name in ("held_out", "history", "group_cap", "group_floor", "group_shares"):
+        if name in given:
+            message = f"--executor ray does not take --{name.replace('_', '-')}: {given[name]}"
+            hint = "leave --executor out, or re-rank a sample of the users"
+            raise ConfigError(message, hint=hint)
+    if not candidates.exists():
+        message = f"no such file or folder: {candidates}"
+        raise DataError(message, hint=f"relative paths start from {Path.cwd()}")
+
+
+def _in_pieces(
+    where: Executor, source: Path, output: Path, kept: "Checkpoint", given: dict[str, Any]
+) -> "RerankResult":
+    from limelight.scale.rerank import rerank as make
+
+    threads = given.get("num_threads")
+    settings = given | {"num_threads": threads or 1}
+    settings.pop("groups", None)
+    with where.pieces(threads) as pieces:
+        return make(pieces, source, output, kept, **settings)
 
 
 def _group_lines(changes: "Sequence[Change | GroupShare]") -> list[str]:

@@ -348,7 +348,7 @@ def number_items(
     """
     notes = []
     if catalogue is None:
-        item_ids = _union([rows.item_ids for rows in files])
+        item_ids = join_ids([rows.item_ids for rows in files])
         notes.append(NO_CATALOGUE)
     else:
         item_ids, repeats = read_catalogue(catalogue)
@@ -365,7 +365,7 @@ def number_items(
     return item_ids, numbers, notes
 
 
-def _union(ids: Sequence[pa.Array]) -> pa.Array:
+def join_ids(ids: Sequence[pa.Array]) -> pa.Array:
     """Join the ids of all files, as strings if some are integers and some are not."""
     if len({array.type for array in ids}) > 1:
         ids = [array.cast(pa.large_string()) for array in ids]

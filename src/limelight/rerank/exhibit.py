@@ -54,9 +54,9 @@ def exhibit_of(found: RerankResult) -> Exhibit:
         chosen=1,
         examples=Examples(users),
         data={
-            "Users": f"{len(found.lists.ids):,}",
+            "Users": f"{found.lengths.users:,}",
             "Items": f"{len(found.item_ids):,}",
-            "Places": f"{int(np.sum(found.lists.ids >= 0)):,}",
+            "Places": f"{found.lengths.places:,}",
         },
         made=how_made(seconds=found.seconds),
         notes=found.notes,

@@ -27,6 +27,8 @@ from limelight.rerank.stage import stage
 from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limelight._arrays import Float32, Float64, Int32, Int64
     from limelight.data.candidates import Candidates
     from limelight.recommend.ranking import Ranking
@@ -123,18 +125,48 @@ class FrankWolfe(Reranker):
         """Find the mixture for the users of a pool."""
         market = self.config.market(pool, k)
         market.ledger.open()
-        exposure = market.ledger.exposure
-        subsidies = np.empty((self.config.steps, pool.n_items), dtype=np.float32)
-        chances = np.zeros(self.config.steps)
         everybody = np.zeros(pool.n_users, dtype=np.int32)
-        for step in range(self.config.steps):
-            subsidies[step] = market.subsidies(self.config.strength, exposure)
-            places = choose(pool, k, subsidies[step : step + 1], everybody, market.ledger.threads)
-            weight = 2 / (step + 3)
-            exposure = (1 - weight) * exposure + weight * market.ledger.exposure_of(places)
-            chances *= 1 - weight
-            chances[step] = weight
-        return Mixture(subsidies, chances / chances.sum())
+
+        def respond(prices: Float32) -> Float64:
+            places = choose(pool, k, prices[None], everybody, market.ledger.threads)
+            return market.ledger.exposure_of(places)
+
+        return mix_prices(
+            self.config.steps,
+            market.ledger.exposure,
+            lambda exposure: market.subsidies(self.config.strength, exposure),
+            respond,
+        )
+
+
+def mix_prices(
+    steps: int,
+    exposure: Float64,
+    price: Callable[[Float64], Float64],
+    respond: Callable[[Float32], Float64],
+) -> Mixture:
+    """Mix the prices of so many steps.
+
+    Parameters
+    ----------
+    steps
+        How many sets of prices.
+    exposure
+        To begin with.
+    price
+        Gives the subsidies of items that have some exposure.
+    respond
+        Gives the exposure that everybody's choice at subsidies would give.
+    """
+    subsidies = np.empty((steps, len(exposure)), dtype=np.float32)
+    chances = np.zeros(steps)
+    for step in range(steps):
+        subsidies[step] = price(exposure)
+        weight = 2 / (step + 3)
+        exposure = (1 - weight) * exposure + weight * respond(subsidies[step])
+        chances *= 1 - weight
+        chances[step] = weight
+    return Mixture(subsidies, chances / chances.sum())
 
 
 class Prices(Reranker):

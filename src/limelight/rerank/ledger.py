@@ -12,7 +12,7 @@ from limelight.recommend.topk import batches
 from limelight.rerank.chance import generator_state, restore_generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -82,7 +82,7 @@ class Ledger:
         accounts: Int32 | None = None,
         by_impact: bool = False,
         threads: int,
-        seed: int,
+        seed: int | Sequence[int],
     ) -> None:
         self.pool, self.weights, self.by_impact, self.threads = pool, weights, by_impact, threads
         own = np.arange(pool.n_items, dtype=np.int32)
@@ -130,7 +130,12 @@ class Ledger:
         return total / max(self.pool.n_users, 1)
 
     def sweep(
-        self, support: Callable[[], Help], stretch: int | None = None, batch: int | None = None
+        self,
+        support: Callable[[], Help],
+        stretch: int | None = None,
+        batch: int | None = None,
+        *,
+        turn: tuple[int, int] = (0, 1),
     ) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.
 
@@ -142,12 +147,16 @@ class Ledger:
             How many users choose before it is asked again; by default a block of them.
         batch
             How many users choose at the same prices; by default as many as do little harm.
+        turn
+            Whose turn it is, and of how many parts of the users; with the same seed each part is
+            another one. By default everybody's.
         """
-        changed = 0
+        changed, (part, parts) = 0, turn
         for block in self._generator.permutation(len(self.pool.blocks)):
             rows = self.pool.blocks[block]
-            order = self._generator.permutation(rows.stop - rows.start)
-            for turns in batches(len(order), stretch or len(order)):
+            everybody = self._generator.permutation(rows.stop - rows.start)
+            order = np.array_split(everybody, parts)[part]
+            for turns in batches(len(order), stretch or max(len(order), 1)):
                 size = batch or self._batch()
                 changed += self._visit(rows, order[turns], support(), size, newcomers=False)
         return changed

@@ -11,7 +11,7 @@ from limelight.evaluate.lists import position_weights
 from limelight.rerank.ledger import Help, Ledger, knots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limelight._arrays import Float64
     from limelight.rerank.pool import Pool
@@ -70,7 +70,7 @@ class Market:
         welfare: Welfare,
         *,
         threads: int,
-        seed: int,
+        seed: int | Sequence[int],
         survey: Survey | None = None,
         by_place: bool = False,
     ) -> None:
@@ -104,15 +104,17 @@ class Market:
             raise DataError(message, hint="reset it, or keep to one catalogue")
         self.ledger.exposure, self.ledger.served = exposure.copy(), served
 
-    def sweep(self, strength: float) -> int:
+    def sweep(self, strength: float, turn: tuple[int, int] = (0, 1)) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.
 
         Parameters
         ----------
         strength
             Of the help, in units of the mean relevance of everybody's own list.
+        turn
+            Whose turn it is, and of how many parts of the users.
         """
-        return self.ledger.sweep(lambda: self._support(strength), self._stretch())
+        return self.ledger.sweep(lambda: self._support(strength), self._stretch(), turn=turn)
 
     def serve(self, strength: float) -> None:
         """Let everybody choose once, in the order of the rows."""

@@ -3,18 +3,71 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight.evaluate.accumulate import ListAccumulator
 from limelight.evaluate.exhibit import example_rows
-from limelight.recommend.topk import empty_lists
-from limelight.rerank.result import RerankResult, user_relevance
+from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.rerank.result import Lengths, RerankResult, lengths_of, user_relevance
 
 if TYPE_CHECKING:
-    from limelight._arrays import Int32
+    from limelight._arrays import Float32, Int32, Int64
+    from limelight.data.candidates import Candidates
     from limelight.rerank.pool import Pool
+
+
+class Figures(NamedTuple):
+    """What the lists of some users come to, beside everybody's own; those of others are added."""
+
+    after: ListAccumulator
+    before: ListAccumulator
+    losses: Float32
+    """By user: the share of the relevance of her own list that was given up."""
+    relevance: tuple[float, float]
+    """After and before."""
+    kept: int
+    """How many places hold what stood in its user's own list."""
+    lengths: Lengths
+
+
+def figures(pool: Pool, places: Int32) -> Figures:
+    """Measure the lists of a pool's users, and their own.
+
+    Parameters
+    ----------
+    pool
+        Candidates with relevance.
+    places
+        Everybody's list: places among her candidates.
+    """
+    k, own = places.shape[1], pool.own_places(places.shape[1])
+    after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
+    losses = np.zeros(pool.n_users, dtype=np.float32)
+    gained = kept = 0.0
+    for now, then in zip(pool.chosen(places), pool.chosen(own), strict=True):
+        after.update(now.ids)
+        before.update(then.ids)
+        worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
+        losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
+        gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
+    # A list's places that are among the first k are those of its user's own list.
+    stayed = int(np.sum((places >= 0) & (places < k)))
+    return Figures(after, before, losses, (gained, kept), stayed, lengths_of(places))
+
+
+class Examples(NamedTuple):
+    """Some users of all kinds: their rows, and their lists before."""
+
+    rows: Int64
+    own: Int32
+
+
+def examples_of(candidates: Candidates, k: int) -> Examples:
+    """Choose users to show, and look up their own lists."""
+    rows = example_rows(candidates.counts)
+    return Examples(rows, CandidateRanking(candidates).top(rows, k).ids)
 
 
 def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankResult:
@@ -31,37 +84,41 @@ def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankR
     known
         What else the result says: how the lists were made, and for what.
     """
-    k = places.shape[1]
-    lists, own = empty_lists(pool.n_users, k), pool.own_places(k)
-    after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
-    losses = np.zeros(pool.n_users, dtype=np.float32)
-    gained = kept = shown = 0.0
-    examples = example_rows(pool.candidates.counts)
-    own_examples = np.full((len(examples), k), -1, dtype=np.int32)
-    for now, then in zip(pool.chosen(places), pool.chosen(own), strict=True):
-        lists.ids[now.rows], lists.scores[now.rows] = now.ids, now.scores
-        after.update(now.ids)
-        before.update(then.ids)
-        here = (examples >= now.rows.start) & (examples < now.rows.stop)
-        own_examples[here] = then.ids[examples[here] - now.rows.start]
-        worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
-        losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
-        gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
-        # A list's places that are among the first k are those of its user's own list.
-        shown += float(np.sum((places[now.rows] >= 0) & (places[now.rows] < k)))
-    metrics = after.result() | {f"{name}_before": v for name, v in before.result().items()}
-    return RerankResult(
-        lists=lists,
+    return result_of(
+        figures(pool, places),
+        examples_of(pool.candidates, places.shape[1]),
+        lists=pool.lists(places),
         user_ids=np.asarray(pool.candidates.user_ids),
         item_ids=np.asarray(pool.candidates.item_ids),
+        seconds=time.perf_counter() - started,
+        **known,
+    )
+
+
+def result_of(found: Figures, examples: Examples, **known: Any) -> RerankResult:
+    """Put figures into words.
+
+    Parameters
+    ----------
+    found
+        Of all users.
+    examples
+        Users to show.
+    known
+        The other fields of the result.
+    """
+    metrics = found.after.result()
+    metrics |= {f"{name}_before": value for name, value in found.before.result().items()}
+    gained, kept = found.relevance
+    return RerankResult(
         metrics={name: value for name, value in metrics.items() if "@" in name},
         relevance_loss=1 - gained / kept if kept else 0.0,
-        user_losses=losses,
-        overlap=shown / max(float(np.sum(places >= 0)), 1.0),
-        exposure=after.exposure(),
-        exposure_before=before.exposure(),
-        examples=examples,
-        own_examples=own_examples,
-        seconds=time.perf_counter() - started,
+        user_losses=found.losses,
+        overlap=found.kept / max(found.lengths.places, 1),
+        exposure=found.after.exposure(),
+        exposure_before=found.before.exposure(),
+        examples=examples.rows,
+        own_examples=examples.own,
+        lengths=found.lengths,
         **known,
     )

@@ -39,12 +39,38 @@ class Change(NamedTuple):
     after: float
 
 
+class Lengths(NamedTuple):
+    """How many users have lists, and how long these are."""
+
+    users: int
+    empty: int
+    """Users without a list."""
+    short: int
+    """Users with a list of fewer than k places."""
+    places: int
+
+
+def lengths_of(ids: Int32) -> Lengths:
+    """Count lists by their lengths.
+
+    Examples
+    --------
+    >>> lengths_of(np.array([[5, 2], [3, -1], [-1, -1]]))
+    Lengths(users=3, empty=1, short=1, places=3)
+    """
+    lengths = (ids >= 0).sum(axis=1)
+    is_short = (lengths > 0) & (lengths < ids.shape[1])
+    return Lengths(len(ids), int(np.sum(lengths == 0)), int(is_short.sum()), int(lengths.sum()))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RerankResult:
     """Lists that meet a goal. ``str(result)`` is a summary, ``to_dict`` is ready for JSON."""
 
     lists: Lists
+    """Of all users. Where they were made in pieces, which wrote them, of the examples alone."""
     user_ids: Any
+    """Of the same users."""
     item_ids: Any
     method: str
     strength: float
@@ -66,6 +92,7 @@ class RerankResult:
     """Rows of some users of all kinds."""
     own_examples: Int32
     """The lists of these users before."""
+    lengths: Lengths
     seconds: float
     groups: tuple[GroupShare, ...] = ()
     """The shares of groups, where these were the target; those that gained most first."""
@@ -170,10 +197,9 @@ class RerankResult:
         """Return everything but the lists, ready for JSON."""
         losses = self.user_losses[np.isfinite(self.user_losses)]
         quantiles = np.quantile(losses, [0.5, 0.9]) if len(losses) else [0.0, 0.0]
-        lengths = (self.lists.ids >= 0).sum(axis=1)
         gained, lost = self.changes()
         return {
-            "users": len(self.lists.ids),
+            "users": self.lengths.users,
             "items": len(self.item_ids),
             "k": self.k,
             "method": self.method,
@@ -184,8 +210,8 @@ class RerankResult:
             "relevance_loss_median_user": float(quantiles[0]),
             "relevance_loss_worst_tenth": float(quantiles[1]),
             "overlap": self.overlap,
-            "users_without_list": int(np.sum(lengths == 0)),
-            "users_with_short_list": int(np.sum((lengths > 0) & (lengths < self.k))),
+            "users_without_list": self.lengths.empty,
+            "users_with_short_list": self.lengths.short,
             "items_gained": int(np.sum(self.exposure > self.exposure_before + 1e-9)),
             "items_lost": int(np.sum(self.exposure < self.exposure_before - 1e-9)),
             "gained": [change._asdict() for change in gained],
@@ -225,7 +251,7 @@ class RerankResult:
     def _title(self) -> str:
         return (
             f"{self.method} at strength {self.strength:.4g}: "
-            f"lists of {self.k} for {len(self.lists.ids):,} users, {len(self.item_ids):,} items"
+            f"lists of {self.k} for {self.lengths.users:,} users, {len(self.item_ids):,} items"
         )
 
     def _figures(self) -> list[tuple[str, str, str]]:
@@ -240,8 +266,7 @@ class RerankResult:
         return f"{100 * self.relevance_loss:.2f} %"
 
     def _notes(self) -> list[str]:
-        lengths = (self.lists.ids >= 0).sum(axis=1)
-        few = int(np.sum(lengths < self.k))
+        few = self.lengths.empty + self.lengths.short
         late = f"Users with fewer than {self.k} candidates and a shorter list: {few:,}."
         return [*self.notes, late] if few else list(self.notes)
 

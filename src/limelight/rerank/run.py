@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from limelight._arrays import Int32
     from limelight.data.sources import Source
+    from limelight.rerank.goal import Measure
     from limelight.rerank.group_wishes import Share
     from limelight.rerank.pool import Law
     from limelight.rerank.result import RerankResult
@@ -152,7 +153,7 @@ def rerank(  # noqa: PLR0913
         found = _open(candidates, catalogue, history, room, show_progress=show_progress)
         if found is not candidates:
             stack.enter_context(found)
-        _check_lengths(found, k)
+        check_lengths(int(found.counts.max(initial=0)), k)
         law: Law = ScoreRelevance() if relevance == "score" else BY_RANK
         if held_out is not None:
             pairs = aligned_pairs(held_out, found, "held-out pairs")
@@ -201,8 +202,8 @@ def _check_names(source: object, **pairs: object) -> None:
         raise ConfigError(message, hint="pass the model itself, or candidates with ids")
 
 
-def _check_lengths(candidates: Candidates, k: int) -> None:
-    longest = int(candidates.counts.max(initial=0))
+def check_lengths(longest: int, k: int) -> None:
+    """Refuse lists that are longer than anybody's candidates."""
     if k > longest:
         message = f"k is larger than the candidates of any user: {k}, they have at most {longest:,}"
         raise DataError(message, hint="give users more candidates, or use a smaller k")
@@ -246,13 +247,13 @@ def _reach(
     name, first = method, FIRST
     if method == "auto":
         method = "best-response"
-        welfare, first = _least_loss(setting, goal, law)
+        welfare, first = least_loss(setting, goal, law)
         name = f"{method} ({welfare})"
     dial = _kept(_dial(setting, method, welfare), checkpoint, f"{goal}", name)
     met = meet(dial, goal, first=first, advance=advance)
     notes = dial.notes()
-    if goal.lack(met.measure) > 0 and goal.miss(met.measure) > _FAR and not dial.whole:
-        notes.append(f"The target, {goal}, was not met: no strength comes nearer.")
+    if not dial.whole:
+        notes += missed(goal, met.measure)
     return met.places, {
         "method": name,
         "strength": met.strength,
@@ -261,7 +262,14 @@ def _reach(
     }
 
 
-def _least_loss(setting: Setting, goal: Goal, law: Law) -> tuple[WelfareName, float]:
+def missed(goal: Goal, measure: Measure) -> list[str]:
+    """Say that a goal was missed, if it was."""
+    if goal.lack(measure) > 0 and goal.miss(measure) > _FAR:
+        return [f"The target, {goal}, was not met: no strength comes nearer."]
+    return []
+
+
+def least_loss(setting: Setting, goal: Goal, law: Law) -> tuple[WelfareName, float]:
     """Try welfares on some of the users; return the best, and a strength to start from."""
     candidates = setting.pool.candidates
     welfares: tuple[WelfareName, ...] = ("log", "power")

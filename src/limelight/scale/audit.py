@@ -7,16 +7,13 @@ bounds of their intervals are sums over users, whose last digits may differ.
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from limelight._errors import DataError
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.data.sources import describe, files_of, open_parts, require_column
 from limelight.evaluate.audit import (
@@ -36,6 +33,7 @@ from limelight.evaluate.compare import Side
 from limelight.evaluate.jackknife import Moments, moments_without
 from limelight.evaluate.tally import Counts, Tally, count
 from limelight.evaluate.without import figures_without
+from limelight.scale.apart import are_apart, digests, refuse_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,9 +107,7 @@ class DigestUsers:
 
     def __call__(self, file: Path) -> np.ndarray:
         """Digest the users of a file, each once."""
-        ids = ids_from_arrow(read_lists(file).user_ids).tolist()
-        found = b"".join(hashlib.blake2b(str(i).encode(), digest_size=8).digest() for i in ids)
-        return np.frombuffer(found, dtype="<u8")
+        return digests(ids_from_arrow(read_lists(file).user_ids))
 
 
 def audit(
@@ -139,7 +135,8 @@ def audit(
     files = files_of(lists.resolve())
     label = _check_parts(lists)
     parts = list(pieces.map(CountLists(k), files, len(files)))
-    _refuse_divided_users(pieces, files, parts)
+    if not are_apart([part.users for part in parts]):
+        refuse_repeats(pieces.map(DigestUsers(), files, len(files)))
     item_ids, numbers, notes = number_items(parts, catalogue)
     longest = max(part.ranks[1] for part in parts)
     k = longest if k is None else k
@@ -183,26 +180,6 @@ def _check_parts(lists: Path) -> str:
         for part in parts:
             require_column(part, RANK.name)
     return describe(parts)
-
-
-def _refuse_divided_users(pieces: Pieces, files: Sequence[Path], parts: Sequence[Part]) -> None:
-    """Refuse users with rows in two files: a piece would see half of a list."""
-    if _are_apart(parts):
-        return
-    digests = np.concatenate(list(pieces.map(DigestUsers(), files, len(files))))
-    twice = len(digests) - len(np.unique(digests))
-    if twice:
-        message = f"users have rows in more than one file: {twice:,} of them"
-        hint = "write all rows of a user to one file, or leave --executor out"
-        raise DataError(message, hint=hint)
-
-
-def _are_apart(parts: Sequence[Part]) -> bool:
-    """Tell whether every file has a stretch of the ids for itself."""
-    if len({type(part.users[0]) for part in parts}) > 1:
-        return False
-    ordered = sorted(part.users for part in parts)
-    return all(one[1] < other[0] for one, other in pairwise(ordered))
 
 
 def _examples(file: Path, numbers: np.ndarray, exposure: Tally, k: int) -> Seen:

@@ -67,7 +67,7 @@ class RayPieces:
         """Do all pieces and give their results in the order of the pieces."""
         import ray
 
-        task = ray.remote(_do).options(num_cpus=self._threads, max_retries=_RETRIES)
+        task = ray.remote(num_cpus=self._threads, max_retries=_RETRIES)(_do)
         sent = ray.put(work)
         waiting: deque[tuple[str, Any]] = deque()
         shows = None if total else False

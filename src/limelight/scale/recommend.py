@@ -35,6 +35,7 @@ class Recommend:
     """
 
     service: Service
+    n_items: int
     k: int
     parts: Path
     name = "recommend"
@@ -43,7 +44,7 @@ class Recommend:
         """Make the lists of a piece."""
         file = self.parts / part_name(piece.number)
         found = self.service.open()
-        exposure = ListAccumulator(len(found.item_ids), self.k)
+        exposure = ListAccumulator(self.n_items, self.k)
         if file.exists():
             exposure.update(_read_part(file, found.item_ids, piece.stop - piece.start, self.k))
             return exposure
@@ -99,7 +100,7 @@ def recommend(
     }
     if checkpoint.load(about) is None:
         checkpoint.save({}, {})
-    work = Recommend(service, k, checkpoint.path)
+    work = Recommend(service, len(service.open().item_ids), k, checkpoint.path)
     if histories is None:
         users = known_pieces(service.n_users, per_piece)
     else:
@@ -111,17 +112,13 @@ def recommend(
 
 
 def _added_up(pieces: Pieces, work: Recommend, users: Any, total: int) -> ListAccumulator:
-    exposure: ListAccumulator | None = None
+    exposure = ListAccumulator(work.n_items, work.k)
     try:
         for found in pieces.map(work, users, total):
-            if exposure is None:
-                exposure = found
-            else:
-                exposure.merge(found)
+            exposure.merge(found)
     except (KeyboardInterrupt, Terminated) as end:
         end.add_note("the same command with --resume keeps the parts that are finished")
         raise
-    assert exposure is not None  # there are users, or the model would have been refused
     return exposure
 
 

@@ -112,15 +112,16 @@ class Service:
     def lists(self, found: Model | Reranked, piece: UserPiece, k: int) -> Iterator[Lists]:
         """Make the lists of a piece, batch by batch."""
         if isinstance(found, Reranked):
-            ranking = self._ranking(found.model, piece)
+            ranking = self.ranking(found.model, piece)
             more = {"user_ids": self.user_ids(piece)} if found.by_user else {}
             yield found.reranker.rerank(ranking, k, **more)
             return
-        ranking = self._ranking(found, piece)
+        ranking = self.ranking(found, piece)
         for rows in batches(ranking.n_users, BATCH):
             yield ranking.top(np.arange(rows.start, rows.stop), k)
 
-    def _ranking(self, model: Model, piece: UserPiece) -> Ranking:
+    def ranking(self, model: Model, piece: UserPiece) -> Ranking:
+        """Return what ranks the catalogue for the users of a piece."""
         if piece.histories is not None:
             return model.ranking(piece.histories, filter_seen=self.filter_seen)
         kept = read_histories(self.folder, piece.start, piece.stop)

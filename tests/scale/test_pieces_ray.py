@@ -1,0 +1,104 @@
+"""Pieces on a real cluster of two workers; what is computed is tested without one."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import limelight as ll
+from limelight._errors import DataError, LimelightError
+from limelight.scale.recommend import recommend
+from limelight.scale.users import Service
+from limelight.store.checkpoint import Checkpoint
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    ray = pytest.importorskip("ray")
+    from limelight.scale.ray_pieces import RayPieces
+
+    # Workers import what tests define, and the limelight that is tested.
+    path = os.pathsep.join(map(str, (Path(__file__).parents[2], Path(ll.__file__).parents[1])))
+    ray.init(
+        address="local",
+        num_cpus=2,
+        object_store_memory=100 << 20,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )
+    yield RayPieces(workers=2)
+    ray.shutdown()
+
+
+class Square:
+    name = "square"
+
+    def __call__(self, piece):
+        return piece * piece
+
+
+class DieOnce:
+    """Dies at its first piece, as if the machine had run out of memory."""
+
+    name = "die once"
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, piece):
+        seen = self.folder / f"{piece}"
+        if not seen.exists():
+            seen.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return piece
+
+
+class DieAlways:
+    name = "die always"
+
+    def __call__(self, piece):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Refuse:
+    name = "refuse"
+
+    def __call__(self, piece):
+        message = f"no such piece: {piece}"
+        raise DataError(message, hint="take another") from OSError(28, "No space left on device")
+
+
+def test_results_come_in_order(pieces):
+    assert list(pieces.map(Square(), range(20), 20)) == [n * n for n in range(20)]
+
+
+def test_a_piece_whose_worker_is_lost_is_done_again(pieces, tmp_path):
+    assert list(pieces.map(DieOnce(tmp_path), [1, 2])) == [1, 2]
+
+
+def test_a_piece_that_kills_all_its_workers_ends_the_work(pieces):
+    with pytest.raises(LimelightError, match="workers were lost 4 times at 'die always 0'"):
+        list(pieces.map(DieAlways(), [1]))
+
+
+def test_our_errors_come_back_as_themselves(pieces):
+    with pytest.raises(DataError) as error:
+        list(pieces.map(Refuse(), [7]))
+    assert (error.value.message, error.value.hint) == ("no such piece: 7", "take another")
+    assert error.value.__cause__.errno == 28
+
+
+def test_lists_are_those_of_one_machine(pieces, tmp_path):
+    model = ll.IALS(factors=8, epochs=2).fit(ll.marketplace(300, 60, 4000).interactions)
+    model.save(tmp_path / "model")
+    service = Service(tmp_path / "model", len(model.user_ids))
+    kept = Checkpoint(tmp_path / "kept")
+    recommend(pieces, service, 5, tmp_path / "lists", kept, per_piece=50)
+    found = ll.audit(tmp_path / "lists", catalogue=model.item_ids)
+    wanted = ll.exposure(model.recommend(k=5)[0], len(model.item_ids))
+    np.testing.assert_allclose(found.exposure, wanted, rtol=1e-14)
