@@ -7,9 +7,9 @@ import pytest
 
 import limelight as ll
 from limelight._errors import ConfigError, DataError
+from limelight.scale.market_shards import Shards
 from limelight.scale.pieces import InTurn
 from limelight.scale.rerank import rerank
-from limelight.scale.market_shards import Shards
 from limelight.store.checkpoint import Checkpoint
 
 

@@ -28,8 +28,8 @@ from limelight.rerank.run import METHODS, check_lengths, least_loss, missed
 from limelight.rerank.search import FIRST, TRIES, meet
 from limelight.rerank.welfare import as_welfare
 from limelight.scale.apart import are_apart, digests, refuse_repeats
-from limelight.scale.shard_dials import BestResponseShards, PricesShards, ShardDial
 from limelight.scale.market_shards import FromFiles, FromModel, ListItems, Shards, Stage, Sums
+from limelight.scale.shard_dials import BestResponseShards, PricesShards, ShardDial
 from limelight.scale.users import PER_PIECE, Service
 from limelight.store.list_writer import ListWriter, gather_parts, part_name
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from limelight.rerank.goal import Goal
     from limelight.rerank.result import RerankResult
     from limelight.rerank.welfare import WelfareName
-    from limelight.scale.pieces import Pieces
     from limelight.scale.market_shards import Facts, Origin
+    from limelight.scale.pieces import Pieces
     from limelight.store.checkpoint import Checkpoint
 
 _IN_TURN = {

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64, Int32
     from limelight.rerank.market import Survey
     from limelight.rerank.welfare import Welfare
-    from limelight.scale.pieces import Pieces, Work
     from limelight.scale.market_shards import Facts, Shards
+    from limelight.scale.pieces import Pieces, Work
 
 _FIRST = ((1.0, 1), (1.0, 1), (0.3, 4))
 _LATER = ((1.0, 1), (0.3, 4))
