@@ -14,8 +14,8 @@ def cluster():
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'limelight[ray]'")
     from ray.cluster_utils import Cluster
 
-    # A node is given up after three seconds of silence, not after fifteen.
-    patience = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+    # A node is given up after five seconds of silence, not after fifteen.
+    patience = {"health_check_period_ms": 1000, "health_check_failure_threshold": 5}
     node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=node | {"_system_config": patience})
     for _ in range(2):

@@ -6,16 +6,19 @@ import os
 import signal
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.scale.toy import WIDTH, Alone, Kills, NodeKill, Toy
+from tests.scale.toy import WIDTH, Alone, Kills, NodeKill, Toy, first_time
 
 import limelight as ll
 from limelight.scale import ray_driver
 from limelight.scale.ray import run_on_ray
 from limelight.solve.exchange import deal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cluster")]
 
@@ -131,6 +134,43 @@ def test_a_node_killed_changes_no_bit(tmp_path, expected, cluster):
     assert (tmp_path / "killed a node").exists()
     assert diary.lost
     cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20, include_dashboard=False)
+
+
+class Mayfly:
+    """An actor that owns rows for a short life."""
+
+    def rows(self) -> list[Any]:
+        import ray
+
+        return [ray.put(np.zeros((9, WIDTH)))]
+
+
+@dataclass(frozen=True)
+class LosesRows:
+    """Once, the rows that a rank sends are lost before anybody can read them."""
+
+    folder: Path
+
+    def __call__(self, exchange: Any, verb: str, epoch: int) -> None:
+        import ray
+
+        if (exchange.rank, verb, epoch) != (1, "gather_items", 3):
+            return
+        if first_time(self.folder / "lost"):
+            owner = ray.remote(num_cpus=0)(Mayfly).remote()
+            (lost,) = ray.get(owner.rows.remote())
+            ray.kill(owner)
+            exchange._put = lambda payload: lost
+        else:
+            (self.folder / "sent again").touch()
+
+
+def test_rows_that_are_lost_are_sent_again(tmp_path, expected):
+    results, diary = run(Toy(tmp_path, mishap=LosesRows(tmp_path)))
+    assert_same_bits(results, expected)
+    assert (tmp_path / "sent again").exists()
+    assert diary.lost == []
+    assert sorted(prepared(tmp_path)) == [0, 1, 2]
 
 
 @dataclass(frozen=True)

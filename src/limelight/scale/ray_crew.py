@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -10,10 +11,11 @@ from limelight.scale.meeting import Meeting
 from limelight.scale.ray_rank import Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _PLACING_SECONDS = 30.0
 """How long a rank may wait for processors that nobody else uses."""
+_GLANCE_SECONDS = 0.5
 _MEETING_CALLS = 10_000
 """How many calls may wait in the meeting at once: a few of each rank."""
 
@@ -47,35 +49,34 @@ class Crew:
         """Return the handle of a rank."""
         return self._ranks[number]
 
-    def replace(self, ranks: Sequence[int]) -> None:
+    def replace(self, ranks: Collection[int]) -> None:
         """Make ranks anew, anywhere.
 
         After the loss of a node there may be no processors that nobody uses. Then a rank works
         beside another one, which is slower, but better than to wait.
         """
-        if has_room(_processors(), self.size, self._cpus):
-            ranks = self._make(ranks, self._cpus, timeout=_PLACING_SECONDS)
-        self._make(ranks, 0, timeout=None)
+        late = self._make(ranks, self._cpus)
+        end = time.monotonic() + _PLACING_SECONDS
+        while late and time.monotonic() < end and self._has_room():
+            late = _not_up(late, timeout=_GLANCE_SECONDS)
+        _not_up(self._make(late.values(), 0), timeout=None)
 
     def dismiss(self) -> None:
         """End all processes of the crew."""
         for actor in (*self._ranks.values(), self.meeting):
             _end(actor)
 
-    def _make(self, ranks: Sequence[int], cpus: float, *, timeout: float | None) -> list[int]:
-        """Make ranks; return those that did not come up in time."""
-        import ray
-
-        called = {}
+    def _make(self, ranks: Collection[int], cpus: float) -> dict[Any, int]:
+        """Make ranks; return what they will answer once they are up."""
         for number in ranks:
             if number in self._ranks:
                 _end(self._ranks[number])
             self._ranks[number] = self._make_rank(number, cpus)
-            called[self._ranks[number].is_here.remote()] = number
-        if not called:
-            return []
-        _, waiting = ray.wait(list(called), num_returns=len(called), timeout=timeout)
-        return [called[one] for one in waiting]
+        return {self._ranks[number].is_here.remote(): number for number in ranks}
+
+    def _has_room(self) -> bool:
+        """Tell whether the nodes could hold all ranks; that one is lost may be noticed late."""
+        return has_room(_processors(), self.size, self._cpus)
 
     def _make_rank(self, number: int, cpus: float) -> Any:
         """Make the actor of a rank.
@@ -159,6 +160,16 @@ def _processors() -> list[float]:
 
     nodes = ray.nodes()  # type: ignore[no-untyped-call]
     return [node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]]
+
+
+def _not_up(answers: dict[Any, int], *, timeout: float | None) -> dict[Any, int]:
+    """Wait for ranks to come up; return those that have not."""
+    import ray
+
+    if not answers:
+        return {}
+    _, waiting = ray.wait(list(answers), num_returns=len(answers), timeout=timeout)
+    return {answer: answers[answer] for answer in waiting}
 
 
 def _end(actor: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,7 @@ class RayExchange:
         parcels = self._trade("gather_items", [shared] * self.size)
         self.traffic["gather_items"] += mine.nbytes * (self.size - 1)
         parcels[self.rank] = mine
+        self._order(parcels)
         return np.concatenate([self._fetch(parcel) for parcel in parcels])
 
     def exchange_rows(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
@@ -126,20 +127,21 @@ class RayExchange:
         arrived = self._trade("exchange_rows", parcels)
         arrived[self.rank] = mine
         turned = arrived[self.rank :] + arrived[: self.rank]
-        queue = [payload for parcel in turned for payload in parcel]
+        queue = deque(payload for parcel in turned for payload in parcel)
         if self._seat.deterministic:
-            queue.sort(key=lambda one: one[0])
-        yield from self._read(queue)
+            queue = deque(sorted(queue, key=lambda one: one[0]))
+        while queue:
+            self._order(payload for _, payload in islice(queue, 2))
+            shard, payload = queue.popleft()
+            yield shard, self._fetch(payload)
 
-    def _read(self, queue: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        """Yield payloads; while one is worked on, the next is on its way."""
+    def _order(self, payloads: Iterable[Any]) -> None:
+        """Let rows set out for here, so that they come while others are worked on."""
         import ray
 
-        for place, (shard, payload) in enumerate(queue):
-            coming = [one for _, one in queue[place : place + 2] if isinstance(one, ray.ObjectRef)]
-            if coming:
-                ray.wait(coming, timeout=0)
-            yield shard, self._fetch(payload)
+        ordered = [payload for payload in payloads if isinstance(payload, ray.ObjectRef)]
+        if ordered:
+            ray.wait(ordered, timeout=0)
 
     def _trade(self, verb: str, parcels: list[Any]) -> list[Any]:
         """Swap parcels with all ranks."""
