@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight import ConfigError, DataError
+from limelight import ConfigError, DataError, LimelightError, SolveError
 from limelight.scale.fit import Kept, fit_shards
 from limelight.scale.shard_checkpoint import MANIFEST
 from limelight.solve.exchange import run_locally
@@ -155,3 +155,16 @@ def test_an_error_of_a_rank_reaches_who_started_the_fit(tmp_path):
     pq.write_table(pa.table({"user_id": [1], "thing": [2]}), tmp_path / "data" / "a.parquet")
     with pytest.raises(DataError, match="item"):
         fit(MODELS["ials"], tmp_path / "data", tmp_path / "model", local(2))
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize(("error", "stays"), [(LimelightError, True), (SolveError, False)])
+def test_work_is_kept_only_if_it_can_be_resumed(parts, tmp_path, error, stays):
+    def news(rank, epoch, told):
+        if epoch == 3:
+            message = "something happened"
+            raise error(message, hint="do something")
+
+    with pytest.raises(error):
+        fit(MODELS["ials"], parts, tmp_path / "model", local(2), on_news=news)
+    assert (tmp_path / "model.checkpoint").exists() == stays

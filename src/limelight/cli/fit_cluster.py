@@ -96,10 +96,13 @@ def fit_cluster(
     from limelight._interrupts import finishing
     from limelight.models.checks import check_integer, check_number
     from limelight.scale.extra import require_ray
-    from limelight.scale.fit import Kept, fit_shards
+    from limelight.scale.fit import Kept, fit_shards, refuse_descent
     from limelight.scale.ray import run_on_ray
 
     factors = require_factors(model)
+    refuse_descent(factors)
+    if not cluster.dry_run:
+        require_ray()
     workers = 1 if cluster.workers is None else cluster.workers
     check_integer("--workers", workers, least=1)
     n_shards = max(SHARDS, workers) if cluster.shards is None else cluster.shards
@@ -114,7 +117,6 @@ def fit_cluster(
     if cluster.dry_run:
         report(str(forecast), forecast.as_dict(), as_json=as_json)
         return None
-    require_ray()
     note(forecast.brief())
     runtime = partial(
         run_on_ray,

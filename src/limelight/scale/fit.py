@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from limelight._atomic import atomic_file, delete_folder, refuse_stranger
-from limelight._errors import ConfigError
+from limelight._errors import ConfigError, LimelightError
 from limelight.models.files import config_of
 from limelight.models.training import first_state, training_problem, unpadded
 from limelight.scale.model_parts import leave_rows, left_rows, write_model
@@ -182,7 +183,7 @@ def fit_shards(
     Ending
         What is known at the end. If the fit was stopped before, there is no model yet.
     """
-    _refuse_descent(model)
+    refuse_descent(model)
     target = Path(path).expanduser().resolve()
     work = target.with_name(f"{target.name}.checkpoint")
     about = {
@@ -193,9 +194,10 @@ def fit_shards(
     kept = kept or Kept()
     _open(work, about, resume=kept.resume)
     program = ShardedFit(model, source, reading, work, about, kept.every)
-    ending: Ending = runtime(
-        program, on_commit=lambda epoch: flip(work, epoch, about), on_news=on_news
-    )[0]
+    with _leaving_what_can_be_resumed(work):
+        ending: Ending = runtime(
+            program, on_commit=lambda epoch: flip(work, epoch, about), on_news=on_news
+        )[0]
     if ending.is_complete:
         data = load_shards(work / _SHARDS, range(0))
         _write(target, model, ending, data, work / _RESULT, history=history)
@@ -203,7 +205,23 @@ def fit_shards(
     return ending
 
 
-def _refuse_descent(model: FactorModel) -> None:
+@contextmanager
+def _leaving_what_can_be_resumed(work: Path) -> Iterator[None]:
+    """Delete the work if it has failed for good, or has not begun.
+
+    Workers that were lost may come back, and a full disk may be emptied: then it stays.
+    """
+    try:
+        yield
+    except LimelightError as error:
+        is_final = type(error) is not LimelightError and not isinstance(error.__cause__, OSError)
+        if is_final or not has_shards(work / _SHARDS):
+            delete_folder(work)
+        raise
+
+
+def refuse_descent(model: FactorModel) -> None:
+    """Refuse row solves that need the rows of an item more than once."""
     if model.config.row_solver != "cholesky":
         message = f"a fit on many machines needs row_solver='cholesky': {model.config.row_solver!r}"
         raise ConfigError(message, hint="leave row_solver out")
