@@ -129,7 +129,7 @@ class TestOnRay:
         found = ll.load(tmp_path / "whole")
         assert np.abs(found.user_factors - alone.user_factors).max() < 1e-4
 
-        many = [*fit, "--checkpoint-every", "0", "--epochs", "400", "-o", str(tmp_path / "cut")]
+        many = [*fit, "--checkpoint-every", "0", "--epochs", "14", "-o", str(tmp_path / "cut")]
         process = subprocess.Popen(many, stderr=subprocess.PIPE, text=True)
         manifest = tmp_path / "cut.checkpoint" / "manifest.json"
         while not manifest.exists():
@@ -143,7 +143,7 @@ class TestOnRay:
         # With another number of workers, to the same bits.
         subprocess.run([*many, "--resume", "--workers", "3"], check=True, capture_output=True)
         subprocess.run(
-            [*fit, "--epochs", "400", "-o", str(tmp_path / "same")], check=True, capture_output=True
+            [*fit, "--epochs", "14", "-o", str(tmp_path / "same")], check=True, capture_output=True
         )
         for name, array in ll.load(tmp_path / "same").learned.arrays.items():
             np.testing.assert_array_equal(ll.load(tmp_path / "cut").learned.arrays[name], array)
