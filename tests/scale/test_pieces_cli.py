@@ -98,6 +98,35 @@ def test_audit(run, files, tmp_path):
     assert "one list for each user: --against" in err
 
 
+def test_rerank(run, files, tmp_path):
+    asked = ("rerank", files / "model", "--gini", 0.3, "-k", 5, "--json")
+    code, many, _ = run(
+        *asked, "-o", tmp_path / "many", "--executor", "ray", "--report", tmp_path / "page.html"
+    )
+    assert code == 0
+    assert many["gini@5"] == pytest.approx(0.3, abs=0.003)
+    assert pq.read_table(tmp_path / "many").num_rows == 5 * many["users"]
+    one = run(*asked, "-o", tmp_path / "one")[1]
+    assert many["gini@5_before"] == one["gini@5_before"]
+    assert many["relevance_loss"] == pytest.approx(one["relevance_loss"], abs=0.005)
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["-o", "lists.csv"], "writes a folder of parts: lists.csv"),
+        (["-o", "lists", "--held-out", "x.csv"], "does not take --held-out: x.csv"),
+        (["-o", "lists", "--method", "fairrec"], "lets users take turns, item by item"),
+    ],
+)
+def test_rerank_flags_that_do_not_fit(run, files, tmp_path, monkeypatch, flags, said):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("rerank", files / "model", "--gini", 0.3, "--executor", "ray", *flags)
+    assert code == 2
+    assert said in err
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

@@ -54,12 +54,48 @@ def test_one_shard_is_one_machine(pieces, model, folder, tmp_path):
     assert found.relevance_loss == pytest.approx(once.relevance_loss, abs=0.002)
 
 
-def test_prices_are_those_of_one_machine(pieces, model, folder, tmp_path):
-    found = made(pieces, folder, tmp_path, gini=0.5, method="prices")
-    once = ll.rerank(model, k=10, gini=0.5, method="prices")
+def test_prices_are_those_of_one_machine(pieces, tmp_path):
+    model = ll.IALS(factors=4, epochs=2).fit(ll.marketplace(200, 40, 3000).interactions)
+    model.save(tmp_path / "model")
+    found = made(pieces, tmp_path / "model", tmp_path, gini=0.3, method="prices", per_shard=120)
+    once = ll.rerank(model, k=10, gini=0.3, method="prices")
     assert found.strength == pytest.approx(once.strength)
     assert found.relevance_loss == pytest.approx(once.relevance_loss, rel=1e-3)
     assert found.metrics["gini@10"] == pytest.approx(once.metrics["gini@10"], abs=1e-3)
+
+
+def test_welfare_is_about_that_of_one_machine(pieces, model, folder, tmp_path):
+    """At one strength: what lists are worth, relevance and the welfare of exposure together."""
+    from limelight.rerank.market import Market
+    from limelight.rerank.pool import Pool
+    from limelight.rerank.relevance import BY_RANK
+    from limelight.rerank.stage import stage
+    from limelight.rerank.welfare import as_welfare
+    from limelight.scale.rerank import _dial, _origin, _stage
+
+    strength, welfare = 0.5, as_welfare("log")
+    with Pool(stage(model.ranking()), BY_RANK) as pool:
+        market = Market(pool, 10, welfare, threads=1, seed=0)
+        market.ledger.open()
+        own = market.ledger.relevance()
+        for _ in range(3):
+            market.sweep(strength)
+        share = market.survey.total / pool.n_items * pool.n_users
+
+        def worth(exposure, relevance):
+            grid = np.linspace(0, 1, 200)[1:]
+            x = exposure / share
+            gains = welfare.marginal(x[:, None] * grid).mean(axis=1) * x
+            return relevance * pool.n_users + strength * market.survey.unit * share * gains.sum()
+
+        wanted = worth(market.ledger.exposure, market.ledger.relevance())
+        plain = worth(market.ledger.exposure_of(pool.own_places(10)), own)
+    shards = Shards(tmp_path, len(model.item_ids), 10, BY_RANK, 1 << 30, 1)
+    facts = _stage(pieces, shards, _origin(pieces, folder, None, 300, 1))
+    dial, _, _ = _dial(pieces, shards, facts, None, "best-response", 0)
+    measure = dial.turn(strength)
+    found = worth(dial._sums.exposure, (1 - measure.loss) * own)
+    assert found - plain > 0.97 * (wanted - plain) > 0
 
 
 def test_a_folder_of_candidates(pieces, model, tmp_path):

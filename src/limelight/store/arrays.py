@@ -33,6 +33,18 @@ _TYPES = {
     **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
 }
 """What the file format calls the types of NumPy."""
+_UNREADABLE = (
+    SafetensorError,
+    OSError,
+    # What NumPy has no type or shape for, the library lets NumPy complain of.
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    # What only a header that somebody made can do.
+    OverflowError,
+    RecursionError,
+)
 
 
 def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -145,8 +157,7 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
     """Tell of a file that cannot be read as our own error."""
     try:
         yield
-    # What NumPy has no type or shape for, the library lets NumPy complain of.
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise unreadable(path, error) from error
 
 

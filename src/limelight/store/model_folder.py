@@ -31,6 +31,8 @@ from limelight.store.id_files import read_ids, write_ids
 from limelight.store.json_files import read_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 SCHEMA_VERSION = 1
@@ -207,6 +209,7 @@ def read_histories(
     if not file.exists():
         return None
     seen = map_arrays(file)
+    _check_names(seen)
     indptr = np.array(seen["indptr"][start : stop + 1])
     return indptr - indptr[0], np.array(seen["indices"][indptr[0] : indptr[-1]])
 
@@ -317,9 +320,7 @@ def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None
     if not (root / SEEN).exists():
         return None
     arrays = load_arrays(root / SEEN)
-    if set(arrays) != {"indptr", "indices"}:
-        message = f"{SEEN} must hold indptr and indices, found: {short(sorted(arrays))}"
-        raise DataError(message, hint="the file is damaged; save the model again")
+    _check_names(arrays)
     for name, array in arrays.items():
         limits = np.iinfo(np.int64 if name == "indptr" else np.int32)
         # A number that does not fit would become another one.
@@ -327,6 +328,12 @@ def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None
             message = f"{SEEN}: {name} must hold whole numbers up to {limits.max}: {array.dtype}"
             raise DataError(message, hint="the file is damaged; save the model again")
     return arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32)
+
+
+def _check_names(arrays: Mapping[str, NDArray[Any]]) -> None:
+    if set(arrays) != {"indptr", "indices"}:
+        message = f"{SEEN} must hold indptr and indices, found: {short(sorted(arrays))}"
+        raise DataError(message, hint="the file is damaged; save the model again")
 
 
 def _within(array: NDArray[Any], limits: np.iinfo[Any]) -> bool:
