@@ -29,6 +29,7 @@ from limelight.scale.ray import run_on_ray
 
 RANKS, SHARDS, EPOCHS = 3, 8, 8
 PHASES = ("v-step", "exchange", "sums", "u-step", "checkpoint")
+KINDS = (*PHASES, "driver", "raylet")
 MODELS = {
     "ials": ["--model", "ials"],
     "admm": ["--solver", "admm", "--exposure-strength", "0.3"],
@@ -203,6 +204,7 @@ def main(tell=print):
     from ray.cluster_utils import Cluster
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kinds", nargs="*", default=KINDS, metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--runs", type=int, default=10, help="of each kind")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -226,14 +228,13 @@ def main(tell=print):
         for name, model in FITS.items():
             fit(model, place / "data", place / name, None, [])
             known[name] = arrays(place / name)
+        kill = {phase: partial(kill_workers, phase) for phase in PHASES}
+        kill["driver"] = partial(kill_drivers, address=cluster.address)
+        kill["raylet"] = partial(kill_raylets, cluster=cluster, node=node)
         try:
-            for phase in PHASES:
-                done = kill_workers(phase, given.runs, place, known, chance)
-                tell(f"a worker in {phase}: {done} runs, all bit-identical")
-            done = kill_drivers(given.runs, place, known, chance, cluster.address)
-            tell(f"the driver, then --resume: {done} runs, all bit-identical")
-            done = kill_raylets(given.runs, place, known, chance, cluster, node)
-            tell(f"a raylet: {done} runs, all bit-identical")
+            for kind in given.kinds:
+                done = kill[kind](given.runs, place, known, chance)
+                tell(f"{kind}: {done} runs, all bit-identical")
         finally:
             ray.shutdown()
             cluster.shutdown()
