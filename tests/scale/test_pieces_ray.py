@@ -82,8 +82,11 @@ def test_a_piece_whose_worker_is_lost_is_done_again(pieces, tmp_path):
 
 
 def test_a_piece_that_kills_all_its_workers_ends_the_work(pieces):
-    with pytest.raises(LimelightError, match="workers were lost 4 times at 'die always 0'"):
+    with pytest.raises(
+        LimelightError, match="workers were lost 4 times at 'die always 0'"
+    ) as error:
         list(pieces.map(DieAlways(), [1]))
+    assert isinstance(error.value.__cause__, OSError)  # so commands keep what is finished
 
 
 def test_our_errors_come_back_as_themselves(pieces):

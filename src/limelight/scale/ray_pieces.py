@@ -132,9 +132,16 @@ def _result(name: str, reference: Any) -> Any:
     ) as error:
         message = f"workers were lost {_RETRIES + 1} times at '{name}': {first_words(error)}"
         hint = "if they ran out of memory, use fewer --workers; finished parts are kept"
-        raise LimelightError(message, hint=hint) from error
+        raise LimelightError(message, hint=hint) from _of_the_system(error)
     if isinstance(found, _Refusal):
         raise found.kind(found.message, hint=found.hint) from found.system
+    return found
+
+
+def _of_the_system(error: Exception) -> OSError:
+    """Tell that machines failed and not the work: what was kept of it stays, to be taken up."""
+    found = ConnectionError(str(error))
+    found.__cause__ = error
     return found
 
 
@@ -150,7 +157,7 @@ def _join(address: str | None, cores: int | None) -> None:
         except (ConnectionError, RuntimeError, ValueError) as error:
             message = f"cannot join the Ray cluster at {address!r}: {first_words(error)}"
             hint = "start one with `ray start --head`, or leave --address out to use this machine"
-            raise LimelightError(message, hint=hint) from error
+            raise LimelightError(message, hint=hint) from _of_the_system(error)
 
 
 @contextmanager
