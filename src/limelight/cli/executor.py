@@ -29,8 +29,8 @@ class Executor:
         Where,
         typer.Option(
             metavar="local|ray",
-            help="ray: cut the work into pieces, for the workers of a Ray cluster. All of them "
-            "must see the same files.",
+            help="ray: share the work among the workers of a Ray cluster, all of which must see "
+            "the same files.",
         ),
     ] = Where.local
     address: Annotated[

@@ -30,6 +30,13 @@ MANY = 50_000_000
 class ClusterFit(Executor):
     """Where a fit is done, and how it is dealt out."""
 
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many workers share the fit: one for each machine is best. 1 if not given.",
+        ),
+    ] = None
     shards: Annotated[
         int | None,
         typer.Option(

@@ -22,7 +22,7 @@ _KNOCK_SECONDS = 10.0
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[None]:
+def connected(address: str | None, cores: int | None = None) -> Iterator[None]:
     """Be connected to a cluster inside a ``with`` block; afterwards end only what was begun here.
 
     Parameters
@@ -31,6 +31,8 @@ def connected(address: str | None) -> Iterator[None]:
         Where the head of the cluster listens, such as ``"10.0.0.1:6379"``. None takes the one in
         the environment variable ``RAY_ADDRESS``, which ``ray job submit`` sets; without it, a
         cluster on this machine is started. A process that is connected already stays so.
+    cores
+        How many cores a cluster that is started here has; those of this machine unless given.
 
     Raises
     ------
@@ -46,19 +48,19 @@ def connected(address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    _connect(address or os.environ.get("RAY_ADDRESS"))
+    _connect(address or os.environ.get("RAY_ADDRESS"), cores or resolve_threads(0))
     try:
         yield
     finally:
         ray.shutdown()
 
 
-def _connect(address: str | None) -> None:
+def _connect(address: str | None, cores: int) -> None:
     import ray
 
     where: dict[str, Any] = {"address": address}
     if not address:
-        where = {"address": "local", "num_cpus": resolve_threads(0), "include_dashboard": False}
+        where = {"address": "local", "num_cpus": cores, "include_dashboard": False}
     try:
         if address:
             _knock(address)
@@ -67,7 +69,14 @@ def _connect(address: str | None) -> None:
     except (OSError, RuntimeError, ValueError) as error:
         message = f"cannot connect to a Ray cluster at {address or 'local'!r}: {first_words(error)}"
         hint = "start one with: ray start --head, with the same versions of Python and Ray"
-        raise ConfigError(message, hint=hint) from error
+        raise ConfigError(message, hint=hint) from of_the_system(error)
+
+
+def of_the_system(error: Exception) -> OSError:
+    """Tell that machines failed and not the work: what was kept of it stays, to be taken up."""
+    found = ConnectionError(str(error))
+    found.__cause__ = error
+    return found
 
 
 def _knock(address: str) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from limelight._errors import LimelightError
@@ -14,6 +11,7 @@ from limelight._progress import progress_bar
 from limelight._short import first_words
 from limelight.models.checks import check_integer
 from limelight.scale.extra import require_ray
+from limelight.scale.ray_cluster import connected, of_the_system
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,9 +52,8 @@ class RayPieces:
         import ray
 
         self._threads = threads
-        self._is_ours = not ray.is_initialized()
-        if self._is_ours:
-            _join(address, workers and workers * threads)
+        self._joined = ExitStack()
+        self._joined.enter_context(connected(address, workers and workers * threads))
         resources: Any = ray.cluster_resources  # has no types
         cores = int(resources().get("CPU", 1))
         self.workers = workers or max(1, cores // threads)
@@ -88,10 +85,7 @@ class RayPieces:
 
     def close(self) -> None:
         """Leave the cluster, and end it if it was started here."""
-        import ray
-
-        if self._is_ours:
-            ray.shutdown()
+        self._joined.close()
 
     def __enter__(self) -> Self:
         return self
@@ -132,42 +126,7 @@ def _result(name: str, reference: Any) -> Any:
     ) as error:
         message = f"workers were lost {_RETRIES + 1} times at '{name}': {first_words(error)}"
         hint = "if they ran out of memory, use fewer --workers; finished parts are kept"
-        raise LimelightError(message, hint=hint) from _of_the_system(error)
+        raise LimelightError(message, hint=hint) from of_the_system(error)
     if isinstance(found, _Refusal):
         raise found.kind(found.message, hint=found.hint) from found.system
     return found
-
-
-def _of_the_system(error: Exception) -> OSError:
-    """Tell that machines failed and not the work: what was kept of it stays, to be taken up."""
-    found = ConnectionError(str(error))
-    found.__cause__ = error
-    return found
-
-
-def _join(address: str | None, cores: int | None) -> None:
-    import ray
-
-    where: dict[str, Any] = {"address": address} if address else {"address": "local"}
-    if not address and cores:
-        where["num_cpus"] = cores
-    with _own_signals():
-        try:
-            ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            message = f"cannot join the Ray cluster at {address!r}: {first_words(error)}"
-            hint = "start one with `ray start --head`, or leave --address out to use this machine"
-            raise LimelightError(message, hint=hint) from _of_the_system(error)
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep our handler of SIGTERM, which Ray replaces by its own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
