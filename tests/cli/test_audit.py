@@ -176,12 +176,13 @@ def test_everything_as_text(limelight: Run, folder: Path, monkeypatch: pytest.Mo
 
 
 PEAK = """
-import resource, sys
+import sys
+from limelight.benchmarks.peak import peak_bytes
 from limelight.cli import main
 try:
     main(["audit", *sys.argv[1:], "--json"])
 finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+    print(peak_bytes() // 1024, file=sys.stderr)
 """
 
 

@@ -34,7 +34,7 @@ def run(toy, **more):
 
 def test_without_ray_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ll.ConfigError, match="a fit on a cluster needs Ray") as caught:
+    with pytest.raises(ll.ConfigError, match="work on a cluster needs Ray") as caught:
         run(Toy(tmp_path))
     assert caught.value.hint == "pip install 'limelight[ray]'"
 
