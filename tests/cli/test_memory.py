@@ -78,7 +78,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def near(ran: Ran) -> None:
     """The promise is 10 % of large runs; small ones are mostly what Python and Arrow take."""
     assert ran.code == 0, ran.err
-    assert ran.said == pytest.approx(ran.peak, rel=0.15, abs=30 * MIB)
+    assert ran.said == pytest.approx(ran.peak, rel=0.15, abs=60 * MIB)
 
 
 @pytest.mark.parametrize(

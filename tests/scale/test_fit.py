@@ -121,6 +121,33 @@ def test_a_fit_that_is_stopped_goes_on(parts, tmp_path):
         np.testing.assert_array_equal(found, expected[key])
 
 
+def test_a_fit_that_had_converged_is_not_taken_further(parts, tmp_path):
+    model, path = ll.IALS(factors=4, epochs=60, tolerance=0.05, num_threads=1), tmp_path / "model"
+    assert fit(model, parts, tmp_path / "undisturbed", local(2)).status.name == "CONVERGED"
+    last = ll.load(tmp_path / "undisturbed").trace_[-1].epoch
+    with pytest.raises(KilledError):
+        fit(model, parts, path, local(2, kill=(0, last)))
+    fit(model, parts, path, local(2), Kept(every=0, resume=True))
+    assert ll.load(path).trace_[-1].epoch == last
+    ending = fit(model, parts, path, local(2, stop=last), Kept(every=0))
+    assert not ending.is_complete
+    fit(model, parts, path, local(2), Kept(every=0, resume=True))
+    assert ll.load(path).trace_[-1].epoch == last
+
+
+def test_two_fits_at_the_same_place_do_not_mix(parts, tmp_path):
+    path = tmp_path / "model"
+
+    def begin_another(rank, epoch, told):
+        if (rank, epoch) == (0, 3):
+            with pytest.raises(KilledError):
+                fit(MODELS["ials"], parts, path, local(2, kill=(0, 1)))
+
+    with pytest.raises(LimelightError, match="another fit works at the same place"):
+        fit(MODELS["ials"], parts, path, local(2), Kept(every=1e6), on_news=begin_another)
+    assert not path.exists()
+
+
 def test_two_checkpoints_are_kept(parts, tmp_path):
     with pytest.raises(KilledError):
         fit(MODELS["ials"], parts, tmp_path / "model", local(2, kill=(0, 6)))

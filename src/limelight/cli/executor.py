@@ -37,8 +37,8 @@ class Executor:
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Of a Ray cluster; auto: the one that this machine belongs to. Without it, this "
-            "machine alone is used.",
+            help="Of a Ray cluster; auto: the one that this machine belongs to. Without it, the "
+            "one in RAY_ADDRESS or, if there is none, this machine alone.",
         ),
     ] = None
     workers: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -192,12 +193,16 @@ def fit_shards(
         "source": about_source(source, n_shards, **reading),
     }
     kept = kept or Kept()
-    _open(work, about, resume=kept.resume)
+    token = _open(work, about, resume=kept.resume)
     program = ShardedFit(model, source, reading, work, about, kept.every)
+
+    def on_commit(epoch: int) -> None:
+        _require_ours(work, token)
+        flip(work, epoch, about)
+
     with _leaving_what_can_be_resumed(work):
-        ending: Ending = runtime(
-            program, on_commit=lambda epoch: flip(work, epoch, about), on_news=on_news
-        )[0]
+        ending: Ending = runtime(program, on_commit=on_commit, on_news=on_news)[0]
+        _require_ours(work, token)
     if ending.is_complete:
         data = load_shards(work / _SHARDS, range(0))
         _write(target, model, ending, data, work / _RESULT, history=history)
@@ -227,17 +232,30 @@ def refuse_descent(model: FactorModel) -> None:
         raise ConfigError(message, hint="leave row_solver out")
 
 
-def _open(work: Path, about: dict[str, Any], *, resume: bool) -> None:
-    """Make the folder of the work, or take up the one that is there."""
+def _open(work: Path, about: dict[str, Any], *, resume: bool) -> str:
+    """Make the folder of the work, or take up the one that is there; return a sign of ours."""
     refuse_stranger(work, lambda folder: (folder / _RECORD).is_file())
     if resume and (work / _RECORD).is_file():
         read_record(work / _RECORD, described(about))
-        return
-    delete_folder(work)
-    work.mkdir(parents=True)
+    else:
+        delete_folder(work)
+        work.mkdir(parents=True)
+    token = secrets.token_hex(8)
     with atomic_file(work / _RECORD) as temporary:
-        record = {"about": described(about), "record": {}}
+        record = {"about": described(about), "record": {"token": token}}
         temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    return token
+
+
+def _require_ours(work: Path, token: str) -> None:
+    """Refuse to go on with what another fit has begun at the same place."""
+    try:
+        found = json.loads((work / _RECORD).read_text(encoding="utf-8"))["record"]["token"]
+    except (OSError, ValueError, KeyError):
+        found = None
+    if found != token:
+        message = f"another fit works at the same place: {str(work)!r}"
+        raise LimelightError(message, hint="let one of them write to another --output")
 
 
 def _write(

@@ -132,7 +132,7 @@ class Driver:
             return Outcome(is_over=True)
         if outcome.error:
             self._catch_up()
-            raise outcome.error
+            raise outcome.error from outcome.system
         return outcome
 
     def _replace_lost(self) -> set[int]:

@@ -6,7 +6,7 @@ from collections import deque
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from limelight._errors import LimelightError
+from limelight._errors import ConfigError, LimelightError
 from limelight._progress import progress_bar
 from limelight._short import first_words
 from limelight.models.checks import check_integer
@@ -54,8 +54,14 @@ class RayPieces:
         self._threads = threads
         self._joined = ExitStack()
         self._joined.enter_context(connected(address, workers and workers * threads))
-        resources: Any = ray.cluster_resources  # has no types
-        cores = int(resources().get("CPU", 1))
+        nodes: Any = ray.nodes  # has no types
+        machines = [int(node["Resources"].get("CPU", 0)) for node in nodes() if node["Alive"]]
+        if threads > max(machines):
+            # Ray would wait for a machine with so many to come.
+            self.close()
+            message = f"a piece takes more threads than any machine has cores: {threads}"
+            raise ConfigError(message, hint=f"use at most --threads {max(machines)}")
+        cores = sum(machines)
         self.workers = workers or max(1, cores // threads)
 
     def map(

@@ -22,6 +22,8 @@ class Outcome:
 
     result: Any = None
     error: LimelightError | None = None
+    system: OSError | None = None
+    """What the operating system said, where that was the cause: causes do not travel."""
     is_over: bool = False
     """Whether the term ended before the work did, because something was lost."""
 
@@ -60,6 +62,7 @@ class Rank:
             if exchange.is_over:
                 return Outcome(is_over=True)
             if isinstance(error, LimelightError):
-                return Outcome(error=error)
+                cause = error.__cause__
+                return Outcome(error=error, system=cause if isinstance(cause, OSError) else None)
             raise
         return Outcome(result=result)

@@ -13,7 +13,7 @@ from limelight._interrupts import Terminated
 from limelight.data.ids import positions
 from limelight.evaluate.accumulate import ListAccumulator
 from limelight.scale.users import PER_PIECE, Service, known_pieces, unseen_pieces
-from limelight.store.checkpoint import digest
+from limelight.store.checkpoint import digest, digest_ids
 from limelight.store.list_writer import ListWriter, gather_parts, part_name
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def recommend(
         "filter_seen": service.filter_seen,
         "per_piece": per_piece,
         "history": None if histories is None else digest(histories.indptr, histories.indices),
+        "users": None if user_ids is None else digest_ids(user_ids),
     }
     if checkpoint.load(about) is None:
         checkpoint.save({}, {})

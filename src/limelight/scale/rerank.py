@@ -31,6 +31,7 @@ from limelight.scale.apart import are_apart, digests, refuse_repeats
 from limelight.scale.market_shards import FromFiles, FromModel, ListItems, Shards, Stage, Sums
 from limelight.scale.shard_dials import BestResponseShards, PricesShards, ShardDial
 from limelight.scale.users import PER_PIECE, Service
+from limelight.store.checkpoint import digest_ids
 from limelight.store.list_writer import ListWriter, gather_parts, part_name
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ def rerank(  # noqa: PLR0913
             for file in files_of(source.resolve())
         ],
         "goal": f"{goal}",
-        "settings": [k, method, relevance, random_state, per_shard, len(origin.item_ids)],
+        "settings": [k, method, relevance, random_state, per_shard],
+        "items": digest_ids(origin.item_ids),
     }
     if checkpoint.load(about) is None:
         checkpoint.save({}, {})

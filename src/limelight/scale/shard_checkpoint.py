@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._atomic import atomic_file, delete_folder
+from limelight._errors import LimelightError
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.checkpoint import Stand, described, read_record
 
@@ -69,13 +70,24 @@ class ShardCheckpoint:
 
     def load(self, about: Mapping[str, Any]) -> Stand | None:
         """Return where the fit stood when all ranks last had committed."""
-        if not (self._folder / MANIFEST).exists():
+        epoch = 0
+        if (self._folder / MANIFEST).exists():
+            epoch = int(read_record(self._folder / MANIFEST, described(about))["epoch"])
+        self._require_same(epoch)
+        if not epoch:
             return None
-        epoch = int(read_record(self._folder / MANIFEST, described(about))["epoch"])
         if self._memory and self._memory[0] == epoch:
             # A rank that was not lost need not read anything.
             return _copied(self._memory[1])
         return read_stand(self._folder / f"epoch-{epoch}", self.share)
+
+    def _require_same(self, epoch: int) -> None:
+        """Refuse to go on from different epochs: some disks show what is old for a while."""
+        found = self.share.exchange.gather_items(np.array([epoch]))
+        if len(set(found.tolist())) > 1:
+            message = f"workers see checkpoints of different epochs: {sorted(set(found.tolist()))}"
+            hint = "give the command again with --resume, when the disk shows all of them the same"
+            raise LimelightError(message, hint=hint)
 
     @contextmanager
     def keeping(self) -> Iterator[Callable[..., bool]]:

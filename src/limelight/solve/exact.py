@@ -15,6 +15,7 @@ for that.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -146,9 +147,13 @@ def _among(problem: Problem, cell: Cell, users: Int64) -> Int64:
 
 def _sample(problem: Problem, width: int) -> Int64:
     """Draw the users who stand for all, the same in every epoch."""
-    size = int(np.clip(_SAMPLE_NUMBERS // width**2, _FEWEST, _MOST))
-    drawn = np.random.default_rng(problem.n_users).permutation(problem.n_users)
-    return np.sort(drawn[:size])
+    return _draw(problem.n_users, int(np.clip(_SAMPLE_NUMBERS // width**2, _FEWEST, _MOST)))
+
+
+@lru_cache(maxsize=4)
+def _draw(n_users: int, size: int) -> Int64:
+    """Draw once: to shuffle a hundred million users takes seconds."""
+    return np.sort(np.random.default_rng(n_users).permutation(n_users)[:size])
 
 
 def _shift_all(problem: Problem, state: State, mean: Float64, h: Float64) -> None:

@@ -84,11 +84,7 @@ def run(
         If a factor is not finite, if all are 0, or if they fit worse than zeros would.
     """
     trace: list[TraceRecord] = []
-    seconds = 0.0
-    status = Status.FINISHED
-    kept = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
-    if kept:
-        seconds = restore(kept, state, trace)
+    status, seconds = _take_up(problem, state, trace, schedule)
     with (
         keeping(schedule.checkpoint) as keep,
         threadpool_limits(1, user_api="blas"),
@@ -126,6 +122,18 @@ def run(
     if status is Status.FINISHED and _is_unsettled(trace):
         status = Status.UNSETTLED
     return Outcome(trace, status)
+
+
+def _take_up(
+    problem: Problem, state: State, trace: list[TraceRecord], schedule: Schedule
+) -> tuple[Status, float]:
+    """Go back to where the fit stood, if it was interrupted; perhaps it had come to its end."""
+    kept = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
+    seconds = restore(kept, state, trace) if kept else 0.0
+    is_traced = bool(trace) and trace[-1].epoch == state.epoch
+    if is_traced and _stands_still(problem, state, trace[-1], schedule.tolerance):
+        return Status.CONVERGED, seconds
+    return Status.FINISHED, seconds
 
 
 def _snapshot(problem: Problem, state: State) -> State:

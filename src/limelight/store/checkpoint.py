@@ -75,6 +75,17 @@ def digest(*arrays: NDArray[Any] | None) -> str | None:
     return found.hexdigest()
 
 
+def digest_ids(ids: Any) -> str:
+    """Digest ids, integers or strings, into 16 hexadecimal digits.
+
+    Examples
+    --------
+    >>> digest_ids(["a", "b"]) == digest_ids(["b", "a"])
+    False
+    """
+    return hashlib.blake2b(json.dumps(list(map(str, ids))).encode(), digest_size=8).hexdigest()
+
+
 def digest_files(*paths: Path) -> str:
     """Digest the contents of files, and of the files of folders, into 16 hexadecimal digits."""
     found = hashlib.blake2b(digest_size=8)
