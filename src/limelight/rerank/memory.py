@@ -29,7 +29,7 @@ _TRIED, _FEW = 36, 1 << 22
 """What a candidate takes of the users that things are tried on, and how many there are."""
 _PLACE = 44
 """What a place takes: in the lists of several strengths, and in the result."""
-_SLACK = 64 << 20
+_SLACK = 40 << 20
 """What batches leave behind that the process keeps for the next ones."""
 
 
