@@ -254,6 +254,7 @@ def test_a_group_leaves_room_for_the_title(open_page: Open, media: str) -> None:
     payload["items"]["group"] = ["A group with a very long name " * 5] * 120
     page = open_page(payload)
     page.emulate_media(media=media)
+    page.locator("#before li").first.wait_for()  # the page is laid out anew
     parts = page.locator("#before li:not(:has(.hit)) > .name").evaluate_all(
         "all => all.map((one) => one.offsetWidth / one.parentElement.offsetWidth)"
     )
