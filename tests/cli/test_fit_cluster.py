@@ -38,6 +38,7 @@ def run(capsys):
         ([*RAY, "--row-solver", "cg"], "needs --row-solver 'cholesky'"),
         ([*RAY, "--workers", "0"], "--workers must be at least 1: 0"),
         ([*RAY, "--workers", "5", "--shards", "4"], "--shards must be at least 5: 4"),
+        ([*RAY, "--shards", "65537"], "--shards must be at most 65,536: 65537"),
         ([*RAY, "--checkpoint-every", "-1"], "--checkpoint-every"),
         ([*RAY, "--address", "127.0.0.1:1"], "cannot connect to a Ray cluster at '127.0.0.1:1'"),
         ([*RAY, "--address", "ray://x:1"], "the driver must be on a machine of the cluster"),
@@ -131,7 +132,7 @@ class TestOnRay:
 
         many = [*fit, "--checkpoint-every", "0", "--epochs", "14", "-o", str(tmp_path / "cut")]
         process = subprocess.Popen(many, stderr=subprocess.PIPE, text=True)
-        manifest = tmp_path / "cut.checkpoint" / "manifest.json"
+        manifest = tmp_path / "cut.cluster" / "manifest.json"
         while not manifest.exists():
             assert process.poll() is None
             time.sleep(0.05)
@@ -142,8 +143,8 @@ class TestOnRay:
         assert not (tmp_path / "cut").exists()
         # With another number of workers, to the same bits.
         subprocess.run([*many, "--resume", "--workers", "3"], check=True, capture_output=True)
-        subprocess.run(
-            [*fit, "--epochs", "14", "-o", str(tmp_path / "same")], check=True, capture_output=True
-        )
+        fresh = [*fit, "--epochs", "14", "-o", str(tmp_path / "same"), "--resume"]
+        done = subprocess.run(fresh, check=True, capture_output=True, text=True)
+        assert "There is nothing to resume" in done.stderr
         for name, array in ll.load(tmp_path / "same").learned.arrays.items():
             np.testing.assert_array_equal(ll.load(tmp_path / "cut").learned.arrays[name], array)

@@ -133,7 +133,7 @@ def assert_same(path, expected, what):
     for name, found in arrays(path).items():
         if not np.array_equal(found, expected[name]):
             raise SystemExit(f"{what}: {name} is not the same")
-    if path.with_name(f"{path.name}.checkpoint").exists():
+    if path.with_name(f"{path.name}.cluster").exists():
         raise SystemExit(f"{what}: the checkpoint was left behind")
 
 
@@ -186,7 +186,7 @@ def kill_drivers(runs, place, known, chance, address):
         ]  # fmt: skip
         command = [str(part) for part in command]
         driver = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        manifest = path.with_name(f"{path.name}.checkpoint") / "manifest.json"
+        manifest = path.with_name(f"{path.name}.cluster") / "manifest.json"
         while driver.poll() is None and not manifest.exists():
             time.sleep(0.01)
         time.sleep(chance.uniform(0, 0.3))

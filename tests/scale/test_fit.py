@@ -90,7 +90,7 @@ def test_the_folder_is_that_of_one_machine(parts, tmp_path, name):
     for key in ("user_factors", "item_factors", "mean_user"):
         one, other = found.learned.arrays[key], alone.learned.arrays[key]
         assert np.linalg.norm(one - other) < 1e-5 * np.linalg.norm(other)
-    assert not (tmp_path / "many.checkpoint").exists()
+    assert not (tmp_path / "many.cluster").exists()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -100,7 +100,7 @@ def test_a_lost_rank_and_another_number_of_ranks(parts, tmp_path, name, size):
     fit(model, parts, tmp_path / "undisturbed", local(3))
     with pytest.raises(KilledError):
         fit(model, parts, path, local(3, kill=(2, 4)))
-    assert (tmp_path / "model.checkpoint" / MANIFEST).exists()
+    assert (tmp_path / "model.cluster" / MANIFEST).exists()
     fit(model, parts, path, local(size), Kept(every=0, resume=True))
     expected = arrays(tmp_path / "undisturbed")
     for key, found in arrays(path).items():
@@ -113,7 +113,7 @@ def test_a_fit_that_is_stopped_goes_on(parts, tmp_path):
     ending = fit(model, parts, path, local(2, stop=3), seldom)
     assert not ending.is_complete
     assert not path.exists()
-    assert len(list((tmp_path / "model.checkpoint").glob("epoch-*"))) == 1
+    assert len(list((tmp_path / "model.cluster").glob("epoch-*"))) == 1
     fit(model, parts, path, local(2), Kept(resume=True))
     fit(model, parts, tmp_path / "undisturbed", local(2))
     expected = arrays(tmp_path / "undisturbed")
@@ -151,7 +151,7 @@ def test_two_fits_at_the_same_place_do_not_mix(parts, tmp_path):
 def test_two_checkpoints_are_kept(parts, tmp_path):
     with pytest.raises(KilledError):
         fit(MODELS["ials"], parts, tmp_path / "model", local(2, kill=(0, 6)))
-    assert len(list((tmp_path / "model.checkpoint").glob("epoch-*"))) <= 3
+    assert len(list((tmp_path / "model.cluster").glob("epoch-*"))) <= 3
 
 
 def test_another_fit_is_not_gone_on_with(parts, tmp_path):
@@ -164,7 +164,7 @@ def test_another_fit_is_not_gone_on_with(parts, tmp_path):
 
 
 def test_what_limelight_did_not_write_is_left_alone(parts, tmp_path):
-    stranger = tmp_path / "model.checkpoint"
+    stranger = tmp_path / "model.cluster"
     stranger.mkdir()
     (stranger / "thesis.txt").touch()
     with pytest.raises(DataError, match="will not replace"):
@@ -194,4 +194,4 @@ def test_work_is_kept_only_if_it_can_be_resumed(parts, tmp_path, error, stays):
 
     with pytest.raises(error):
         fit(MODELS["ials"], parts, tmp_path / "model", local(2), on_news=news)
-    assert (tmp_path / "model.checkpoint").exists() == stays
+    assert (tmp_path / "model.cluster").exists() == stays

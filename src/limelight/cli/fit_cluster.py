@@ -14,6 +14,7 @@ from limelight.cli.executor import Executor
 from limelight.cli.forecast import predict
 from limelight.cli.options import Reading
 from limelight.cli.output import aligned, ending, note, report
+from limelight.cli.resuming import say_nothing_to_resume
 from limelight.store.checkpoint import EVERY
 
 if TYPE_CHECKING:
@@ -102,8 +103,9 @@ def fit_cluster(
     """
     from limelight._interrupts import finishing
     from limelight.models.checks import check_integer, check_number
+    from limelight.scale.cuts import MOST_SHARDS
     from limelight.scale.extra import require_ray
-    from limelight.scale.fit import Kept, fit_shards, refuse_descent
+    from limelight.scale.fit import Kept, fit_shards, is_begun, refuse_descent
     from limelight.scale.ray import run_on_ray
 
     factors = require_factors(model)
@@ -113,7 +115,7 @@ def fit_cluster(
     workers = 1 if cluster.workers is None else cluster.workers
     check_integer("--workers", workers, least=1)
     n_shards = max(SHARDS, workers) if cluster.shards is None else cluster.shards
-    check_integer("--shards", n_shards, least=workers)
+    check_integer("--shards", n_shards, least=workers, most=MOST_SHARDS)
     forecast = predict(
         **sizes(source, reading),
         config=factors.config,
@@ -135,6 +137,8 @@ def fit_cluster(
     )
     kept = Kept(EVERY if keeping.every is None else keeping.every, keeping.resume)
     check_number("--checkpoint-every", kept.every)
+    if kept.resume and not is_begun(output):
+        say_nothing_to_resume()
     started = time.perf_counter()
     with finishing() as is_asked, Watch(factors, workers) as watch:
         fitted = fit_shards(

@@ -32,8 +32,13 @@ def checkpoint_of(output: Path, *, resume: bool, every: float | None = None) -> 
     if not resume:
         kept.remove()
     elif not kept.exists:
-        note("There is nothing to resume: starting from the beginning.")
+        say_nothing_to_resume()
     return kept
+
+
+def say_nothing_to_resume() -> None:
+    """Tell who gave --resume that it has no effect."""
+    note("There is nothing to resume: starting from the beginning.")
 
 
 @contextmanager

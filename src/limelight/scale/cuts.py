@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from limelight._arrays import Int64
 
+MOST_SHARDS = 2**16
+"""Interactions are sorted by shard while they are read, which short numbers do fastest."""
 _ROW = 32
 """What a row costs beside its interactions, in interactions: it is solved for, or at least kept."""
 

@@ -165,7 +165,7 @@ def fit_shards(
         A file, a folder of parts or a split folder that all ranks can reach; or interactions.
     path
         Where the model folder shall be. The work is kept beside it until it is complete, in a
-        folder whose name ends in ".checkpoint", which all ranks must be able to reach, too.
+        folder whose name ends in ".cluster", which all ranks must be able to reach, too.
     runtime
         What runs the ranks.
     n_shards
@@ -185,8 +185,8 @@ def fit_shards(
         What is known at the end. If the fit was stopped before, there is no model yet.
     """
     refuse_descent(model)
-    target = Path(path).expanduser().resolve()
-    work = target.with_name(f"{target.name}.checkpoint")
+    target = Path(path).expanduser()
+    work = work_folder(target)
     about = {
         "model": type(model).__name__,
         **{name: v for name, v in model.get_params().items() if name != "num_threads"},
@@ -223,6 +223,17 @@ def _leaving_what_can_be_resumed(work: Path) -> Iterator[None]:
         if is_final or not has_shards(work / _SHARDS):
             delete_folder(work)
         raise
+
+
+def work_folder(path: Path) -> Path:
+    """Return where the work is kept until a model is complete; not where one machine keeps its."""
+    target = path.resolve()
+    return target.with_name(f"{target.name}.cluster")
+
+
+def is_begun(path: Path) -> bool:
+    """Tell whether there is a fit to go on with."""
+    return (work_folder(path) / _RECORD).is_file()
 
 
 def refuse_descent(model: FactorModel) -> None:

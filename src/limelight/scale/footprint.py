@@ -58,6 +58,8 @@ def footprint(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> Foot
         "all items' factors": all_items,
         # A traced epoch, and the last one is, is compared with the one before.
         "both, an epoch ago": users * row + all_items,
+        # A worker that is not lost goes on from memory, and writes from it beside the next epoch.
+        "both, at the last checkpoint": users * row + all_items,
         # A matrix and a right-hand side for each item, to which rows are added as they come.
         "accumulators": items * sums_width(work.width) * _FLOAT,
         "interactions by user": pairs * _INDEX + users * _POINTER,

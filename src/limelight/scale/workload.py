@@ -9,6 +9,7 @@ import numpy as np
 
 from limelight._errors import ConfigError
 from limelight.models.checks import check_choice, check_integer, check_number
+from limelight.scale.cuts import MOST_SHARDS
 from limelight.scale.histories import Histories
 from limelight.solve.problem import padded_width
 from limelight.solve.share import HEAD
@@ -164,7 +165,7 @@ class Cluster:
         """Refuse clusters that cannot be."""
         check_integer("machines", self.machines, least=1, most=2**12)
         if self.shards is not None:
-            check_integer("shards", self.shards, least=1, most=2**20)
+            check_integer("shards", self.shards, least=1, most=MOST_SHARDS)
             if self.shards < self.machines:
                 message = f"every machine needs a shard: {self.shards} for {self.machines} machines"
                 raise ConfigError(message, hint=f"use shards={4 * self.machines}")
