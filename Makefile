@@ -40,14 +40,10 @@ KILLS ?= 1000
 kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
 	$(BIN)/python -m tests.reliability.kills --kills $(KILLS)
 
-# Left out: networks, because JAX compiles code that no sanitizer sees; pages, because a browser does not
-# start with a sanitizer loaded into it, and Ray's processes hardly; tests that count memory, which a
-# sanitizer takes a lot of; and the pages of the guide, which run commands that other tests run, too.
+# All tests but those that count memory, of which a sanitizer takes a lot.
 sanitize: build/address/.done ## Run the tests under the address and undefined-behaviour sanitizers
 	LD_PRELOAD="$(call library,asan) $(call library,ubsan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/address \
-	$(BIN)/python -m pytest tests --pyargs limelight --ignore tests/cli/test_reproduce.py --ignore tests/guide \
-	$(foreach names,*/neural/* *_browser.py */test_memory.py */test_*ray*.py,--ignore-glob '$(names)') \
-	$(addprefix --deselect tests/,data/test_candidates.py::test_memory_is_bounded cli/test_fit_cluster.py::TestOnRay)
+	$(BIN)/python -m pytest tests --pyargs limelight -m "not memory"
 
 # Polars cannot be loaded beside the thread sanitizer, so the tests that compare its frames are left out.
 # Only our own code is watched: NumPy, Arrow and Python were not built for it, and BLAS gets no threads.

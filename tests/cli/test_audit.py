@@ -192,6 +192,7 @@ def peak_kib(*arguments: object) -> int:
     return int(without_memory(ended.stderr))
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("kind", ["integers", "text"])
 def test_memory_for_each_row(tmp_path: Path, kind: str) -> None:
     n_users, k = 100_000, 20

@@ -34,7 +34,10 @@ finally:
     status = open("/proc/self/status").read().split()
     print("peak", int(status[status.index("VmHWM:") + 1]) * 1024)
 """
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are those of Linux")
+pytestmark = [
+    pytest.mark.memory,
+    pytest.mark.skipif(sys.platform != "linux", reason="peaks are those of Linux"),
+]
 
 
 class Ran(NamedTuple):

@@ -325,6 +325,7 @@ def test_categories_are_ids():
 
 
 @pytest.mark.slow
+@pytest.mark.memory
 @pytest.mark.parametrize("is_grouped", [True, False])
 def test_memory_is_bounded(tmp_path, is_grouped):
     generator = np.random.default_rng(0)
