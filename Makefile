@@ -42,16 +42,17 @@ kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
 
 # All tests but those that count memory, of which a sanitizer takes a lot.
 sanitize: build/address/.done ## Run the tests under the address and undefined-behaviour sanitizers
-	LD_PRELOAD="$(call library,asan) $(call library,ubsan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/address \
+	LD_PRELOAD="$(call library,asan) $(call library,ubsan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(CURDIR)/build/address \
 	$(BIN)/python -m pytest tests --pyargs limelight -m "not memory"
 
-# Polars cannot be loaded beside the thread sanitizer, so the tests that compare its frames are left out.
+# Polars cannot be loaded beside the thread sanitizer, so files of tests that need it are left out, and the
+# guide, whose commands other tests run, too.
 # Only our own code is watched: NumPy, Arrow and Python were not built for it, and BLAS gets no threads.
-sanitize-threads: build/thread/.done ## Run the tests of our threads under the thread sanitizer
-	OPENBLAS_NUM_THREADS=1 LD_PRELOAD="$(call library,tsan)" PYTHONPATH=build/thread \
-	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=build/thread/race \
-	setarch --addr-no-randomize $(BIN)/python -m pytest tests/native tests/solve tests/recommend tests/rerank tests/data \
-	$(addprefix --ignore tests/data/test_,scan.py read.py candidates.py)
+sanitize-threads: build/thread/.done ## Run the tests under the thread sanitizer
+	OPENBLAS_NUM_THREADS=1 LD_PRELOAD="$(call library,tsan)" PYTHONPATH=$(CURDIR)/build/thread \
+	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=$(CURDIR)/build/thread/race \
+	setarch --addr-no-randomize $(BIN)/python -m pytest tests -m "not memory" --ignore tests/guide \
+	$(addprefix --ignore ,$(shell grep -rl --include='*.py' '^import polars' tests))
 
 fuzz: $(VENV)/.fuzz build/address/.done ## Feed everything that reads with damaged input, FUZZ_SECONDS a target
 	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address
