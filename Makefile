@@ -45,14 +45,16 @@ sanitize: build/address/.done ## Run the tests under the address and undefined-b
 	LD_PRELOAD="$(call library,asan) $(call library,ubsan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(CURDIR)/build/address \
 	$(BIN)/python -m pytest tests --pyargs limelight -m "not memory"
 
-# Polars cannot be loaded beside the thread sanitizer, so files of tests that need it are left out, and the
-# guide, whose commands other tests run, too.
+# Polars, Ray's processes, threads of a forked process and pipes of a shell do not live beside the thread
+# sanitizer, so tests that need them are left out, and the guide, whose commands other tests run, too.
 # Only our own code is watched: NumPy, Arrow and Python were not built for it, and BLAS gets no threads.
 sanitize-threads: build/thread/.done ## Run the tests under the thread sanitizer
 	OPENBLAS_NUM_THREADS=1 LD_PRELOAD="$(call library,tsan)" PYTHONPATH=$(CURDIR)/build/thread \
 	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=$(CURDIR)/build/thread/race \
-	setarch --addr-no-randomize $(BIN)/python -m pytest tests -m "not memory" --ignore tests/guide \
-	$(addprefix --ignore ,$(shell grep -rl --include='*.py' '^import polars' tests))
+	setarch --addr-no-randomize $(BIN)/python -m pytest tests -m "not memory" --ignore-glob '*_ray*.py' \
+	$(addprefix --ignore tests/,guide benchmarks reliability) \
+	$(addprefix --ignore ,$(shell grep -rl --include='*.py' '^import polars' tests)) \
+	$(addprefix --deselect tests/cli/test_,fit_cluster.py::TestOnRay process.py::test_a_reader_that_has_enough)
 
 fuzz: $(VENV)/.fuzz build/address/.done ## Feed everything that reads with damaged input, FUZZ_SECONDS a target
 	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address

@@ -104,6 +104,7 @@ def test_a_peak_is_seen() -> None:
     assert peak() > before + (60 << 20)
 
 
+@pytest.mark.memory
 def test_a_limit_of_addresses_counts() -> None:
     code = (
         "import resource, limelight._memory as m\n"

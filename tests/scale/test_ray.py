@@ -175,12 +175,12 @@ def test_rows_that_are_lost_are_sent_again(tmp_path, expected):
 
 @dataclass(frozen=True)
 class Fails:
-    """An error of a rank in its second epoch."""
+    """An error of a rank in its second epoch, once all ranks have come there."""
 
     error: Exception
 
     def __call__(self, exchange: Any, verb: str, epoch: int) -> None:
-        if (exchange.rank, verb, epoch) == (1, "sum_small", 2):
+        if (exchange.rank, verb, epoch) == (1, "gather_items", 2):
             raise self.error
 
 
