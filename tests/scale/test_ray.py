@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +18,6 @@ import limelight as ll
 from limelight.scale import ray_driver
 from limelight.scale.ray import run_on_ray
 from limelight.solve.exchange import deal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cluster")]
 
@@ -139,10 +138,10 @@ def test_a_node_killed_changes_no_bit(tmp_path, expected, cluster):
 class Mayfly:
     """An actor that owns rows for a short life."""
 
-    def rows(self) -> list[Any]:
+    def rows(self) -> tuple[list[Any], int]:
         import ray
 
-        return [ray.put(np.zeros((9, WIDTH)))]
+        return [ray.put(np.zeros((9, WIDTH)))], os.getpid()
 
 
 @dataclass(frozen=True)
@@ -158,8 +157,10 @@ class LosesRows:
             return
         if first_time(self.folder / "lost"):
             owner = ray.remote(num_cpus=0)(Mayfly).remote()
-            (lost,) = ray.get(owner.rows.remote())
+            (lost,), process = ray.get(owner.rows.remote())
             ray.kill(owner)
+            while Path(f"/proc/{process}").exists():
+                time.sleep(0.01)
             exchange._put = lambda payload: lost
         else:
             (self.folder / "sent again").touch()
