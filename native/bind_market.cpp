@@ -14,7 +14,6 @@ namespace limelight {
 
 namespace {
 
-
 template <typename T>
 bool all_finite(const Array1<T>& values) {
   return std::all_of(values.data(), values.data() + values.shape(0), [](double v) { return std::isfinite(v); });

@@ -16,15 +16,6 @@ namespace limelight {
 
 namespace {
 
-
-template <typename T>
-auto owned_copy(const std::vector<T>& from) {
-  T* data = new T[from.size()];
-  std::copy(from.begin(), from.end(), data);
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return nb::ndarray<T, nb::numpy>(data, {from.size()}, owner);
-}
-
 void encode(IdTable& table, const Array1<const int64_t>& offsets, const Array1<const uint8_t>& bytes,
             const Array1<int32_t>& codes) {
   require_aligned(offsets, codes);
@@ -36,7 +27,7 @@ void encode(IdTable& table, const Array1<const int64_t>& offsets, const Array1<c
 }
 
 auto ids(const IdTable& table) {
-  return std::make_pair(owned_copy(table.offsets()), owned_copy(table.bytes()));
+  return std::make_pair(owned_copy<int64_t>(table.offsets()), owned_copy<uint8_t>(table.bytes()));
 }
 
 template <typename Time>
@@ -120,7 +111,7 @@ void bind_pairs(nb::module_& m) {
       .def("encode", &encode, "offsets"_a.noconvert(), "bytes"_a.noconvert(), "codes"_a.noconvert(),
            "Write the code of each string bytes[offsets[i]:offsets[i + 1]], new ones included.")
       .def("ids", &ids, "The offsets and the bytes of all strings by code.")
-      .def("ascending", [](const IdTable& table) { return owned_copy(table.ascending()); },
+      .def("ascending", [](const IdTable& table) { return owned_copy<int32_t>(table.ascending()); },
            "The codes in ascending order of their strings.");
 
   def_group_pairs<int32_t>(m);

@@ -52,10 +52,7 @@ class Game {
       nb::gil_scoped_release unlocked;
       found = game.nearly_empty(turn, last, least, most);
     }
-    auto* users = new int64_t[found.size()];
-    std::copy(found.begin(), found.end(), users);
-    nb::capsule owner(users, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
-    return nb::ndarray<int64_t, nb::numpy>(users, {found.size()}, owner);
+    return owned_copy<int64_t>(found);
   }
 
  private:

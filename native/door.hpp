@@ -1,4 +1,4 @@
-// What the doors share: the arrays that Python hands in, and what is checked before a kernel trusts them.
+// What the doors share: arrays from and to Python, and what is checked before a kernel trusts them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace limelight {
 
@@ -21,6 +24,25 @@ constexpr int64_t kNames = int64_t{1} << 31;  // rows or columns that numbers of
 
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
+}
+
+template <typename T>
+std::unique_ptr<T[]> new_array(size_t size) {
+  return std::unique_ptr<T[]>(new T[size]);  // not make_unique, which would clear it first
+}
+
+// An array of NumPy's that frees what it was given.
+template <typename T, typename... Shape>
+auto owned(std::unique_ptr<T[]> data, Shape... shape) {
+  nanobind::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nanobind::ndarray<T, nanobind::numpy>(data.release(), {static_cast<size_t>(shape)...}, owner);
+}
+
+template <typename T, typename From>
+auto owned_copy(const std::vector<From>& from) {
+  auto data = new_array<T>(from.size());
+  std::copy(from.begin(), from.end(), data.get());
+  return owned(std::move(data), from.size());
 }
 
 struct Memory {

@@ -89,6 +89,14 @@ void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const 
   for (std::thread& thread : pool) done ? thread.detach() : thread.join();
 }
 
+// Runs body(begin, end, scratch) over blocks of kBlock rows.
+template <typename Body>
+void for_each_row_block(int64_t n_rows, int threads, int64_t bytes, const Body& body) {
+  for_each_block((n_rows + kBlock - 1) / kBlock, threads, bytes, [&](int64_t block, const Scratch& scratch) {
+    body(block * kBlock, std::min(n_rows, (block + 1) * kBlock), scratch);
+  });
+}
+
 // Lets threads add their blocks' sums one after the other, in the order of the blocks.
 class Turnstile {
  public:
