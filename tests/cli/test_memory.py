@@ -123,6 +123,23 @@ def test_a_fit_that_would_not_fit_says_which_would(pairs: Path, tmp_path: Path) 
     assert ran.peak < 440 * MIB
 
 
+def test_lists_that_would_not_fit_say_how_long_they_may_be(pairs: Path, tmp_path: Path) -> None:
+    model, lists = tmp_path / "model", tmp_path / "lists"
+    data = pairs / "large.parquet"
+    assert run("fit", data, "--epochs", 1, "--factors", 16, "-o", model).code == 0
+    recommend = ["recommend", model, "-o", lists]
+    ran = run(*recommend, "-k", 1_000_000, LIMELIGHT_MEMORY="400MiB", NO_COLOR="1")
+    assert ran.code == 1
+    advice = re.search(r"hint: make shorter lists: -k ([0-9]+);", ran.err)
+    assert advice, ran.err
+    assert not lists.exists()
+    ran = run(*recommend, "-k", advice[1], LIMELIGHT_MEMORY="400MiB")
+    assert ran.code == 0, ran.err
+    assert ran.peak < 440 * MIB
+    ran = run(*recommend, "-k", 1_000_000, "--user-id", 0, LIMELIGHT_MEMORY="400MiB")
+    assert ran.code == 0, ran.err
+
+
 def test_reading_that_would_not_fit_is_not_begun(pairs: Path, tmp_path: Path) -> None:
     fit = ["fit", pairs / "large.parquet", "-o", tmp_path / "model"]
     ran = run(*fit, LIMELIGHT_MEMORY="200MiB", NO_COLOR="1")

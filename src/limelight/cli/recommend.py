@@ -130,7 +130,7 @@ def recommend(
             record = asked.write(parts_of, where, kept, history, reading)
         _summarise(record | {"seconds": time.perf_counter() - started}, as_json=as_json)
         return
-    _announce(folder, k)
+    _announce(folder, k, min(_BATCH, len(user_id)) if user_id else _BATCH)
     model = load_model(folder, threads)
     question = _question(model, reading, history, user_id)
     if question.histories is None and model.learned.seen is None:
@@ -209,23 +209,36 @@ def _check(
         ListWriter(output).check()
 
 
-def _announce(folder: Path, k: int) -> None:
-    """Say how much memory the lists of all users take, or refuse them."""
+def _announce(folder: Path, k: int, batch: int) -> None:
+    """Say how much memory the lists take, so many users at once, or refuse them."""
+    from bisect import bisect_right
+
+    from limelight._memory import limit, resident
     from limelight.data.candidates import MEMORY
     from limelight.recommend.memory import recommend_bytes
     from limelight.rerank.memory import model_supply, rerank_bytes
     from limelight.store.model_folder import CONTROL
 
+    held, room, fits = resident(), limit(), 0
+
     def look() -> int | None:
+        nonlocal fits
         size = known_size(folder)
         if size is None:
             return None
-        plain = recommend_bytes(size, k, _BATCH)
         is_reranked = (folder / CONTROL).exists()
-        return max(plain, rerank_bytes(model_supply(size), k, MEMORY)) if is_reranked else plain
 
-    hint = "fit a smaller model: fewer --factors, or --no-history, and --keep-seen here"
-    announce("recommending", with_held(look), hint=hint)
+        def bytes_of(k: int) -> int:
+            plain = recommend_bytes(size, k, batch)
+            return max(plain, rerank_bytes(model_supply(size), k, MEMORY)) if is_reranked else plain
+
+        fits = 0 if room is None else bisect_right(range(1, k + 1), room - held, key=bytes_of)
+        return bytes_of(k)
+
+    needed = with_held(look)
+    smaller = "fit a smaller model: fewer --factors, or --no-history, and --keep-seen here"
+    hint = f"make shorter lists: -k {fits}" if fits else smaller
+    announce("recommending", needed, hint=hint)
 
 
 def known_size(folder: Path) -> "ModelSize | None":
