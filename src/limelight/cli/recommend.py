@@ -232,7 +232,8 @@ def _announce(folder: Path, k: int, batch: int) -> None:
             plain = recommend_bytes(size, k, batch)
             return max(plain, rerank_bytes(model_supply(size), k, MEMORY)) if is_reranked else plain
 
-        fits = 0 if room is None else bisect_right(range(1, k + 1), room - held, key=bytes_of)
+        lengths = range(1, min(k, size.n_items) + 1)
+        fits = 0 if room is None else bisect_right(lengths, room - held, key=bytes_of)
         return bytes_of(k)
 
     needed = with_held(look)
