@@ -5,14 +5,18 @@ BIN := $(VENV)/bin
 TOOLS := build/tools
 TOOLBOX := build cyclonedx-bom pip-audit
 BUILD_NEEDS := scikit-build-core nanobind cmake ninja
-SOURCES := pyproject.toml CMakeLists.txt requirements/dev.txt $(shell find native src -type f -not -name '*.pyc' -not -name '*.so')
+BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -type f)
+SOURCES := $(BUILT_FROM) $(shell find src -type f -not -name '*.pyc' -not -name '*.so')
 
 # The exact versions of all that is installed here, and of what builds the package. Older pips know only
 # the first variable, and take it for builds too.
 export PIP_CONSTRAINT := requirements/dev.txt requirements/build.txt
 export PIP_BUILD_CONSTRAINT := requirements/build.txt
 
-.PHONY: help demo test lint types kills losses sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
+# What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help demo dev check unit test test-all freeze lint types memory kills losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -20,25 +24,48 @@ help: ## List the targets
 demo: $(VENV)/.demo ## Install and run the main job on built-in data; results in run/
 	$(BIN)/limelight demo -o run
 
-test: $(VENV)/.dev ## Install and run all tests, doctests included
-	$(BIN)/python -m pytest tests --pyargs limelight --cov=limelight --cov-fail-under=90
+dev: $(VENV)/.editable ## Install for work: Python as it stands in src/, kernels built where they changed
 
-lint: $(VENV)/.dev ## Check the style
+check: lint types unit ## Style, types and unit tests: what to run while working
+
+# Two workers, each on a core of its own: tests/conftest.py.
+PYTEST = $(BIN)/python -m pytest --numprocesses 2
+
+unit: $(VENV)/.editable ## Run the unit tests and the examples of docstrings, with few examples of properties
+	TMPDIR=$(or $(wildcard /dev/shm),$(TMPDIR),/tmp) $(PYTEST) tests/unit --pyargs limelight -m unit --hypothesis-profile dev $(TESTS)
+
+# The gate says COVERAGE=1, which costs a third of the time.
+test: $(VENV)/.dev ## Install and run all tests, doctests included, but those of memory
+	$(PYTEST) tests --pyargs limelight -m "not memory" $(if $(COVERAGE),--cov=limelight --cov-fail-under=90) $(TESTS)
+
+test-all: test memory kills losses soak ## All of that, and what takes long or the whole machine
+
+memory: $(VENV)/.dev ## Run the tests that count the memory of a process, alone
+	$(BIN)/python -m pytest tests/memory
+
+soak: $(VENV)/.dev ## Try the properties with twenty times as many examples
+	$(PYTEST) tests -m "hypothesis and not memory" --hypothesis-profile soak
+
+freeze: $(VENV)/.editable ## Write the snapshots of what must not change anew
+	LIMELIGHT_FREEZE=1 $(BIN)/python -m pytest -q tests/unit/test_frozen.py tests/process/test_frozen_bits.py
+
+lint: $(VENV)/.packages ## Check the style, and that no room imports from one above it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PYTHONPATH=src $(BIN)/lint-imports
 
-types: $(VENV)/.dev ## Check the types
-	$(BIN)/mypy
+types: $(VENV)/.packages ## Check the types
+	$(BIN)/mypy --num-workers 2
 
 bench: $(VENV)/.bench ## Measure speed and memory against other libraries; results in docs/
 	$(BIN)/limelight bench -o docs $(BENCH)
 
 losses: $(VENV)/.dev ## Kill workers, machines and the driver of a fit on a cluster, and compare what comes out
-	$(BIN)/python -m tests.reliability.losses
+	$(BIN)/python -m tests.kills.losses
 
 KILLS ?= 1000
 kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
-	$(BIN)/python -m tests.reliability.kills --kills $(KILLS)
+	$(BIN)/python -m tests.kills.kills --kills $(KILLS)
 
 # All tests but those that count memory, of which a sanitizer takes a lot.
 sanitize: build/address/.done ## Run the tests under the address and undefined-behaviour sanitizers
@@ -51,10 +78,10 @@ sanitize: build/address/.done ## Run the tests under the address and undefined-b
 sanitize-threads: build/thread/.done ## Run the tests under the thread sanitizer
 	OPENBLAS_NUM_THREADS=1 LD_PRELOAD="$(call library,tsan)" PYTHONPATH=$(CURDIR)/build/thread \
 	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=$(CURDIR)/build/thread/race \
-	setarch --addr-no-randomize $(BIN)/python -m pytest tests -m "not memory" --ignore-glob '*_ray*.py' \
-	$(addprefix --ignore tests/,guide benchmarks reliability) \
+	setarch --addr-no-randomize $(BIN)/python -m pytest tests -m "not (memory or ray or docs or kills)" \
+	--ignore tests/unit/benchmarks \
 	$(addprefix --ignore ,$(shell grep -rl --include='*.py' '^import polars' tests)) \
-	$(addprefix --deselect tests/cli/test_,fit_cluster.py::TestOnRay process.py::test_a_reader_that_has_enough)
+	--deselect tests/process/test_process.py::test_a_reader_that_has_enough
 
 fuzz: $(VENV)/.fuzz build/address/.done ## Feed everything that reads with damaged input, FUZZ_SECONDS a target
 	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address
@@ -114,28 +141,36 @@ $(TOOLS)/.tools: requirements/dev.txt
 	$(TOOLS)/bin/pip install --quiet $(TOOLBOX)
 	@touch $@
 
-# The package itself is installed, not the source tree: what is tested is what users get.
-$(VENV)/.demo: $(SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install --quiet '.[plot]'
+# All that is needed to work on limelight and to build it, but not limelight itself.
+$(VENV)/.packages: pyproject.toml $(wildcard requirements/*.txt) | $(VENV)/bin/python
+	mkdir -p build
+	$(PYTHON) -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")' > build/packages.txt
+	$(BIN)/pip install --quiet $(BUILD_NEEDS) -r build/packages.txt
 	@touch $@
 
-$(VENV)/.docs: $(SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install --quiet '.[docs]'
-	@touch $@
+# There is one limelight in the environment: the source tree for those who work on it, or the package
+# as users get it. Each way to install removes the marks of the other, so that none is taken for it.
+PACKAGED := $(addprefix $(VENV)/.,dev demo docs fuzz bench)
 
-$(VENV)/.dev: $(SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install --quiet '.[dev]'
-	@touch $@
+# Objects that did not change are taken from the build folder, where no isolated build would find them.
+$(VENV)/.editable: $(BUILT_FROM) | $(VENV)/.packages
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@rm -f $(PACKAGED) && touch $@
 
-$(VENV)/.fuzz: $(SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install --quiet '.[fuzz]'
-	@touch $@
+$(VENV)/.dev: $(SOURCES) | $(VENV)/.packages
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation .
+	@rm -f $(VENV)/.editable && touch $@
 
-$(VENV)/.bench: $(SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install --quiet '.[bench]'
-	@touch $@
+$(VENV)/.demo: EXTRA = plot
+$(VENV)/.docs: EXTRA = docs
+$(VENV)/.fuzz: EXTRA = fuzz
+$(VENV)/.bench: EXTRA = bench
+$(filter-out %.dev,$(PACKAGED)): $(SOURCES) requirements/dev.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet '.[$(EXTRA)]'
+	@rm -f $(VENV)/.editable && touch $@
 
-# A build of its own for each kind of sanitizer: address (with undefined behaviour) and thread.
+# A build of its own for each kind of sanitizer: address (with undefined behaviour) and thread. It goes
+# before the package in PYTHONPATH, but an editable installation would go before it.
 build/address/.done build/thread/.done: build/%/.done: $(SOURCES) | $(VENV)/.dev
 	$(BIN)/pip install --quiet --no-deps --upgrade --target build/$* . -C build-dir=build/cmake-$* -C cmake.define.LIMELIGHT_SANITIZE=$*
 	@touch $@

@@ -43,7 +43,7 @@ def peak() -> int:
 
     Examples
     --------
-    >>> peak() >= resident()
+    >>> resident() <= peak()
     True
     """
     return _status("VmHWM")

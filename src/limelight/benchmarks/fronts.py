@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from limelight.cli.output import aligned
+from limelight._base.documents import Table
 from limelight.evaluate.accumulate import ListAccumulator
 from limelight.models import IALS
 from limelight.recommend.candidate_ranking import CandidateRanking
@@ -145,4 +145,4 @@ def table(runs: list[Fronts]) -> str:
     for name, mean in means.items():
         lowest = min(point.gini for run in runs for point in run.points[name])
         rows.append((name, f"{mean:.4f}", f"{mean / means['FairRec']:.3f}", f"{lowest:.3f}"))
-    return aligned(rows)
+    return Table((), rows).text()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from limelight._base.documents import Table
 from limelight._native import resolve_threads
 from limelight.benchmarks import work
 from limelight.benchmarks.peak import peak_bytes, resident_bytes
-from limelight.benchmarks.tables import duration, giga, markdown, mebibytes, percent
+from limelight.benchmarks.tables import duration, giga, mebibytes, percent
 from limelight.benchmarks.timing import peak
 from limelight.data import marketplace
 from limelight.evaluate.audit import audit
@@ -138,7 +139,7 @@ def describe(record: Mapping[str, Any]) -> str:
             f"A marketplace of {market}; exADMM with {size['factors']} factors, {size['epochs']} "
             f"epochs and {size['threads']} threads; lists of {K} for {size['lists']:,} users, "
             "streamed to Parquet; an audit of them.",
-            markdown(["part", "time", "peak memory so far"], lines, left=1),
+            Table(["part", "time", "peak memory so far"], lines).markdown(),
             f"An epoch takes {duration(record['seconds_per_epoch'])} for {flops}: that is "
             f"{percent(record['share_of_peak'])} of the {peak_rate} of a matrix product on as many "
             f"threads, measured before and after the fit. The generator takes {generator} an "

@@ -8,13 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from limelight._atomic import atomic_file
+from limelight._base.documents import Table
 from limelight._errors import ConfigError, DataError
 from limelight.benchmarks import peers
 from limelight.benchmarks.jobs import JOBS
 from limelight.benchmarks.large import describe
 from limelight.benchmarks.plots import PLOTS, draw_all
 from limelight.benchmarks.records import Results
-from limelight.benchmarks.tables import details, glance, markdown
+from limelight.benchmarks.tables import details, glance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,11 +84,12 @@ def page(results: Results, figures: Sequence[str] = ()) -> str:
 
 def _machine(results: Results) -> str:
     rows = [(name.replace("_", " "), _plain(value)) for name, value in results.machine.items()]
-    machine = markdown(["", ""], rows, left=2)
+    machine = Table(["", ""], rows, left=2).markdown()
     sizes = [
         (name, *(_plain(value) for value in facts.values())) for name, facts in results.data.items()
     ]
-    data = markdown(["data", "source", "users", "items", "interactions"], sizes, left=2)
+    heads = ["data", "source", "users", "items", "interactions"]
+    data = Table(heads, sizes, left=2).markdown()
     return f"## The machine and the data\n\n{machine}\n\n{data}\n"
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from limelight._base.documents import Table
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from limelight.benchmarks.records import Entry, Race
 
@@ -39,8 +41,8 @@ def details(races: Sequence[Race]) -> str:
     ]
     used = [(head, cells) for head, cells in columns if any(cells)]
     heads = [head for head, _ in used]
-    rows = zip(*(cells for _, cells in used), strict=True)
-    return markdown(heads, rows, left=heads.index("who") + 1)
+    rows = list(zip(*(cells for _, cells in used), strict=True))
+    return Table(heads, rows, left=heads.index("who") + 1).markdown()
 
 
 def glance(races: Sequence[Race]) -> str:
@@ -63,22 +65,7 @@ def glance(races: Sequence[Race]) -> str:
             line[race.factors] = f"{race.ratio(entry):.2f}"
     heads = ["data", "threads", "against", *(f"{size} factors" for size in sizes)]
     rows = [(*start, *(line.get(size, "") for size in sizes)) for start, line in lines.items()]
-    return markdown(heads, rows, left=3)
-
-
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> str:
-    """Write a table, the first columns aligned to the left and the rest to the right.
-
-    Examples
-    --------
-    >>> print(markdown(["name", "size"], [("a", "1")], left=1))
-    | name | size |
-    |---|--:|
-    | a | 1 |
-    """
-    rules = ["---"] * left + ["--:"] * (len(heads) - left)
-    lines = [f"| {' | '.join(heads)} |", f"|{'|'.join(rules)}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return Table(heads, rows, left=3).markdown()
 
 
 def duration(seconds: float) -> str:

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     try:
         with _terminable():
-            app(arguments, prog_name="limelight")
+            _commands()(arguments, prog_name="limelight")
     except SystemExit as end:
         if end.code == INTERRUPTED:
             complain("interrupted", hint=_way_out(end), label=None)
@@ -147,6 +148,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         complain_of_system(error)
         raise SystemExit(FAILED) from None
     raise SystemExit(0)
+
+
+@cache
+def _commands() -> Callable[..., Any]:
+    """Make all commands with their flags once in a process, because that takes some time."""
+    return typer.main.get_command(app)
 
 
 @contextmanager

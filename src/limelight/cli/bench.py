@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight._errors import ConfigError
-from limelight.cli.options import Json, takes_flags
+from limelight.cli.options import Json, Verb, takes_flags
 from limelight.cli.output import note, report
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Sizes:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(bench)
+    app.command(cls=Verb)(bench)
 
 
 @takes_flags

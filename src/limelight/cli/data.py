@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limelight._base.documents import Table
 from limelight._errors import DataError
 from limelight.cli.options import (
     DataFile,
     Json,
     Reading,
     Seed,
+    Verb,
     showing,
     signature_defaults,
     takes_flags,
 )
-from limelight.cli.output import aligned, report, summarise
+from limelight.cli.output import report, summarise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,9 +36,9 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None,
         help="Describe, split and convert interactions.",
     )
-    commands.command()(describe)
+    commands.command(cls=Verb)(describe)
     commands.command(cls=showing(_split_defaults))(split)
-    commands.command()(convert)
+    commands.command(cls=Verb)(convert)
     app.add_typer(commands, name="data")
 
 
@@ -102,7 +104,7 @@ def _description(record: dict[str, Any]) -> str:
         (label, *(_short(record[f"{name}_{head}"]) for head in heads))
         for label, name in (("of a user", "per_user"), ("of an item", "per_item"))
     ]
-    return f"{aligned(facts)}\n\n{aligned(spreads)}"
+    return f"{Table((), facts).text()}\n\n{Table((), spreads).text()}"
 
 
 def _short(value: float) -> str:
@@ -213,7 +215,7 @@ def _split_table(found: "Split") -> str:
         for name, part in _held_out(found)
     ]
     dropped = f"{found.dropped_items:,} (interactions: {found.dropped_interactions:,})"
-    return f"{aligned(rows)}\nitems dropped because no training user has them: {dropped}"
+    return f"{Table((), rows).text()}\nitems dropped because no training user has them: {dropped}"
 
 
 @takes_flags

@@ -7,7 +7,7 @@ import typer
 
 from limelight._errors import ConfigError, DataError
 from limelight.cli.data import split_record
-from limelight.cli.options import Json, Report
+from limelight.cli.options import Json, Report, Verb
 from limelight.cli.output import note, report, to_json
 from limelight.cli.report import check_page
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(demo)
+    app.command(cls=Verb)(demo)
 
 
 def demo(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from limelight._base.documents import Table
 from limelight.cli.demo_runs import MOST_LOSS, K, Outcome
-from limelight.cli.output import aligned
 from limelight.plot import Point, front, lorenz, save
 
 _HEAD = ("", "nDCG", "vs iALS", "recall", "Gini", "vs iALS", "coverage", "top 1 %", "seconds")
@@ -19,7 +19,7 @@ def tell(
 ) -> str:
     """Write the table, what it says, and what to do next."""
     base = outcomes[0]
-    table = aligned([_HEAD, *(_row(base, outcome) for outcome in outcomes)])
+    table = Table(_HEAD, [_row(base, outcome) for outcome in outcomes]).text()
     head = f"Lists of {K} for {base.test['users']:,} test users"
     return "\n\n".join(
         [head, table, _LEGEND, _finding(output, base, chosen), _next(output, page, figures=figures)]

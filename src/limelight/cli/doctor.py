@@ -5,9 +5,10 @@ from typing import Any
 
 import typer
 
+from limelight._base.documents import Table
 from limelight._memory import size
-from limelight.cli.options import Json
-from limelight.cli.output import aligned, report
+from limelight.cli.options import Json, Verb
+from limelight.cli.output import report
 
 _PACKAGES = ("numpy", "scipy", "pyarrow", "narwhals", "safetensors", "threadpoolctl")
 _EXTRAS = {"plot": "matplotlib", "neural": "jax", "ray": "ray", "bench": "irspack"}
@@ -15,7 +16,7 @@ _EXTRAS = {"plot": "matplotlib", "neural": "jax", "ray": "ray", "bench": "irspac
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(doctor)
+    app.command(cls=Verb)(doctor)
 
 
 def doctor(as_json: Json = False) -> None:
@@ -31,7 +32,7 @@ def doctor(as_json: Json = False) -> None:
     """
     record = _examine()
     rows = [(name.replace("_", " "), _text(name, value)) for name, value in record.items()]
-    report(aligned(rows, left=2), record, as_json=as_json)
+    report(Table((), rows, left=2).text(), record, as_json=as_json)
 
 
 def _examine() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -25,6 +25,7 @@ class Where(StrEnum):
 class Executor:
     """Where the work of a command is done, and by how many."""
 
+    panel: ClassVar[str] = "Cluster"
     executor: Annotated[
         Where,
         typer.Option(

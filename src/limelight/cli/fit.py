@@ -1,15 +1,16 @@
 """``limelight fit``: learn a model from interactions."""
 
 import time
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limelight._base.documents import pairs
+from limelight._base.settings import flag_of
 from limelight._errors import ConfigError, DataError
-from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
 from limelight.cli.fit_target import Targets, fit_target
 from limelight.cli.memory import announce
@@ -20,12 +21,14 @@ from limelight.cli.options import (
     Reading,
     Report,
     Resume,
+    SettingFlags,
     showing,
     takes_flags,
 )
-from limelight.cli.output import aligned, ending, summarise
+from limelight.cli.output import ending, summarise
 from limelight.cli.report import check_page
 from limelight.cli.resuming import checkpoint_of, until_done
+from limelight.models.registry import MODELS
 
 if TYPE_CHECKING:
     from limelight.data import HeldOut, Interactions
@@ -44,133 +47,6 @@ class ModelName(StrEnum):
     multvae = "multvae"
     multdae = "multdae"
     multifr = "multifr"
-
-
-@dataclass(frozen=True)
-class Settings(FactorFlags):
-    """The hyper-parameters of all models."""
-
-    exposure_weight: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="How strongly unequal exposure is held down: the paper's lambda. Try decades "
-            "from 1e-7 up.",
-        ),
-    ] = None
-    exposure_strength: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="The same in a form that means the same for data of any size. Try 0.01 to 10.",
-        ),
-    ] = None
-    regularization_exponent: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="How that weight grows with the data of a row: 0 not, 1 in proportion.",
-        ),
-    ] = None
-    penalty: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER|auto", help="How hard ADMM ties the mean user down."),
-    ] = None
-    learning_rate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER|auto", help="Step size of the users; of all weights in a network."
-        ),
-    ] = None
-    solver: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|exact|admm",
-            help="How the users are updated: all at once, exactly, or by the paper's alternating "
-            "directions. auto: exact, unless a penalty or a learning rate is given.",
-        ),
-    ] = None
-    fold_in: Annotated[
-        str | None,
-        typer.Option(
-            metavar="price|joint", help="How unseen users are folded in: alone, or all together."
-        ),
-    ] = None
-    hidden: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Width of the layers around the latent one."),
-    ] = None
-    latent: Annotated[
-        int | None, typer.Option(metavar="N", help="Width of a network's narrowest layer.")
-    ] = None
-    dropout: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Share of a history that an update leaves out."),
-    ] = None
-    beta: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Largest weight of the KL term.")
-    ] = None
-    anneal_steps: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Updates in which that weight would grow from 0 to 1."),
-    ] = None
-    batch_size: Annotated[
-        int | None, typer.Option(metavar="N", help="How many users an update looks at.")
-    ] = None
-    early_stopping: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Stop after so many epochs without a better validation nDCG@100; 0: never.",
-        ),
-    ] = None
-    patience: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Probability that a user reads on to the next place."),
-    ] = None
-    temperature: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="How soft the ranks are in training.")
-    ] = None
-    ranked: Annotated[
-        int | None, typer.Option(metavar="N", help="How many items of each list get exposure.")
-    ] = None
-    compared: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="How many items stand for the rest when ranks are counted."),
-    ] = None
-    normalization: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|l2|loss|loss+", help="What the gradients of the tasks are divided by."
-        ),
-    ] = None
-    preference: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="How much equal exposure counts beside accuracy."),
-    ] = None
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER", help="Stop when an epoch moves nothing by more than this share."
-        ),
-    ] = None
-    init_scale: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Size of the random vectors at the start."),
-    ] = None
-    trace_every: Annotated[
-        int | None, typer.Option(metavar="N", help="Measure the objective every so many epochs.")
-    ] = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the settings that were given, numbers as numbers."""
-        settings = super().given()
-        for name in ("penalty", "learning_rate"):
-            try:
-                settings[name] = float(settings[name])
-            except (KeyError, ValueError):  # not given, or "auto"; the config checks the rest
-                continue
-        return settings
 
 
 def register(app: typer.Typer) -> None:
@@ -195,13 +71,14 @@ def fit(
         ModelName,
         typer.Option(
             metavar="NAME",
+            rich_help_panel="Model",
             help="exadmm; ials: the same without control over exposure; multvae and multdae: "
             "neural networks; multifr: one with control over exposure; popularity and random: to "
             "compare with.",
         ),
     ] = ModelName.exadmm,
     targets: Targets,
-    settings: Settings,
+    settings: Annotated[dict[str, Any], SettingFlags([config for _, config in MODELS.values()])],
     reading: Reading,
     no_history: Annotated[
         bool,
@@ -247,7 +124,7 @@ def fit(
       limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """
     check_page(page)
-    fitted = _make(model, settings.given())
+    fitted = _make(model, settings)
     refuse_no_model(output)
     if cluster.check():
         _refuse_on_cluster(targets, page)
@@ -305,8 +182,6 @@ def _refuse_on_cluster(targets: Targets, page: Path | None) -> None:
 
 
 def _kinds() -> "dict[ModelName, tuple[type[Model], type[Config]]]":
-    from limelight.models.registry import MODELS
-
     return {ModelName(name.lower()): kind for name, kind in MODELS.items()}
 
 
@@ -316,12 +191,13 @@ def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
     known = {field.name for field in fields(config)}
     for setting in settings:
         if setting not in known:
-            having = [
-                other.value
+            having = {
+                other.value: config
                 for other, (_, config) in kinds.items()
                 if setting in {field.name for field in fields(config)}
-            ]
-            message = f"{name} has no such setting: {_flag(setting)}"
+            }
+            flag = flag_of(next(iter(having.values())), setting)
+            message = f"{name} has no such setting: {flag}"
             hint = f"leave it out, or choose one of --model {', '.join(having)}"
             raise ConfigError(message, hint=hint)
     return kind(**settings)
@@ -339,12 +215,6 @@ def _learn(
         fitted.fit(data, validation=given, checkpoint=kept)
     else:
         fitted.fit(data, checkpoint=kept)
-
-
-def _flag(setting: str) -> str:
-    """Return the flag of a setting."""
-    flags = {"random_state": "--seed", "num_threads": "--threads"}
-    return flags.get(setting, f"--{setting.replace('_', '-')}")
 
 
 def _defaults() -> dict[str, str]:
@@ -436,4 +306,4 @@ def _summary(record: dict[str, Any]) -> str:
         if name in record
     ]
     meaning = [record["meaning"]] if "meaning" in record else []
-    return "\n".join([aligned(rows), *meaning, f"written to {record['output']}"])
+    return "\n".join([pairs(rows).text(), *meaning, f"written to {record['output']}"])

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDic
 
 import typer
 
+from limelight._base.documents import Table
 from limelight._errors import ConfigError
 from limelight._progress import progress_bar
 from limelight.cli.executor import Executor
 from limelight.cli.forecast import predict
-from limelight.cli.options import Reading
-from limelight.cli.output import aligned, ending, note, report
+from limelight.cli.options import SPLIT_FILE, Reading
+from limelight.cli.output import ending, note, report
 from limelight.cli.resuming import say_nothing_to_resume
+from limelight.cli.simulate import this_machine
 from limelight.store.checkpoint import EVERY
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 SHARDS = 16
 MANY = 50_000_000
-"""Rows that are not read twice."""
+"""More rows than these are not counted for a dry run."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,8 @@ def fit_cluster(
     dict
         What is known at the end. None after a dry run.
     """
+    from limelight._base.settings import check_integer, check_number
     from limelight._interrupts import finishing
-    from limelight.models.checks import check_integer, check_number
     from limelight.scale.cuts import MOST_SHARDS
     from limelight.scale.extra import require_ray
     from limelight.scale.fit import Kept, fit_shards, is_begun, refuse_descent
@@ -117,11 +119,12 @@ def fit_cluster(
     n_shards = max(SHARDS, workers) if cluster.shards is None else cluster.shards
     check_integer("--shards", n_shards, least=workers, most=MOST_SHARDS)
     forecast = predict(
-        **sizes(source, reading),
+        **(counted if cluster.dry_run else estimated)(source, reading),
         config=factors.config,
         machines=workers,
         shards=n_shards,
         deterministic=cluster.deterministic,
+        speeds=this_machine() if cluster.dry_run else None,
     )
     if cluster.dry_run:
         report(str(forecast), forecast.as_dict(), as_json=as_json)
@@ -180,24 +183,12 @@ class Sizes(TypedDict, total=False):
     item_lengths: "Int64"
 
 
-def sizes(source: Path, reading: Reading) -> Sizes:
-    """Count users, items and interactions, or guess from a look where there are very many."""
+def counted(source: Path, reading: Reading) -> Sizes:
+    """Read the data and count users, items and interactions; very many are only estimated."""
     import numpy as np
 
-    from limelight.cli.options import SPLIT_FILE
-    from limelight.data.glance import glance
-    from limelight.data.read import choose_columns
-    from limelight.data.sources import open_parts
-
-    if not (source / SPLIT_FILE).is_file():
-        user, item = choose_columns(open_parts(source)[0], reading.user, reading.item)
-        rated = [] if reading.rating is None else [reading.rating]
-        found = glance(source, [user, item, *rated])
-        if found.n_rows > MANY:
-            kept = found.share(reading.rating, reading.min_rating) if reading.rating else 1.0
-            n_users, n_items = (max(1, round(found.distinct(name))) for name in (user, item))
-            n_pairs = min(max(1, round(found.n_rows * kept)), n_users * n_items)
-            return {"n_users": n_users, "n_items": n_items, "n_interactions": n_pairs}
+    if not is_split(source) and estimated(source, reading)["n_interactions"] > MANY:
+        return estimated(source, reading)
     data = reading.interactions(source)
     return {
         "n_users": data.n_users,
@@ -206,6 +197,30 @@ def sizes(source: Path, reading: Reading) -> Sizes:
         "user_lengths": np.diff(data.indptr),
         "item_lengths": np.bincount(data.indices, minlength=data.n_items),
     }
+
+
+def estimated(source: Path, reading: Reading) -> Sizes:
+    """Estimate the same from a few rows, because the machine that starts a fit may be small."""
+    from limelight.data.glance import glance
+    from limelight.data.read import choose_columns
+    from limelight.data.sources import open_parts
+
+    table = source
+    if is_split(source):
+        reading.refuse_for_split()
+        table /= SPLIT_FILE
+    user, item = choose_columns(open_parts(table)[0], reading.user, reading.item)
+    rated = [] if reading.rating is None else [reading.rating]
+    found = glance(table, [user, item, *rated])
+    kept = found.share(reading.rating, reading.min_rating) if reading.rating else 1.0
+    n_users, n_items = (max(1, round(found.distinct(name))) for name in (user, item))
+    n_pairs = min(max(1, round(found.n_rows * kept)), n_users * n_items)
+    return {"n_users": n_users, "n_items": n_items, "n_interactions": n_pairs}
+
+
+def is_split(source: Path) -> bool:
+    """Tell whether a folder is a split, whose training part is one table."""
+    return (source / SPLIT_FILE).is_file()
 
 
 class Watch:
@@ -256,4 +271,4 @@ class Watch:
             ]
             for rank, news in sorted(self._news.items())
         ]
-        return aligned([header, *rows])
+        return Table(header, rows).text()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -25,6 +25,7 @@ _NAMED_SHARES = ("equal", "catalogue", "interactions")
 class Targets:
     """What the lists should reach; one wish, or caps and floors of groups."""
 
+    panel: ClassVar[str] = "Target"
     gini: Gini = None
     max_ndcg_loss: Annotated[
         str | None,

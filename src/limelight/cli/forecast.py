@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from limelight._errors import ConfigError
-from limelight.cli.simulate import this_machine
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limelight._arrays import Int64
     from limelight.models.config import FactorConfig
     from limelight.scale.forecast import Forecast
@@ -22,11 +23,12 @@ def predict(
     shards: int,
     deterministic: bool = False,
     network: float = 10.0,
+    speeds: "Mapping[str, float] | None" = None,
     user_lengths: "Int64 | None" = None,
     item_lengths: "Int64 | None" = None,
     routes: "Int64 | None" = None,
 ) -> "Forecast":
-    """Predict what a fit on a cluster of machines like this one would move, hold and take.
+    """Predict what a fit on a cluster would move, hold and take.
 
     Parameters
     ----------
@@ -38,6 +40,8 @@ def predict(
         How the work is dealt out.
     network
         Gigabits a second of a machine.
+    speeds
+        Cores of a machine and their speed, where they were measured: only seconds depend on them.
     user_lengths, item_lengths
         How long histories are, where the data have been read.
     routes
@@ -61,7 +65,7 @@ def predict(
         shards=shards,
         network=network,
         deterministic=deterministic,
-        **this_machine(),  # type: ignore[arg-type]
+        **(speeds or {}),  # type: ignore[arg-type]
     )
     return simulate(work, cluster, routes=routes)
 

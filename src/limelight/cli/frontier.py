@@ -7,18 +7,29 @@ from typing import Annotated, Any
 import typer
 
 from limelight._errors import ConfigError
-from limelight.cli.factor_flags import FactorFlags
 from limelight.cli.options import (
     Json,
     Reading,
     Report,
     Resume,
+    SettingFlags,
     showing,
     signature_defaults,
     takes_flags,
 )
 from limelight.cli.output import note, report
 from limelight.cli.report import check_page, note_page
+from limelight.models.exadmm import ExADMMConfig
+
+_SETTINGS = (
+    "factors",
+    "epochs",
+    "unobserved_weight",
+    "regularization",
+    "row_solver",
+    "random_state",
+    "num_threads",
+)
 
 
 class MethodName(StrEnum):
@@ -71,7 +82,7 @@ def frontier(
         int | None, typer.Option(metavar="N", help="How many points each method has.")
     ] = None,
     at: Annotated[int | None, typer.Option(metavar="N", help="Length of the lists.")] = None,
-    settings: FactorFlags,
+    settings: Annotated[dict[str, Any], SettingFlags([ExADMMConfig], *_SETTINGS)],
     reading: Reading,
     resume: Resume = False,
     page: Report = None,
@@ -111,7 +122,7 @@ def frontier(
     names = [name.value for name in methods] if methods else None
     named: dict[str, Any] = {"methods": names, "points": points, "at": at}
     given = {name: value for name, value in named.items() if value is not None}
-    found = trace(reading.interactions_or_split(source), folder=output, **given, **settings.given())
+    found = trace(reading.interactions_or_split(source), folder=output, **given, **settings)
     if page is not None:
         found.report(page)
         note_page(page)
@@ -121,9 +132,8 @@ def frontier(
 
 
 def _defaults() -> dict[str, str]:
-    from limelight.models.exadmm import ExADMMConfig
     from limelight.tune.frontier import frontier as trace
 
     config = ExADMMConfig()
-    settings = {name: str(getattr(config, name)) for name in vars(FactorFlags())}
+    settings = {name: str(getattr(config, name)) for name in _SETTINGS}
     return settings | signature_defaults(trace, "points", "at")

@@ -1,19 +1,22 @@
 """The flags that several commands share, each written once."""
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
+from limelight._base.settings import declared_settings, flag_of, kind_of
 from limelight._errors import ConfigError
 from limelight.cli.memory import announce, with_held
 
 if TYPE_CHECKING:
+    from limelight._base.settings import Settings
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
     from limelight.data.split import Split
@@ -78,6 +81,7 @@ SPLIT_FILE = "train.csv"
 class Reading:
     """How a table of interactions is read; what was not given is left to `limelight.read`."""
 
+    panel: ClassVar[str] = "Data"
     user: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of users; found under the usual names."),
@@ -129,6 +133,11 @@ class Reading:
             message = f"{reason}: {flag}"
             raise ConfigError(message, hint=hint)
 
+    def refuse_for_split(self) -> None:
+        """Refuse all flags, because a split folder was read with those that hold for it."""
+        hint = "give this flag to `limelight data split`"
+        self.refuse("a split folder is already filtered, it does not take", hint)
+
     def interactions(self, path: Path) -> "Interactions":
         """Read a table, or the training part of a split folder."""
         return self.interactions_and_validation(path)[0]
@@ -147,8 +156,7 @@ class Reading:
         if not (path / SPLIT_FILE).is_file():
             self.announce(path)
             return read(path, **self.given())
-        hint = "give this flag to `limelight data split`"
-        self.refuse("a split folder is already filtered, it does not take", hint)
+        self.refuse_for_split()
         return Split.load(path)
 
     def announce(self, path: Path) -> None:
@@ -161,27 +169,78 @@ class Reading:
         announce("reading", with_held(lambda: reading_bytes(path, **given)), hint=hint)
 
 
+class SettingFlags:
+    """A flag for each setting of some models; what was not given is left to their configs.
+
+    A command takes ``settings: Annotated[dict[str, Any], SettingFlags(configs)]``.
+
+    Parameters
+    ----------
+    configs
+        Whose settings they are. A setting of several has one flag.
+    only
+        Which settings; all unless given.
+    """
+
+    def __init__(self, configs: "Sequence[type[Settings]]", *only: str) -> None:
+        self.parameters: dict[str, inspect.Parameter] = {}
+        for config in configs:
+            for own in fields(config):
+                if own.name not in self.parameters and (not only or own.name in only):
+                    self.parameters[own.name] = _flag_of_setting(config, own)
+
+    def read(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Take the settings out of what was given on the command line, numbers as numbers."""
+        found = {name: given.pop(name) for name in self.parameters}
+        return {name: _as_number(value) for name, value in found.items() if value is not None}
+
+
+def _flag_of_setting(config: "type[Settings]", own: Field[Any]) -> inspect.Parameter:
+    kind, declared = kind_of(own), declared_settings(config)[own.name]
+    assert kind is not None
+    words = "|".join(kind.choices)
+    number = {None: "", int: "N", float: "NUMBER", bool: ""}[kind.number]
+    option = typer.Option(
+        flag_of(config, own.name),
+        metavar=declared.metavar or "|".join(filter(None, (number, words))),
+        help=declared.help,
+        rich_help_panel="Model",
+    )
+    value: Any = kind.number if kind.number and not words else str
+    return inspect.Parameter(
+        own.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[value | None, option],
+    )
+
+
+def _as_number(value: Any) -> Any:
+    """Read a number where a setting also takes words; its config refuses other words."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def takes_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take dataclasses of flags: every field becomes a flag of its own."""
+    """Let a command take groups of flags: the fields of dataclasses, and settings of models."""
     signature = inspect.signature(command)
-    kinds: dict[str, Any] = {
-        name: parameter.annotation
+    groups = {
+        name: group
         for name, parameter in signature.parameters.items()
-        if is_dataclass(parameter.annotation)
+        if (group := _group_of(parameter.annotation))
     }
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        groups = {
-            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-            for name, kind in kinds.items()
-        }
-        command(**given, **groups)
+        read = {name: group.read(given) for name, group in groups.items()}
+        command(**given, **read)
 
-    parameters = []
+    parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
-        if parameter.name in kinds:
-            parameters += _flags_of(kinds[parameter.name])
+        if parameter.name in groups:
+            parameters += groups[parameter.name].parameters.values()
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -189,17 +248,65 @@ def takes_flags(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _flags_of(kind: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(kind, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(kind)
-    ]
+class FieldFlags:
+    """A flag for each field of a dataclass."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        hints = get_type_hints(kind, include_extras=True)
+        for hint in hints.values():
+            for option in getattr(hint, "__metadata__", ()):
+                option.rich_help_panel = getattr(kind, "panel", None)
+        self.parameters = {
+            own.name: inspect.Parameter(
+                own.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if own.default is MISSING else own.default,
+                annotation=hints[own.name],
+            )
+            for own in fields(kind)
+        }
+
+    def read(self, given: dict[str, Any]) -> Any:
+        """Make the dataclass of what was given on the command line."""
+        return self._kind(**{name: given.pop(name) for name in self.parameters})
+
+
+def _group_of(annotation: Any) -> SettingFlags | FieldFlags | None:
+    """Tell whether an argument of a command stands for several flags."""
+    if is_dataclass(annotation):
+        return FieldFlags(annotation)
+    marks = getattr(annotation, "__metadata__", ())
+    return next((mark for mark in marks if isinstance(mark, SettingFlags)), None)
+
+
+class Verb(TyperCommand):
+    """A command whose help has a part for each kind of flags, its own ones first."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the flags."""
+        parts: dict[str, list[Any]] = {"Arguments": [], "Options": [], **{p: [] for p in _PANELS}}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and parameter.param_type_name == "argument":
+                parts["Arguments"].append(record)
+            elif record:
+                parts[_panel_of(parameter)].append(record)
+        for title, records in parts.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+_PANELS = ("Data", "Model", "Target", "Cluster", "Output")
+_OUTPUT = {"output", "page", "as_json", "no_history", "resume", "checkpoint_every"}
+"""Arguments that say in every verb where results go and how."""
+
+
+def _panel_of(parameter: Any) -> str:
+    if parameter.name in _OUTPUT:
+        return "Output"
+    return getattr(parameter, "rich_help_panel", None) or "Options"
 
 
 def showing(defaults: Callable[[], dict[str, str]]) -> type[TyperCommand]:
@@ -208,13 +315,15 @@ def showing(defaults: Callable[[], dict[str, str]]) -> type[TyperCommand]:
     They are looked up when the help is printed and not before, because that imports the library.
     """
 
-    class Command(TyperCommand):
+    class Command(Verb):
         def format_help(self, ctx: Any, formatter: Any) -> None:
             known = defaults()
-            options: list[Any] = [option for option in self.params if option.name in known]
+            shown = copy.copy(self)
+            shown.params = [copy.copy(option) for option in self.params]
+            options: list[Any] = [option for option in shown.params if option.name in known]
             for option in options:
                 option.help = f"{option.help}  [default: {known[option.name]}]"
-            TyperCommand.format_help(self, ctx, formatter)
+            Verb.format_help(shown, ctx, formatter)
 
     return Command
 

@@ -4,7 +4,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,27 +15,19 @@ from limelight._atomic import hint_of
 if TYPE_CHECKING:
     from limelight.solve.loop import Status
 
-_SAME_NAME = """
-    core epochs every exposure_weight factors filter_order fold_in init_scale item learning_rate
-    min_item min_rating min_user penalty rating regularization regularization_exponent test
-    timestamp trace_every row_solver
-    unobserved_weight user validation min_coverage max_relevance_loss held_out catalogue gini
-    history relevance max_ndcg_loss exposure_strength group_cap group_floor group_shares
-    groups serve at solver machines shards network cores core_speed efficiency memory_speed
-    wire_bytes spread
+# Arguments of functions; the hyper-parameters of models are looked up where they are declared.
+_ARGUMENTS = """
+    at catalogue core core_speed cores efficiency every filter_order gini group_cap group_floor
+    group_shares groups held_out history item machines max_ndcg_loss max_relevance_loss
+    memory_speed min_coverage min_item min_rating min_user network rating relevance serve shards
+    spread test timestamp user validation wire_bytes
 """
-_FLAGS = {name: f"--{name.replace('_', '-')}" for name in _SAME_NAME.split()} | {
+_RENAMED = {
     "k": "-k",
     "n_interactions": "--interactions",
     "n_items": "--items",
     "n_users": "--users",
-    "num_threads": "--threads",
-    "random_state": "--seed",
 }
-_ARGUMENT = re.compile(rf"(?<![-\w'\"])({'|'.join(_FLAGS)})=")
-_SETTING = re.compile(
-    rf"(?<![-\w'\"])({'|'.join(name for name in _FLAGS if '_' in name)})(?![\w'\"])"
-)
 _SPOKEN = {"`model.save`": "`limelight fit`"}
 
 
@@ -49,11 +42,40 @@ def in_flags(text: str) -> str:
     '--min-rating needs a rating column: --min-rating 4'
     >>> in_flags("name them with user='...' and item='...'")
     "name them with --user '...' and --item '...'"
+    >>> in_flags("dropout must be at least 0 and below 1: 1.5")
+    '--dropout must be at least 0 and below 1: 1.5'
     """
+    from limelight._base.settings import flag_of
+    from limelight.models.registry import MODELS
+
+    settings = {
+        setting.name: flag_of(config, setting.name)
+        for _, config in MODELS.values()
+        for setting in fields(config)
+    }
+    flags = {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS.split()}
+    flags |= settings | _RENAMED
     for python, spoken in _SPOKEN.items():
         text = text.replace(python, spoken)
-    text = _ARGUMENT.sub(lambda found: f"{_FLAGS[found[1]]} ", text)
-    return _SETTING.sub(lambda found: _FLAGS[found[1]], text)
+    text = re.sub(rf"{_ALONE}({_any(flags)})=", lambda found: f"{flags[found[1]]} ", text)
+    # A name of one word may be an ordinary word, but not where a check begins with it.
+    text = re.sub(
+        rf"^({_any(settings)})(?= must | is not a known choice)",
+        lambda found: flags[found[1]],
+        text,
+    )
+    of_two_words = (name for name in flags if "_" in name)
+    return re.sub(
+        rf"{_ALONE}({_any(of_two_words)})(?![\w'\"])", lambda found: flags[found[1]], text
+    )
+
+
+_ALONE = r"(?<![-\w'\"])"
+"""Not the end of a longer name, and not quoted."""
+
+
+def _any(names: Iterable[str]) -> str:
+    return "|".join(sorted(names))
 
 
 def complain(message: str, *, hint: str | None = None, label: str | None = "error") -> None:
@@ -125,26 +147,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | int) or value is None:
         return value
     return str(value)
-
-
-def aligned(rows: Sequence[Sequence[str]], *, left: int = 1, indent: str = "") -> str:
-    """Align rows of text, the first columns to the left and the rest to the right.
-
-    Examples
-    --------
-    >>> print(aligned([("method", "nDCG"), ("iALS", "0.1")]))
-    method  nDCG
-    iALS     0.1
-    """
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if number < left else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append((indent + "  ".join(cells)).rstrip())
-    return "\n".join(lines)
 
 
 def ending(trace: Sequence[Any], status: "Status | None") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from limelight._errors import ConfigError, DataError
+from limelight.cli.options import Verb
 from limelight.cli.output import note
 from limelight.cli.report import ReportGroups, Run
 
@@ -31,7 +32,7 @@ class Figure(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(plot)
+    app.command(cls=Verb)(plot)
 
 
 def plot(

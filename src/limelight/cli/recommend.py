@@ -22,6 +22,7 @@ from limelight.cli.options import (
     Reading,
     Resume,
     Threads,
+    Verb,
     takes_flags,
 )
 from limelight.cli.output import note, summarise
@@ -57,7 +58,7 @@ class _Question:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(recommend)
+    app.command(cls=Verb)(recommend)
 
 
 @takes_flags

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from limelight._errors import ConfigError, DataError
+from limelight.cli.options import Verb
 from limelight.cli.output import note
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(report)
+    app.command(cls=Verb)(report)
 
 
 Run = Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._errors import ConfigError, DataError
-from limelight.cli.options import Json, Report, Resume
+from limelight.cli.options import Json, Report, Resume, Verb
 from limelight.cli.output import note, summarise
 from limelight.cli.report import check_page, note_page
 
@@ -20,7 +20,7 @@ _NAMES = "epinions|ml-20m|msd"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(reproduce)
+    app.command(cls=Verb)(reproduce)
 
 
 def reproduce(
@@ -107,8 +107,8 @@ def reproduce(
       limelight reproduce epinions --data epinions.parquet --budget 60
       limelight reproduce --like msd --method iALS --method exADMM --factors 128 --budget 0
     """
+    from limelight._base.settings import check_integer, check_number
     from limelight.evaluate.exhibit_files import save_exhibit
-    from limelight.models.checks import check_integer, check_number
     from limelight.report.page import write_page
     from limelight.reproduce.exhibit import exhibit_of
     from limelight.reproduce.report import write_report

@@ -68,7 +68,11 @@ def rerank(
     min_coverage: MinCoverage = None,
     max_relevance_loss: Annotated[
         str | None,
-        typer.Option(metavar="SHARE", help="Target: the relevance that may go, such as 2%."),
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel="Target",
+            help="Target: the relevance that may go, such as 2%.",
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", metavar="N", help="Length of the lists.")] = None,
     method: Annotated[
@@ -105,6 +109,7 @@ def rerank(
         str | None,
         typer.Option(
             metavar="equal|catalogue|FILE",
+            rich_help_panel="Target",
             help="Target: the same for all groups, in proportion to their items, or a table "
             "group,share.",
         ),

@@ -23,7 +23,7 @@ def checkpoint_of(output: Path, *, resume: bool, every: float | None = None) -> 
     every
         Seconds between two saves; None leaves it to the library.
     """
-    from limelight.models.checks import check_number
+    from limelight._base.settings import check_number
 
     seconds = EVERY if every is None else every
     check_number("--checkpoint-every", seconds)

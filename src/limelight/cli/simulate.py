@@ -8,7 +8,7 @@ import typer
 
 from limelight._errors import ConfigError
 from limelight.cli.counts import parse_count
-from limelight.cli.options import Json, takes_flags
+from limelight.cli.options import Json, Verb, takes_flags
 from limelight.cli.output import report
 from limelight.cli.shares import parse_share
 
@@ -139,7 +139,7 @@ class Machines:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(simulate)
+    app.command(cls=Verb)(simulate)
 
 
 @takes_flags

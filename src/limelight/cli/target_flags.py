@@ -7,16 +7,25 @@ import typer
 
 Gini = Annotated[
     float | None,
-    typer.Option(metavar="NUMBER", help="Target: the Gini index of exposure, such as 0.6."),
+    typer.Option(
+        metavar="NUMBER",
+        rich_help_panel="Target",
+        help="Target: the Gini index of exposure, such as 0.6.",
+    ),
 ]
 MinCoverage = Annotated[
     str | None,
-    typer.Option(metavar="SHARE", help="Target: the share of the catalogue shown, such as 50%."),
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel="Target",
+        help="Target: the share of the catalogue shown, such as 50%.",
+    ),
 ]
 Groups = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
+        rich_help_panel="Target",
         help="Groups of items, to show or set what they get: item_id,group[,weight].",
     ),
 ]
@@ -24,11 +33,16 @@ GroupCap = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE",
+        rich_help_panel="Target",
         help="Target: the share of all exposure that no group may exceed, such as 3% "
         "(needs --groups).",
     ),
 ]
 GroupFloor = Annotated[
     str | None,
-    typer.Option(metavar="SHARE", help="Target: the share that every group should have."),
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel="Target",
+        help="Target: the share that every group should have.",
+    ),
 ]

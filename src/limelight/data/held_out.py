@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from limelight._base.documents import Document, pairs
 from limelight._errors import DataError
-from limelight._html import pairs, show
 from limelight.data.grouping import group
 from limelight.data.interactions import binary_csr, count
 
@@ -70,7 +70,8 @@ class HeldOut:
             "interactions of history": self.history.nnz,
             "targets": self.targets.nnz,
         }
-        return show("Held-out users", pairs((name, f"{n:,}") for name, n in counts.items()))
+        table = pairs((name, f"{n:,}") for name, n in counts.items())
+        return Document("Held-out users", [table]).html()
 
 
 def held_out_of(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from limelight._base.documents import Document, pairs
 from limelight._errors import DataError
-from limelight._html import pairs, show
 from limelight.data.fingerprint import fingerprint
 from limelight.data.grouping import group
 
@@ -164,7 +164,7 @@ class Interactions:
         return f"Interactions({users} x {items}, {count(self.nnz, 'interaction')}{merged})"
 
     def _repr_html_(self) -> str:
-        return show("Interactions", pairs(self.sizes()))
+        return Document("Interactions", [pairs(self.sizes())]).html()
 
     def sizes(self) -> list[tuple[str, str]]:
         """Name how much there is of what, as text.

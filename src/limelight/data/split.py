@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limelight._base.documents import Document, Table
 from limelight._errors import ConfigError, DataError
-from limelight._html import Table, show
 from limelight.data.grouping import group, row_numbers, walk
 from limelight.data.held_out import HeldOut, held_out_of
 from limelight.data.interactions import Interactions, as_interactions, count
@@ -72,7 +72,7 @@ class Split:
         ]
         title = f"Split over {count(self.train.n_items, 'item')}"
         head = ("", "users", "interactions", "targets")
-        return show(title, Table(head, rows), notes=self._dropped())
+        return Document(title, [Table(head, rows)], self._dropped()).html()
 
     def _dropped(self) -> list[str]:
         if not self.dropped_items:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from limelight._base.documents import Document, pairs
 from limelight._errors import ConfigError
-from limelight._html import pairs, show
 from limelight.data.grouping import Rows, group, row_numbers, walk
 from limelight.data.interactions import Interactions, count
 
@@ -110,7 +110,7 @@ class Marketplace:
             "tastes": self.item_tastes.shape[1],
         }
         rows = [*self.interactions.sizes(), *((name, f"{n:,}") for name, n in planted.items())]
-        return show("Marketplace", pairs(rows))
+        return Document("Marketplace", [pairs(rows)]).html()
 
 
 def marketplace(

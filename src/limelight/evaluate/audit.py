@@ -14,7 +14,7 @@ from limelight.data.ids import ids_from_arrow, positions
 from limelight.evaluate.accumulate import exposure_metrics
 from limelight.evaluate.audit_exhibit import Seen, exhibit_of, see
 from limelight.evaluate.audit_groups import GroupExposure, group_shares, ungrouped_share
-from limelight.evaluate.audit_html import markup
+from limelight.evaluate.audit_html import document_of
 from limelight.evaluate.audit_input import Groups, read_groups
 from limelight.evaluate.audit_lists import Lists, read_lists
 from limelight.evaluate.audit_merit import Merit, MeritAudit, audit_merit, merit_metrics, read_merit
@@ -22,6 +22,7 @@ from limelight.evaluate.audit_text import headline, report
 from limelight.evaluate.audit_time import Every, Period, by_period, check_every, choose_every
 from limelight.evaluate.compare import Comparison, Side, compare
 from limelight.evaluate.conventions import conventions
+from limelight.evaluate.exhibit import Compared
 from limelight.evaluate.jackknife import leave_users_out
 from limelight.evaluate.lists import FloatArray, check_positive
 from limelight.evaluate.tally import Tally, floor_of, tally
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limelight._base.documents import Document
     from limelight.data.sources import Source
 
 NO_CATALOGUE = (
@@ -114,8 +116,27 @@ class Audit:
         found = ", ".join(f"{key} {value:.4f}" for key, value in self.metrics.items())
         return f"{headline(self)}\n{found}"
 
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        return document_of(self)
+
     def _repr_html_(self) -> str:
-        return markup(self)
+        return self.document().html()
+
+    def exposures(self) -> dict[str, FloatArray]:
+        """Return the exposure of every item, for figures."""
+        return {"": self.exposure}
+
+    def group_shares(self) -> Compared:
+        """Return the shares of groups before and after, or of the items and of the exposure."""
+        if self.comparison is not None:
+            return self.comparison.group_shares()
+        return Compared(
+            {one.group: (one.catalogue_share, one.exposure_share) for one in self.groups},
+            "share of the items",
+            "share of the exposure",
+            "{} has {} of the items, {} of the exposure",
+        )
 
     def report(self, path: str | os.PathLike[str], *, catalogue: Source | None = None) -> None:
         """Write one HTML page to look at: who is in the limelight, and who is not.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limelight._html import Table, show
+from limelight._base.documents import Document, Table
 from limelight.evaluate.audit_text import group_row, headline, item_row
 from limelight.evaluate.compare_text import metric_changes
 
@@ -15,17 +15,16 @@ _ITEMS, _GROUPS = 5, 12
 """How many are shown; the report has more."""
 
 
-def markup(audit: Audit) -> str:
-    """Write the metrics, who is most exposed, and the groups."""
+def document_of(audit: Audit) -> Document:
+    """Show the metrics, who is most exposed, and the groups."""
     items = [item_row(item) for item in audit.most_exposed[:_ITEMS]]
     largest = sorted(audit.groups, key=lambda group: -group.exposure_share)[:_GROUPS]
-    return show(
-        headline(audit),
+    tables = [
         _metrics(audit),
         Table(("most exposed items", "share", "lists"), items),
         Table(("group", "exposure", "catalogue", "ratio"), [group_row(one) for one in largest]),
-        notes=audit.notes,
-    )
+    ]
+    return Document(headline(audit), tables, audit.notes)
 
 
 def _metrics(audit: Audit) -> Table:

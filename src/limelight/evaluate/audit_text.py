@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limelight._base.documents import Table, cut_middle
 from limelight.evaluate.compare_text import comparison_lines
-from limelight.evaluate.text_table import cut_middle, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ def _items(which: str, items: Sequence[ItemExposure], remark: str = "") -> list[
     if not items:
         return []
     rows = [item_row(item) for item in items]
-    return [f"{which} exposed items{remark}", *table(("item", "share", "lists"), rows)]
+    return [f"{which} exposed items{remark}", *Table(("item", "share", "lists"), rows).lines("  ")]
 
 
 def item_row(item: ItemExposure) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _groups(audit: Audit) -> list[str]:
         shown.append(audit.ungrouped)
     rows = [group_row(group) for group in shown]
     head = ("group", "exposure", "catalogue", "ratio")
-    return ["Groups, from over- to under-exposed", *table(head, rows), *gap]
+    return ["Groups, from over- to under-exposed", *Table(head, rows).lines("  "), *gap]
 
 
 def group_row(group: GroupExposure) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def _merit_items(title: str, items: Sequence[ItemMerit]) -> list[str]:
         )
         for item in items
     ]
-    return [title, *table(("item", "exposure", "merit", "ratio"), rows)]
+    return [title, *Table(("item", "exposure", "merit", "ratio"), rows).lines("  ")]
 
 
 def _periods(audit: Audit) -> list[str]:
@@ -175,4 +175,4 @@ def _periods(audit: Audit) -> list[str]:
         "gini so far",
         "coverage so far",
     )
-    return ["Over time (each period, then all lists so far)", *table(head, rows), *gap]
+    return ["Over time (each period, then all lists so far)", *Table(head, rows).lines("  "), *gap]

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from limelight.evaluate.lists import FloatArray
 
+_DRAWN_AT_ONCE = 1 << 14
+"""Users in all resamples that are drawn together."""
+
 
 def bootstrap_interval(
     values: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
@@ -19,7 +22,7 @@ def bootstrap_interval(
 
     Users are drawn with replacement and keep their row, so all columns see the same users.
     Rows are sorted first: the interval depends on the values, not on the order in which the
-    users came in. Memory is one resample at a time.
+    users came in. Memory is one resample at a time, or several of few users.
 
     Parameters
     ----------
@@ -47,9 +50,11 @@ def bootstrap_interval(
     columns = np.ascontiguousarray(rows[np.lexsort(rows.T)].T)
     generator = np.random.default_rng(seed)
     means = np.empty((resamples, len(columns)))
-    for mean in means:
-        drawn = generator.integers(0, len(rows), size=len(rows))
-        mean[:] = [column[drawn].mean() for column in columns]
+    at_once = max(1, _DRAWN_AT_ONCE // len(rows))
+    for some in np.split(means, range(at_once, resamples, at_once)):
+        # The same draws and the same means, bit by bit, as one resample after the other.
+        drawn = generator.integers(0, len(rows), size=(len(some), len(rows)))
+        some[:] = np.stack([column[drawn].mean(axis=1) for column in columns], axis=1)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(means, [tail, 1.0 - tail], axis=0)
     return low, high

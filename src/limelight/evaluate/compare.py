@@ -9,6 +9,7 @@ import numpy as np
 
 from limelight.data.ids import positions
 from limelight.evaluate.audit_groups import exposure_of, owned_by
+from limelight.evaluate.exhibit import Compared
 from limelight.evaluate.jackknife import margin_of
 from limelight.evaluate.pairs import sorted_keys
 from limelight.evaluate.whole_sums import blocks
@@ -57,6 +58,10 @@ class Comparison:
     lost: tuple[Change, ...]
     groups: tuple[Change, ...] = ()
     """All groups, from the one that gained most to the one that lost most."""
+
+    def group_shares(self) -> Compared:
+        """Return the shares of groups before and after, for a figure."""
+        return Compared(self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything under flat keys, ready for JSON.

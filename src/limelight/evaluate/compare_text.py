@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limelight._html import Table
-from limelight.evaluate.text_table import cut_middle, table
+from limelight._base.documents import Table, cut_middle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +55,7 @@ def metric_changes(audit: Audit, changed: Comparison) -> Table:
 def _metrics(audit: Audit, changed: Comparison) -> list[str]:
     users = f"{changed.users:,} {'user' if changed.users == 1 else 'users'}"
     title = f"Against {users} with {changed.lists:,} lists before"
-    return [title, *table(*metric_changes(audit, changed))]
+    return [title, *metric_changes(audit, changed).lines("  ")]
 
 
 def _signed(change: float) -> str:
@@ -89,4 +88,4 @@ def _changes(title: str, changes: Sequence[Change], what: str) -> list[str]:
         (str(change.name), f"{change.before:.2%}", f"{change.after:.2%}", f"{change.change:+.2%}")
         for change in shown
     ]
-    return [title, *table((what, "before", "after", "change"), rows), *gap]
+    return [title, *Table((what, "before", "after", "change"), rows).lines("  "), *gap]

@@ -24,6 +24,16 @@ N_EXAMPLES = 12
 """How many users serve as examples."""
 
 
+class Compared(NamedTuple):
+    """The shares of groups at two ends, what these are, and what to say of the widest apart."""
+
+    shares: Any
+    """By group its two shares; or changes, each with ``before`` and ``after``."""
+    before: str = "before"
+    after: str = "after"
+    sentence: str = "{} goes from {} to {} of the exposure"
+
+
 class Sight(NamedTuple):
     """What lists did: to the items, to the users who serve as examples, and how they came about."""
 

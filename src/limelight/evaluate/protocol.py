@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from limelight._base.documents import Document, Table
 from limelight._errors import DataError
-from limelight._html import Table, show
 from limelight.evaluate.accumulate import ListAccumulator
 from limelight.evaluate.lists import IntArray, check_cutoffs
-from limelight.evaluate.text_table import table
 
 if TYPE_CHECKING:
     from limelight.evaluate.accuracy import Sparse
@@ -71,11 +70,15 @@ class Evaluation(Mapping[str, float]):
     def __repr__(self) -> str:
         """Show a table, one row per metric and one column per cutoff."""
         found = self._table()
-        lines = [line[2:] for line in table(*found)] if found.rows else []
+        lines = found.lines() if found.rows else []
         return "\n".join([self._title(), *lines])
 
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        return Document(self._title(), [self._table()])
+
     def _repr_html_(self) -> str:
-        return show(self._title(), self._table())
+        return self.document().html()
 
     def _title(self) -> str:
         return f"Evaluation over {self['users']:,} users" if "users" in self else "Evaluation"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from limelight._base.documents import Document, pairs
+from limelight._base.settings import check_integer
 from limelight._errors import ConfigError, DataError
-from limelight._html import pairs, show
 from limelight._native import resolve_threads
 from limelight._short import settings, short
-from limelight.models.checks import check_integer
 from limelight.recommend.histories import history_rows, take_rows
 from limelight.recommend.ranking import VectorRanking
 from limelight.recommend.topk import Lists, batches, empty_lists
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight._arrays import Float32, Int64
-    from limelight._html import Table
+    from limelight._base.documents import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
     from limelight.models.config import Config
@@ -253,7 +253,7 @@ class Model(ABC):
         return f"{type(self).__name__}({settings(self.config.changed())}){fitted}"
 
     def _repr_html_(self) -> str:
-        return show(type(self).__name__, self.summary())
+        return Document(type(self).__name__, [self.summary()]).html()
 
     def summary(self) -> Table:
         """Tabulate the settings that differ from the defaults, and how the fit went."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from limelight._base.settings import hyperparameters, setting
 from limelight._errors import ConfigError
 from limelight.data.interactions import as_interactions
-from limelight.models.checks import check_choice, check_number
-from limelight.models.config import FactorConfig, hyperparameters
+from limelight.models.config import FactorConfig
 from limelight.models.factor_model import FactorModel
 from limelight.models.training import problem_of
 from limelight.recommend.fold_in import fold_in_alone, fold_in_coupled, fold_in_together
@@ -33,44 +33,45 @@ if TYPE_CHECKING:
 class ExADMMConfig(FactorConfig):
     """The settings of :class:`ExADMM`."""
 
-    epochs: int = 50
-    """How many times all users and items are updated."""
-    exposure_weight: float = 0.0
-    """The paper's lambda_ex*, which means less in smaller data; lambda_ex = weight * n_users^2."""
-    exposure_strength: float = 0.0
-    """The same control in a form that means the same whatever the size of the data: how much the
-    score that the average user gives an item counts, squared, beside the scores that all users
-    give; lambda_ex = strength * n_users. From 0.01, hardly any, to 10."""
-    solver: Literal["auto", "exact", "admm"] = "auto"
-    """How the users are updated: "exact", all at once, or by the paper's alternating directions.
-    "auto" is exact, unless a penalty or a learning rate is given, which only "admm" has."""
-    penalty: float | Literal["auto"] = "auto"
-    """The paper's rho*: how hard the auxiliary mean user is tied to the true one."""
-    learning_rate: float | Literal["auto"] = "auto"
-    """Step size gamma of the users; "auto" gives every user one that fits her curvature."""
-    fold_in: Literal["price", "joint"] = "price"
-    """How unseen users are folded in: each alone at the learnt price, or all of them together."""
+    epochs: int = setting(50, "How many times all users and items are updated.", at_least=1)
+    exposure_weight: float = setting(
+        # lambda_ex = weight * n_users^2, so that the same weight means less in smaller data.
+        0.0,
+        "How strongly unequal exposure is held down: the paper's lambda. Try decades from 1e-7 up.",
+    )
+    exposure_strength: float = setting(
+        # lambda_ex = strength * n_users: how much the squared score that the average user gives
+        # an item counts beside the scores that all users give it.
+        0.0,
+        "The same in a form that means the same for data of any size. Try 0.01 to 10.",
+    )
+    solver: Literal["auto", "exact", "admm"] = setting(
+        "auto",
+        "How the users are updated: all at once, exactly, or by the paper's alternating "
+        "directions. auto: exact, unless a penalty or a learning rate is given.",
+    )
+    # Below these bounds a float32 has no room for a number.
+    penalty: float | Literal["auto"] = setting(
+        "auto", "How hard ADMM ties the mean user down.", above=1e-30
+    )
+    learning_rate: float | Literal["auto"] = setting(
+        "auto", "Step size of the users; of all weights in a network.", above=1e-30
+    )
+    fold_in: Literal["price", "joint"] = setting(
+        "price", "How unseen users are folded in: alone, or all together."
+    )
 
     def check_own_settings(self) -> None:
-        """Check the weights, the tempo and the fold-in."""
-        super().check_own_settings()
-        check_number("exposure_weight", self.exposure_weight)
-        check_number("exposure_strength", self.exposure_strength)
+        """Refuse two ways to say the same, and a tempo that the solver has no use for."""
         if self.exposure_weight and self.exposure_strength:
             message = (
                 "exposure_weight and exposure_strength exclude each other: "
                 f"{self.exposure_weight!r} and {self.exposure_strength!r}"
             )
             raise ConfigError(message, hint="a strength is a weight times the number of users")
-        for name in ("penalty", "learning_rate"):
-            if getattr(self, name) != "auto":
-                # Below this a float32 has no room for it.
-                check_number(name, getattr(self, name), above=1e-30)
-        check_choice("solver", self.solver, ["auto", "exact", "admm"])
         if self.solver == "exact" and (given := self._given_tempo()):
             message = f"{given[0]} has no use with solver='exact': {getattr(self, given[0])!r}"
             raise ConfigError(message, hint="leave it out, or use solver='admm'")
-        check_choice("fold_in", self.fold_in, ["price", "joint"])
 
     @property
     def advice(self) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from limelight.models.config import FactorConfig, hyperparameters
+from limelight._base.settings import hyperparameters
+from limelight.models.config import FactorConfig
 from limelight.models.factor_model import FactorModel
 from limelight.models.training import problem_of
 from limelight.recommend.fold_in import fold_in_alone

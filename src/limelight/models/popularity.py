@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from limelight._base.settings import hyperparameters, setting
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Model, VectorModel
-from limelight.models.checks import check_integer
-from limelight.models.config import Config, hyperparameters
+from limelight.models.config import Config
 from limelight.models.training import learned, training_rows
 from limelight.recommend.ranking import RandomRanking
 
@@ -85,12 +85,12 @@ class Popularity(VectorModel):
 class RandomConfig(Config):
     """The settings of :class:`Random`."""
 
-    random_state: int = 0
-    """Seed of the orders; a user's order depends on it and on the user's row alone."""
-
-    def check_own_settings(self) -> None:
-        """Check the seed."""
-        check_integer("random_state", self.random_state, least=0)
+    random_state: int = setting(
+        # A user's order depends on it and on the user's row alone.
+        0,
+        "The same seed gives the same result.",
+        flag="--seed",
+    )
 
 
 class Random(Model):

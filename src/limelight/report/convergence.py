@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from limelight._errors import DataError
-from limelight.models.base import Model
 from limelight.report.figures import PALETTE, add_legend, add_title, colour, drawing
-from limelight.rerank.base import Reranked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +21,17 @@ _CHANGES = {
 _QUALITY = {"ndcg": "nDCG@100 of validation users"}
 
 
+@runtime_checkable
+class Fitted(Protocol):
+    """What was fitted, and kept a trace of it."""
+
+    @property
+    def learned(self) -> Any:
+        """What the fit left behind, with its ``trace``."""
+
+
 def convergence(
-    model: Model | Reranked | Sequence[Any], *, title: str | None = None, ax: Axes | None = None
+    model: Fitted | Sequence[Any], *, title: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw how a fit went: the objective on the left axis, and what else was traced on the right.
 
@@ -72,7 +79,7 @@ def convergence(
 
 
 def _trace_of(model: Any) -> list[Any]:
-    trace = model.learned.trace if isinstance(model, Model | Reranked) else model
+    trace = model.learned.trace if isinstance(model, Fitted) else model
     if not isinstance(trace, Sequence) or not all(hasattr(one, "objective") for one in trace):
         message = f"not a model or its trace: {model!r}"
         raise DataError(message, hint="pass a fitted model, or model.trace_")

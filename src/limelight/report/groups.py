@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from limelight._base.settings import check_integer
 from limelight._errors import DataError
-from limelight.evaluate.audit import Audit
-from limelight.evaluate.compare import Comparison
-from limelight.models.checks import check_integer
+from limelight.evaluate.exhibit import Compared
 from limelight.report.figures import MUTED, PALETTE, add_legend, add_title, drawing
-from limelight.rerank.result import RerankResult
-from limelight.tune.result import TargetResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +22,16 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 
 _HINT = "pass for example {'studio': (0.4, 0.3)}, or an audit with groups"
 
-Shares: TypeAlias = (
-    "Mapping[Any, tuple[float, float]] | RerankResult | TargetResult | Audit | Sequence[Any]"
-)
+
+@runtime_checkable
+class Grouped(Protocol):
+    """What knows the shares of groups: an audit, re-ranked lists, a model for a target."""
+
+    def group_shares(self) -> Compared:
+        """Return the shares of groups, such as before and after."""
+
+
+Shares: TypeAlias = "Mapping[Any, tuple[float, float]] | Grouped | Sequence[Any]"
 
 
 class _Row(NamedTuple):
@@ -35,19 +39,6 @@ class _Row(NamedTuple):
     before: float
     after: float
     wishes: tuple[float, ...] = ()
-
-
-class _Words(NamedTuple):
-    """What the two ends of a line are, and what to say of the longest."""
-
-    before: str = "before"
-    after: str = "after"
-    sentence: str = "{} goes from {} to {} of the exposure"
-
-
-_AUDITED = _Words(
-    "share of the items", "share of the exposure", "{} has {} of the items, {} of the exposure"
-)
 
 
 def groups(
@@ -105,22 +96,14 @@ def groups(
     return axes
 
 
-def _read(given: Any) -> tuple[_Words, list[_Row]]:
-    if isinstance(given, Audit):
-        if given.comparison is None:
-            return _AUDITED, [
-                _Row(_short(one.group), one.catalogue_share, one.exposure_share)
-                for one in given.groups
-            ]
-        given = given.comparison
-    if isinstance(given, Mapping):
-        return _Words(), [_pair(name, ends) for name, ends in given.items()]
-    if isinstance(given, RerankResult | TargetResult | Comparison):
-        given = given.groups
-    if not isinstance(given, Iterable):
+def _read(given: Any) -> tuple[Compared, list[_Row]]:
+    found = given.group_shares() if isinstance(given, Grouped) else Compared(given)
+    if isinstance(found.shares, Mapping):
+        return found, [_pair(name, ends) for name, ends in found.shares.items()]
+    if not isinstance(found.shares, Iterable):
         message = f"not the shares of groups: {given!r}"
         raise DataError(message, hint=_HINT)
-    return _Words(), [_row(change) for change in given]
+    return found, [_row(change) for change in found.shares]
 
 
 def _pair(name: Any, ends: Any) -> _Row:
@@ -161,7 +144,7 @@ def _draw_wishes(ax: Axes, rows: list[_Row]) -> None:
         ax.scatter(shares, places, marker="|", s=120, color=PALETTE[2], label="wish")
 
 
-def _longest(rows: list[_Row], words: _Words) -> str:
+def _longest(rows: list[_Row], words: Compared) -> str:
     row = max(rows, key=lambda row: abs(row.after - row.before))
     ends = (f"{100 * share:.1f} %" for share in (row.before, row.after))
     return words.sentence.format(row.name, *ends)

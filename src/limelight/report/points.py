@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from limelight._errors import DataError
-from limelight.tune.frontier_result import Frontier, FrontierPoint
 
 
 class Point(NamedTuple):
@@ -19,7 +18,7 @@ class Point(NamedTuple):
 
 Measured: TypeAlias = "Point | Mapping[str, float]"
 Points: TypeAlias = (
-    "Frontier | Measured | Sequence[Measured] | Mapping[str, Measured | Sequence[Measured]]"
+    "Traded | Measured | Sequence[Measured] | Mapping[str, Measured | Sequence[Measured]]"
 )
 
 
@@ -28,6 +27,14 @@ class Tradeoff(NamedTuple):
 
     series: dict[str, list[Point]]
     accuracy: str
+
+
+@runtime_checkable
+class Traded(Protocol):
+    """What has traced a trade-off: a front."""
+
+    def tradeoff(self) -> Tradeoff:
+        """Return its points by the name of their method."""
 
 
 def tradeoff_of(given: Any, k: int | None = None) -> Tradeoff:
@@ -45,8 +52,8 @@ def tradeoff_of(given: Any, k: int | None = None) -> Tradeoff:
     >>> tradeoff_of({"iALS": {"ndcg@5": 0.1, "gini@5": 0.9}})
     Tradeoff(series={'iALS': [Point(gini=0.9, accuracy=0.1, label='')]}, accuracy='nDCG@5')
     """
-    if isinstance(given, Frontier):
-        return _of_frontier(given)
+    if isinstance(given, Traded):
+        return given.tradeoff()
     if not isinstance(given, Mapping) or _is_metrics(given):
         given = {"": given}
     found = {str(name): _listed(one) for name, one in given.items()}
@@ -55,21 +62,6 @@ def tradeoff_of(given: Any, k: int | None = None) -> Tradeoff:
     k = _common_cutoff(evaluations, k) if evaluations else None
     series = {name: [_point(one, k) for one in some] for name, some in found.items()}
     return Tradeoff(series, f"nDCG@{k}" if k else "nDCG")
-
-
-def _of_frontier(front: Frontier) -> Tradeoff:
-    """Take the test users' figures of the points that validation users put on the front."""
-    series = {
-        method: [_drawn(p) for p in front.points if p.method == method and p.on_front]
-        for method in front.methods
-    }
-    plain = {"no control": [_drawn(front.points[0])]} if front.points else {}
-    return Tradeoff(plain | series, f"nDCG@{front.at}")
-
-
-def _drawn(point: FrontierPoint) -> Point:
-    label = f"{point.strength:.2g}" if point.strength else ""
-    return Point(point.test.gini, point.test.ndcg, label)
 
 
 def _is_metrics(given: Any) -> bool:

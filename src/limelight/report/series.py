@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from limelight._errors import DataError
-from limelight.evaluate.audit import Audit
 from limelight.evaluate.exposure import coverage
-from limelight.rerank.result import RerankResult
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from limelight._arrays import Float64
 
-Exposure: TypeAlias = "ArrayLike | Audit"
-Exposures: TypeAlias = "Exposure | RerankResult | Mapping[str, Exposure]"
+
+@runtime_checkable
+class Exposed(Protocol):
+    """What knows the exposure of items: an audit, or re-ranked lists."""
+
+    def exposures(self) -> Mapping[str, Float64]:
+        """Return the exposure of every item, by the name of the series; "" if there is one."""
+
+
+Exposure: TypeAlias = "ArrayLike | Exposed"
+Exposures: TypeAlias = "Exposure | Mapping[str, Exposure]"
 
 _HINT = "pass for example {'iALS': ll.exposure(ids, n_items)}"
 
@@ -37,8 +44,8 @@ def exposures_of(given: Exposures) -> dict[str, Float64]:
     >>> exposures_of([3, 1])
     {'': array([3., 1.])}
     """
-    if isinstance(given, RerankResult):
-        return {"before": given.exposure_before, "after": given.exposure}
+    if isinstance(given, Exposed):
+        return {name: _checked(one) for name, one in given.exposures().items()}
     if not isinstance(given, Mapping):
         return {"": _checked(given)}
     if not given:
@@ -59,7 +66,7 @@ def named(name: str, remark: str) -> str:
 
 
 def _checked(given: Any) -> Float64:
-    values = given.exposure if isinstance(given, Audit) else given
+    values = given.exposures().get("", given) if isinstance(given, Exposed) else given
     try:
         exposure = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -87,8 +87,8 @@ def _about(plan: Plan) -> str:
     return text
 
 
-def _table(folder: Path, name: str, table: tables.Table) -> str:
-    _write(folder / f"{name}.csv", table.csv())
+def _table(folder: Path, name: str, table: tables.Titled) -> str:
+    _write(folder / f"{name}.csv", table.table.csv())
     return table.markdown()
 
 

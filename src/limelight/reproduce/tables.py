@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from limelight._base.documents import Table
 from limelight.reproduce.methods import FAIRREC
 
 if TYPE_CHECKING:
@@ -25,55 +24,40 @@ _COMPLEXITY = {
 }
 
 
-class Table(NamedTuple):
-    """A table: what it shows, its header and its rows."""
+class Titled(NamedTuple):
+    """A table of the paper, and what it shows."""
 
     title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    table: Table
 
     def markdown(self) -> str:
-        """Write it for people.
-
-        Examples
-        --------
-        >>> print(Table("Sizes", ["data", "users"], [["ours", 3]]).markdown())
-        ### Sizes
-        <BLANKLINE>
-        | data | users |
-        |---|---|
-        | ours | 3 |
-        """
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        text = ["| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines]
-        text[1] = "|" + "|".join(["---"] * len(self.header)) + "|"
-        return "\n".join([f"### {self.title}", "", *text])
-
-    def csv(self) -> str:
-        """Write it for programs."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.header)
-        writer.writerows(self.rows)
-        return text.getvalue()
+        """Write it for people, below its title."""
+        return f"### {self.title}\n\n{self.table.markdown()}"
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool | str):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+def titled(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Titled:
+    """Make a table with all its columns to the left.
+
+    Examples
+    --------
+    >>> print(titled("Sizes", ["data", "users"], [["ours", 3]]).markdown())
+    ### Sizes
+    <BLANKLINE>
+    | data | users |
+    |---|---|
+    | ours | 3 |
+    """
+    return Titled(title, Table(header, rows, left=len(header)))
 
 
-def statistics(experiment: Experiment, size: Size, *, made_up: bool) -> Table:
+def statistics(experiment: Experiment, size: Size, *, made_up: bool) -> Titled:
     """Table 1: how large the data are."""
     ours = f"made up like {experiment.title}" if made_up else experiment.title
     rows = [["the paper's " + experiment.title, *experiment.size], [ours, *size]]
-    return Table("Table 1. The data", ["data", "users", "items", "interactions"], rows)
+    return titled("Table 1. The data", ["data", "users", "items", "interactions"], rows)
 
 
-def complexity(growth: Mapping[str, Mapping[str, float]]) -> Table:
+def complexity(growth: Mapping[str, Mapping[str, float]]) -> Titled:
     """Table 2: how the work grows, as published and as measured."""
     whats = list(next(iter(growth.values())))
     header = ["method", "time", "memory", *(f"twice the {what}" for what in whats)]
@@ -81,10 +65,10 @@ def complexity(growth: Mapping[str, Mapping[str, float]]) -> Table:
         [name, *_COMPLEXITY[name], *(f"{measured[what]:.2f} x" for what in whats)]
         for name, measured in growth.items()
     ]
-    return Table("Table 2. How the work grows", header, rows)
+    return titled("Table 2. How the work grows", header, rows)
 
 
-def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Table:
+def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Titled:
     """Every measured point of Figure 1 at one cutoff."""
     header = ["method", f"nDCG@{k}", "95 % interval", f"Gini@{k}", f"coverage@{k}", "settings"]
     rows = []
@@ -94,10 +78,10 @@ def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Table
             figures = (f"{point[f'{metric}@{k}']:.4f}" for metric in ("gini", "coverage"))
             settings = ", ".join(f"{key} {value:.3g}" for key, value in point["settings"].items())
             rows.append([name, f"{point[f'ndcg@{k}']:.4f}", interval, *figures, settings])
-    return Table(f"Test users at K = {k}", header, rows)
+    return titled(f"Test users at K = {k}", header, rows)
 
 
-def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Table:
+def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Titled:
     """Table 3: training and inference."""
     header = ["method", "training", "seconds an epoch", "epochs that ran", "training / exADMM's"]
     for k in experiment.timed:
@@ -122,4 +106,4 @@ def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> T
                 ),
             ]
         )
-    return Table("Table 3. Seconds", header, rows)
+    return titled("Table 3. Seconds", header, rows)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limelight._base.settings import Settings, check_integer, hyperparameters, setting
 from limelight._errors import ConfigError, DataError
 from limelight._native import resolve_threads
-from limelight.models.checks import check_integer
-from limelight.models.config import Settings, hyperparameters
 from limelight.recommend.candidate_ranking import as_ranking
 from limelight.rerank.auction import Auction, Bounds
 from limelight.rerank.base import Reranker
@@ -31,29 +30,27 @@ if TYPE_CHECKING:
 class AllocateConfig(Settings):
     """The settings of :class:`Allocate`."""
 
-    at_least: int = 1
-    """In how many lists every item should stand."""
-    at_most: int | None = None
-    """In how many lists no item should stand more."""
-    relevance: Law = BY_RANK
-    """What candidates are worth to their users; ``calibrate`` fits it to held-out pairs."""
-    candidates: int | None = None
-    """How many items of a model's ranking each user chooses from; see ``stage``."""
-    random_state: int = 0
-    """Seed of the order in which users choose."""
-    num_threads: int = 0
-    """How many threads to use; 0 means all that the process may use."""
+    at_least: int = setting(1, "In how many lists every item should stand.")
+    at_most: int | None = setting(None, "In how many lists no item should stand more.", at_least=1)
+    relevance: Law = setting(
+        BY_RANK,
+        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
+    )
+    candidates: int | None = setting(
+        None,
+        "How many items of a model's ranking each user chooses from; see ``stage``.",
+        at_least=1,
+    )
+    random_state: int = setting(0, "Seed of the order in which users choose.")
+    num_threads: int = setting(
+        0, "How many threads to use; 0 means all that the process may use.", at_most=2**12
+    )
 
     def check_own_settings(self) -> None:
-        """Check the bounds."""
-        check_integer("at_least", self.at_least, least=0)
+        """Check that the bounds leave room, and that the relevance is known."""
         if self.at_most is not None:
             check_integer("at_most", self.at_most, least=max(1, self.at_least))
         check_law(self.relevance)
-        if self.candidates is not None:
-            check_integer("candidates", self.candidates, least=1)
-        check_integer("random_state", self.random_state, least=0)
-        check_integer("num_threads", self.num_threads, least=0, most=2**12)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from limelight._base.documents import Document, Table, pairs
+from limelight._base.settings import check_number
 from limelight._errors import DataError
-from limelight._html import Table, pairs, show
 from limelight._short import settings, short
 from limelight.models.base import Batch
-from limelight.models.checks import check_number
 from limelight.recommend.topk import Lists, batches
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limelight._base.settings import Settings
     from limelight.data.candidates import Candidates
     from limelight.models.base import Model
-    from limelight.models.config import Settings
     from limelight.models.learned import Learned
     from limelight.recommend.ranking import Ranking
 
@@ -100,7 +100,7 @@ class Reranker(ABC):
         return f"{type(self).__name__}({settings(self.config.changed())})"
 
     def _repr_html_(self) -> str:
-        return show(type(self).__name__, self.summary(), notes=self._as_usual())
+        return Document(type(self).__name__, [self.summary()], self._as_usual()).html()
 
     def summary(self) -> Table:
         """Tabulate the settings that differ from the defaults."""
@@ -132,10 +132,8 @@ class Reranked:
     def _repr_html_(self) -> str:
         above, below = type(self.reranker).__name__, type(self.model).__name__
         tables = {above: self.reranker.summary(), below: self.model.summary()}
-        return show(
-            f"{above} over {below}",
-            *(Table((name, ""), found.rows) for name, found in tables.items()),
-        )
+        named = [Table((name, ""), found.rows) for name, found in tables.items()]
+        return Document(f"{above} over {below}", named).html()
 
     @property
     def by_user(self) -> bool:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limelight._base.settings import Settings, check_integer, check_number, hyperparameters, setting
 from limelight._native import resolve_threads
-from limelight.models.checks import check_integer, check_number
-from limelight.models.config import Settings, hyperparameters
 from limelight.rerank.base import Memory, Reranker
 from limelight.rerank.market import Market, Survey
 from limelight.rerank.pool import Pool
@@ -34,28 +33,28 @@ less, end at better ones than those that start from nobody's sharing."""
 class MarketConfig(Settings):
     """The settings of re-rankers in which items are subsidised."""
 
-    strength: float = 0.1
-    """How much exposure counts against relevance; 0 gives the plain lists."""
-    welfare: Welfare | WelfareName = LOG
-    """What shared exposure is worth."""
-    relevance: Law = BY_RANK
-    """What candidates are worth to their users; ``calibrate`` fits it to held-out pairs."""
-    candidates: int | None = None
-    """How many items of a model's ranking each user chooses from; see ``stage``."""
-    random_state: int = 0
-    """Seed of all that is drawn."""
-    num_threads: int = 0
-    """How many threads to use; 0 means all that the process may use."""
+    strength: float = setting(
+        0.1, "How much exposure counts against relevance; 0 gives the plain lists."
+    )
+    welfare: Welfare | WelfareName = setting(LOG, "What shared exposure is worth.")
+    relevance: Law = setting(
+        BY_RANK,
+        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
+    )
+    candidates: int | None = setting(
+        None,
+        "How many items of a model's ranking each user chooses from; see ``stage``.",
+        at_least=1,
+    )
+    random_state: int = setting(0, "Seed of all that is drawn.")
+    num_threads: int = setting(
+        0, "How many threads to use; 0 means all that the process may use.", at_most=2**12
+    )
 
     def check_own_settings(self) -> None:
-        """Check numbers and names."""
-        check_number("strength", self.strength)
+        """Check that welfare and relevance are known."""
         as_welfare(self.welfare)
         check_law(self.relevance)
-        if self.candidates is not None:
-            check_integer("candidates", self.candidates, least=1)
-        check_integer("random_state", self.random_state, least=0)
-        check_integer("num_threads", self.num_threads, least=0, most=2**12)
 
     def market(
         self, pool: Pool, k: int, survey: Survey | None = None, *, by_place: bool = False
@@ -77,16 +76,17 @@ class MarketConfig(Settings):
 class BestResponseConfig(MarketConfig):
     """The settings of :class:`BestResponse`."""
 
-    sweeps: int = 3
-    """How often everybody chooses; for thorough lists, at each of four strengths."""
-    thorough: bool = False
-    """Whether to take four times as long for better lists: users first choose at higher strengths,
-    which then fall, and help is what one more place is worth. It pays where users are few."""
-
-    def check_own_settings(self) -> None:
-        """Check numbers and names."""
-        super().check_own_settings()
-        check_integer("sweeps", self.sweeps, least=1)
+    sweeps: int = setting(
+        3,
+        "How often everybody chooses; for thorough lists, at each of four strengths.",
+        at_least=1,
+    )
+    thorough: bool = setting(
+        # Users first choose at higher strengths, which then fall, and help is what one more place
+        # is worth.
+        False,
+        "Whether to take four times as long for better lists. It pays where users are few.",
+    )
 
 
 @dataclass(frozen=True)

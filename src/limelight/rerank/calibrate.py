@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from limelight._base.settings import check_integer
 from limelight._errors import DataError
 from limelight.data.candidates import Block
 from limelight.data.grouping import pair_numbers, row_numbers
 from limelight.evaluate.lists import position_weights
-from limelight.models.checks import check_integer
 from limelight.recommend.candidate_ranking import as_ranking
 from limelight.recommend.histories import history_rows, take_rows
 from limelight.rerank.relevance import HEAD, Relevance, features

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from limelight._base.settings import Settings, check_integer, hyperparameters, setting
 from limelight._errors import ConfigError
-from limelight.models.checks import check_choice, check_flag, check_integer, check_number
-from limelight.models.config import Settings, hyperparameters
 from limelight.recommend.candidate_ranking import as_ranking
 from limelight.recommend.topk import Lists, empty_lists
 from limelight.rerank.base import Reranker
@@ -27,35 +26,35 @@ if TYPE_CHECKING:
 class FairRecConfig(Settings):
     """The settings of :class:`FairRec`."""
 
-    alpha: float = 1.0
-    """Share, from 0 to 1, of an even distribution of all places that every item is guaranteed."""
-    guarantee: int | None = None
-    """In how many lists every item should stand, instead of a share."""
-    order: Literal["relevance", "forced"] = "relevance"
-    """What comes first in a list: the highest score, or what the guarantee put there."""
-    envy_free: bool = False
-    """Whether users who like each other's items better swap them after every round (FairRec+)."""
-    candidates: int | None = None
-    """How many items are kept ready for each user; memory and speed depend on it, lists do not."""
-    random_state: int = 0
-    """Seed of the order in which users take turns."""
+    alpha: float = setting(
+        1.0,
+        "Share, from 0 to 1, of an even distribution of all places that every item is guaranteed.",
+        at_most=1,
+        hint="1 shares all places evenly; nobody can have more",
+    )
+    guarantee: int | None = setting(
+        None, "In how many lists every item should stand, instead of a share."
+    )
+    order: Literal["relevance", "forced"] = setting(
+        "relevance",
+        "What comes first in a list: the highest score, or what the guarantee put there.",
+    )
+    envy_free: bool = setting(
+        False,
+        "Whether users who like each other's items better swap them after every round (FairRec+).",
+    )
+    candidates: int | None = setting(
+        None,
+        "How many items are kept ready for each user; memory and speed depend on it, lists do not.",
+        at_least=2,
+    )
+    random_state: int = setting(0, "Seed of the order in which users take turns.")
 
     def check_own_settings(self) -> None:
-        """Check the guarantee and the choices."""
-        check_number("alpha", self.alpha)
-        if self.alpha > 1:
-            message = f"alpha must be at most 1: {self.alpha!r}"
-            raise ConfigError(message, hint="1 shares all places evenly; nobody can have more")
-        if self.guarantee is not None:
-            check_integer("guarantee", self.guarantee, least=0)
-            if self.alpha != 1:
-                message = f"alpha and guarantee were both given: {self.alpha!r}, {self.guarantee!r}"
-                raise ConfigError(message, hint="alpha is a share of the places, guarantee a count")
-        check_choice("order", self.order, ["relevance", "forced"])
-        check_flag("envy_free", self.envy_free)
-        if self.candidates is not None:
-            check_integer("candidates", self.candidates, least=2)
-        check_integer("random_state", self.random_state, least=0)
+        """Refuse a guarantee that is given twice."""
+        if self.guarantee is not None and self.alpha != 1:
+            message = f"alpha and guarantee were both given: {self.alpha!r}, {self.guarantee!r}"
+            raise ConfigError(message, hint="alpha is a share of the places, guarantee a count")
 
 
 @dataclass(frozen=True)

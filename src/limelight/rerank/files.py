@@ -22,8 +22,8 @@ from limelight.store.model_folder import Control, load_control
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from limelight._base.settings import Settings
     from limelight.models.base import Model
-    from limelight.models.config import Settings
 
 _RERANKERS: dict[str, tuple[type[Reranker], type[Settings]]] = {
     "Allocate": (Allocate, AllocateConfig),

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight._base.settings import check_integer, hyperparameters, setting
 from limelight._errors import ConfigError, DataError
 from limelight._native import resolve_threads
 from limelight._short import short
-from limelight.models.checks import check_integer
-from limelight.models.config import hyperparameters
 from limelight.recommend.candidate_ranking import as_ranking
 from limelight.rerank.base import Memory, Reranker
 from limelight.rerank.best_response import MarketConfig
@@ -42,15 +41,12 @@ _SMOOTH = Power(offset=1.0)
 class FrankWolfeConfig(MarketConfig):
     """The settings of :class:`FrankWolfe`."""
 
-    welfare: Welfare | WelfareName = _SMOOTH
-    """What shared exposure is worth."""
-    steps: int = 100
-    """How many sets of prices are mixed."""
+    welfare: Welfare | WelfareName = setting(_SMOOTH, "What shared exposure is worth.")
+    steps: int = setting(100, "How many sets of prices are mixed.", at_least=1, at_most=10_000)
 
     def check_own_settings(self) -> None:
-        """Check numbers and names, and that welfare is of exposure."""
+        """Check that the welfare is known, and of exposure."""
         super().check_own_settings()
-        check_integer("steps", self.steps, least=1, most=10_000)
         if as_welfare(self.welfare).by_impact:
             message = f"prices cannot follow impact: {self.welfare!r}"
             raise ConfigError(message, hint="use BestResponse, whose subsidies depend on the user")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from limelight._base.settings import check_number
 from limelight._errors import ConfigError
-from limelight.models.checks import check_number
 
 _NEAR = 0.002  # a Gini index or a coverage that differs by less is near enough
 

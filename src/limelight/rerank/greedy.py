@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import rel_entr
 
+from limelight._base.settings import (
+    Settings,
+    check_integer,
+    check_number,
+    hyperparameters,
+    setting,
+)
 from limelight._errors import ConfigError, DataError
-from limelight.models.checks import check_choice, check_integer, check_number
-from limelight.models.config import Settings, hyperparameters
 from limelight.recommend.candidate_ranking import as_ranking
 from limelight.recommend.topk import Lists, batches, empty_lists
 from limelight.rerank.base import Reranker
@@ -37,23 +42,28 @@ _CUTS = {"xquad": (0.8,), "xquad_binary": (0.8,), "calibrated": (0.2, 0.8)}
 class GreedyConfig(Settings):
     """The settings of :class:`Greedy`, beside popularity and profiles."""
 
-    method: Literal["xquad", "xquad_binary", "calibrated"] = "xquad"
-    """xQuAD (its smooth form, or the binary one), or calibrated popularity."""
-    strength: float = 0.5
-    """From 0, relevance alone, to 1, popularity bins alone; the papers' lambda."""
-    candidates: int = 100
-    """How many of each user's first items may enter her list; at least as many as it has places."""
-    cuts: tuple[float, ...] | None = None
-    """Where bins end, as shares of all interactions: 0.8 (xQuAD), 0.2 and 0.8 (calibrated)."""
+    method: Literal["xquad", "xquad_binary", "calibrated"] = setting(
+        "xquad", "xQuAD (its smooth form, or the binary one), or calibrated popularity."
+    )
+    strength: float = setting(
+        0.5,
+        "From 0, relevance alone, to 1, popularity bins alone; the papers' lambda.",
+        at_most=1,
+        hint="1 leaves relevance out of account",
+    )
+    candidates: int = setting(
+        100,
+        "How many of each user's first items may enter her list; at least as many as it has "
+        "places.",
+        at_least=1,
+    )
+    cuts: tuple[float, ...] | None = setting(
+        None,
+        "Where bins end, as shares of all interactions: 0.8 (xQuAD), 0.2 and 0.8 (calibrated).",
+    )
 
     def check_own_settings(self) -> None:
-        """Check the method, its strength and its bins."""
-        check_choice("method", self.method, list(_CUTS))
-        check_number("strength", self.strength)
-        if self.strength > 1:
-            message = f"strength must be at most 1: {self.strength!r}"
-            raise ConfigError(message, hint="1 leaves relevance out of account")
-        check_integer("candidates", self.candidates, least=1)
+        """Check the ends of the bins."""
         _check_cuts(self.bin_ends)
 
     @property

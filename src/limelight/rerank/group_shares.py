@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from limelight._base.settings import Settings, check_integer, hyperparameters, setting
 from limelight._errors import DataError
 from limelight._native import resolve_threads
-from limelight.models.checks import check_integer, check_number
-from limelight.models.config import Settings, hyperparameters
 from limelight.rerank.base import Memory, Reranker
 from limelight.rerank.choose import choose
 from limelight.rerank.group_ascent import Ascent
@@ -46,36 +45,42 @@ if TYPE_CHECKING:
 class GroupSharesConfig(Settings):
     """The settings of :class:`GroupShares`."""
 
-    at_most: Share | None = None
-    """Share of all exposure that no group may exceed, or a share for each of some groups."""
-    at_least: Share | None = None
-    """Share of all exposure that each group should have, or a share for each of some groups."""
-    target: Literal["equal", "catalogue", "interactions"] | Mapping[Any, float] | None = None
-    """Share of the exposure of items with a group: the same for all groups, in proportion to their
-    items or to the counts of their items, or a share for every group, scaled to add up to 1."""
-    tolerance: float = 0.001
-    """How far a share may be from what was wished."""
-    rounds: int = 200
-    """How often everybody chooses, at most."""
-    relevance: Law = BY_RANK
-    """What candidates are worth to their users; ``calibrate`` fits it to held-out pairs."""
-    candidates: int | None = None
-    """How many items of a model's ranking each user chooses from; see ``stage``."""
-    random_state: int = 0
-    """Seed of the draw of users on whom prices are tried first, where there are many."""
-    num_threads: int = 0
-    """How many threads to use; 0 means all that the process may use."""
+    at_most: Share | None = setting(
+        None,
+        "Share of all exposure that no group may exceed, or a share for each of some groups.",
+    )
+    at_least: Share | None = setting(
+        None,
+        "Share of all exposure that each group should have, or a share for each of some groups.",
+    )
+    target: Literal["equal", "catalogue", "interactions"] | Mapping[Any, float] | None = setting(
+        None,
+        "Share of the exposure of items with a group: the same for all groups, in proportion to "
+        "their items or to the counts of their items, or a share for every group, scaled to add "
+        "up to 1.",
+    )
+    tolerance: float = setting(0.001, "How far a share may be from what was wished.", above=0)
+    rounds: int = setting(200, "How often everybody chooses, at most.", at_least=1)
+    relevance: Law = setting(
+        BY_RANK,
+        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
+    )
+    candidates: int | None = setting(
+        None,
+        "How many items of a model's ranking each user chooses from; see ``stage``.",
+        at_least=1,
+    )
+    random_state: int = setting(
+        0, "Seed of the draw of users on whom prices are tried first, where there are many."
+    )
+    num_threads: int = setting(
+        0, "How many threads to use; 0 means all that the process may use.", at_most=2**12
+    )
 
     def check_own_settings(self) -> None:
-        """Check shares and numbers."""
+        """Check the shares that are wished, and that the relevance is known."""
         check_wishes(self.at_most, self.at_least, self.target)
-        check_number("tolerance", self.tolerance, above=0)
-        check_integer("rounds", self.rounds, least=1)
         check_law(self.relevance)
-        if self.candidates is not None:
-            check_integer("candidates", self.candidates, least=1)
-        check_integer("random_state", self.random_state, least=0)
-        check_integer("num_threads", self.num_threads, least=0, most=2**12)
 
 
 class GroupShare(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight._base.settings import check_choice, check_number
 from limelight._errors import ConfigError, DataError
 from limelight.data.columns import NumberColumn
 from limelight.data.ids import IdColumn
@@ -14,7 +15,6 @@ from limelight.data.scan import join, scan
 from limelight.data.sources import open_parts
 from limelight.evaluate.audit_groups import exposure_of, owned_by
 from limelight.evaluate.audit_input import Groups
-from limelight.models.checks import check_choice, check_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias

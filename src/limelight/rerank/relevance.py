@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from limelight._base.settings import check_choice, check_number
 from limelight._errors import ConfigError, DataError
 from limelight.data.grouping import row_numbers
-from limelight.models.checks import check_choice, check_number
 
 if TYPE_CHECKING:
     from limelight._arrays import Float32, Float64, Int64

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight._html import Table, show
+from limelight._base.documents import Document, Table
 from limelight.data.ids import ids_to_arrow
 from limelight.evaluate.audit_groups import exposure_of as group_exposure
 from limelight.evaluate.audit_input import read_groups
+from limelight.evaluate.exhibit import Compared
 from limelight.evaluate.lists import position_weights
 from limelight.recommend.topk import Lists, batches
+from limelight.report.dress import dress
+from limelight.report.page import write_page
 from limelight.store.list_writer import ListWriter
 
 if TYPE_CHECKING:
@@ -169,6 +172,14 @@ class RerankResult:
         shares = zip(before[items].tolist(), after[items].tolist(), strict=True)
         return [Change(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
 
+    def exposures(self) -> dict[str, Float64]:
+        """Return the exposure of every item, before and after, for figures."""
+        return {"before": self.exposure_before, "after": self.exposure}
+
+    def group_shares(self) -> Compared:
+        """Return the shares of groups before and after, and what was wished, for a figure."""
+        return Compared(self.groups)
+
     def report(
         self,
         path: str | os.PathLike[str],
@@ -187,8 +198,6 @@ class RerankResult:
         catalogue
             A table with ``item_id`` and ``title``, to call items by their titles.
         """
-        from limelight.report.dress import dress
-        from limelight.report.page import write_page
         from limelight.rerank.exhibit import exhibit_of
 
         write_page(dress(exhibit_of(self), groups, catalogue), path)
@@ -235,18 +244,21 @@ class RerankResult:
         changes = [f"{label} {before} -> {after}" for label, before, after in self._figures()]
         return f"{self._title()}\n{', '.join(changes)}, relevance given up {self._loss()}"
 
-    def _repr_html_(self) -> str:
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
         rows = [*self._figures(), ("relevance given up", "", self._loss())]
-        return show(
-            self._title(),
+        tables = [
             Table(("", "before", "after"), rows),
             *(
                 Table((title, "share before", "after"), [_shares(change) for change in changes])
                 for title, changes in zip(_TITLES, self.changes(_SHOWN), strict=True)
             ),
             _group_table(self.groups),
-            notes=self._notes(),
-        )
+        ]
+        return Document(self._title(), tables, self._notes())
+
+    def _repr_html_(self) -> str:
+        return self.document().html()
 
     def _title(self) -> str:
         return (

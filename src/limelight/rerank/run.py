@@ -6,12 +6,12 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal
 
+from limelight._base.settings import check_choice, check_integer
 from limelight._errors import ConfigError, DataError
 from limelight._native import resolve_threads
 from limelight._progress import progress_bar
 from limelight.data.candidates import MEMORY, Candidates, read_candidates
 from limelight.models.base import Model
-from limelight.models.checks import check_choice, check_integer
 from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.recommend.ranking import Ranking
 from limelight.rerank.calibrate import calibrate

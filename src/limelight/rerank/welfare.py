@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from limelight._base.settings import check_number
 from limelight._errors import ConfigError, DataError
-from limelight.models.checks import check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from limelight._base.documents import Table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -85,7 +87,7 @@ class Forecast:
         )
 
     def brief(self) -> str:
-        """Say the most important in one line.
+        """Say in one line what does not depend on how fast the machines are.
 
         Examples
         --------
@@ -93,12 +95,11 @@ class Forecast:
         >>> from limelight.scale.workload import Cluster, Workload
         >>> work = Workload(n_users=10**8, n_items=10**7, n_interactions=10**10, factors=128)
         >>> simulate(work, Cluster(machines=64)).brief()
-        'a machine holds about ... and sends about ... an epoch, which takes about ...'
+        'a machine holds about ... and sends about ... an epoch'
         """
         return (
             f"a machine holds about {amount(self.memory.peak)} and sends about "
-            f"{amount(self.busiest_bytes)} an epoch, which takes about "
-            f"{duration(self.epoch_seconds)}"
+            f"{amount(self.busiest_bytes)} an epoch"
         )
 
     def _question(self) -> str:
@@ -210,10 +211,4 @@ def _key(part: str) -> str:
 def _table(rows: Sequence[Sequence[str]]) -> str:
     """Align rows below a heading, words to the left and numbers to the right."""
     heading, *rest = rows
-    indented = [heading, *(("  " + row[0], *row[1:]) for row in rest)]
-    widths = [max(map(len, column)) for column in zip(*indented, strict=True)]
-    lines = []
-    for first, *others in indented:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return "\n".join(lines)
+    return Table(heading, [("  " + first, *others) for first, *others in rest]).text()

@@ -39,9 +39,9 @@ def prepare(
 ) -> ShardedData:
     """Cut interactions into shards, keep them in a folder, and return those of this rank.
 
-    A folder that has shards already is taken as it is, and then this rank needs no other. Whether
-    they are of the same source is for who starts the ranks to ask
-    (:func:`limelight.scale.shards.forget_other`).
+    A folder that has shards already is taken as it is, and then this rank needs no other. The
+    caller makes sure that they are of the same source: a fit keeps them in a folder of its own,
+    whose manifest it compares first (:mod:`limelight.scale.fit`).
 
     Parameters
     ----------

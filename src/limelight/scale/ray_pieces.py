@@ -6,10 +6,10 @@ from collections import deque
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from limelight._base.settings import check_integer
 from limelight._errors import ConfigError, LimelightError
 from limelight._progress import progress_bar
 from limelight._short import first_words
-from limelight.models.checks import check_integer
 from limelight.scale.extra import require_ray
 from limelight.scale.ray_cluster import connected, of_the_system
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from limelight._base.settings import check_choice, check_integer
 from limelight._errors import ConfigError
 from limelight._progress import progress_bar
 from limelight.data.catalogue import read_catalogue
 from limelight.data.ids import ids_from_arrow
 from limelight.data.sources import files_of
 from limelight.evaluate.audit import join_ids
-from limelight.models.checks import check_choice, check_integer
 from limelight.recommend.topk import Lists
 from limelight.rerank.dials import Setting
 from limelight.rerank.goal import as_goal

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from limelight._base.settings import check_choice, check_integer, check_number
 from limelight._errors import ConfigError
-from limelight.models.checks import check_choice, check_integer, check_number
 from limelight.scale.cuts import MOST_SHARDS
 from limelight.scale.histories import Histories
 from limelight.solve.problem import padded_width

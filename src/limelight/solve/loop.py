@@ -1,4 +1,7 @@
-"""The loop that every fit runs in: epochs, timing, progress, callbacks, checks and stopping."""
+"""The loop of every fit of factors: epochs, timing, progress, callbacks, checks and stopping.
+
+Networks have a loop of their own, :mod:`limelight.models.neural.training`.
+"""
 
 from __future__ import annotations
 

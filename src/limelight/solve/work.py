@@ -41,7 +41,10 @@ def short(n: Float64, d: int) -> Float64:
 
 
 def row_solve(n: Float64, d: int) -> Float64:
-    """Count an exact solve by the way that our kernels take: short if n < d.
+    """Count an exact solve by the cheaper way: an n x n system if n < d, else a d x d one.
+
+    The kernels decide by whole panels of 16 rows instead. For n a little below d they may take the
+    other way, at about the same cost.
 
     Examples
     --------

@@ -34,18 +34,20 @@ class RecommenderContract(ABC):
     def make(self, **settings: Any) -> Any:
         """Return a small, quick model that has not been fitted."""
 
-    @pytest.fixture
-    def X(self) -> sparse.csr_matrix:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def X(cls) -> sparse.csr_matrix:
         """A small matrix with a user and an item that have no interactions."""
         X = random_interactions(60, 40, seed=3).tolil()
         X[7, :] = 0
         X[:, 11] = 0
         return X.tocsr()
 
-    @pytest.fixture
-    def model(self, X: sparse.csr_matrix) -> Any:
-        """A model that has been fitted."""
-        return self.make().fit(X)
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, X: sparse.csr_matrix) -> Any:
+        """A model that has been fitted, once for all tests: none of them changes it."""
+        return cls().make().fit(X)
 
     def test_fit_returns_the_model(self, X: sparse.csr_matrix) -> None:
         model = self.make()

@@ -110,7 +110,7 @@ def respond_rows(
 
 
 def _row_systems(R: Float64, F: Float64, shared: Float64, ridge: Float64) -> Float64:
-    own = np.einsum("ij,ja,jb->iab", R, F, F)
+    own = np.array([(F.T * row) @ F for row in R])
     return np.asarray(own + shared + ridge[:, None, None] * np.eye(F.shape[1]), np.float64)
 
 
@@ -232,7 +232,8 @@ def fairrec(scores: Float64, order: np.ndarray, copies: int, k: int) -> list[lis
     """Everybody's picks, filled up with her best other items, by score, then number."""
     lists = []
     for row, picks in zip(scores, round_robin(scores, order, copies, k), strict=True):
-        ranked = [int(item) for item in np.argsort(-row, kind="stable") if np.isfinite(row[item])]
+        by_score = np.argsort(-row, kind="stable")
+        ranked = by_score[np.isfinite(row[by_score])].tolist()
         held = {int(item) for item in picks if item >= 0}
         held |= set([item for item in ranked if item not in held][: k - len(held)])
         lists.append([item for item in ranked if item in held])

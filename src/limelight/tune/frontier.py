@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from limelight._base.settings import check_choice, check_integer
 from limelight._errors import ConfigError
 from limelight._progress import progress_bar
 from limelight.data.interactions import as_interactions
 from limelight.evaluate.exhibit import look
-from limelight.models.checks import check_choice, check_integer
 from limelight.models.exadmm import ExADMM
 from limelight.tune.frontier_exhibit import exhibit_of
 from limelight.tune.frontier_folder import PLAIN, FrontierFolder

@@ -6,11 +6,14 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from limelight._base.documents import Document, Table
+from limelight._base.settings import check_choice, check_integer, check_number
 from limelight._errors import ConfigError, DataError
-from limelight._html import Table, show
 from limelight._short import first_words
-from limelight.evaluate.text_table import table
-from limelight.models.checks import check_choice, check_integer, check_number
+from limelight.report.figures import save
+from limelight.report.front import front
+from limelight.report.page import write_page
+from limelight.report.points import Point, Tradeoff
 
 if TYPE_CHECKING:
     import os
@@ -184,9 +187,16 @@ class Frontier:
         path
             Where to write the figure.
         """
-        from limelight import plot
+        save(front(self), path)
 
-        plot.save(plot.front(self), path)
+    def tradeoff(self) -> Tradeoff:
+        """Return the points that validation users put on the front, with test users' figures."""
+        series = {
+            method: [_drawn(p) for p in self.points if p.method == method and p.on_front]
+            for method in self.methods
+        }
+        plain = {"no control": [_drawn(self.points[0])]} if self.points else {}
+        return Tradeoff(plain | series, f"nDCG@{self.at}")
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML page to look at: the front, who gains, who loses, what users get.
@@ -196,8 +206,6 @@ class Frontier:
         path
             Where to write the page.
         """
-        from limelight.report.page import write_page
-
         if self.exhibit is None:
             message = "this front has no lists to show"
             raise DataError(message, hint="pass what `ll.frontier` returned")
@@ -205,12 +213,18 @@ class Frontier:
 
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""
-        lines = table(_HEAD, [_cells(point) for point in self.points]) if self.points else []
+        lines = self._table().lines("  ") if self.points else []
         return "\n".join([self._title(), *lines, *self._notes()])
 
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        return Document(self._title(), [self._table()], self._notes())
+
     def _repr_html_(self) -> str:
-        rows = [_cells(point) for point in self.points]
-        return show(self._title(), Table(_HEAD, rows), notes=self._notes())
+        return self.document().html()
+
+    def _table(self) -> Table:
+        return Table(_HEAD, [_cells(point) for point in self.points])
 
     def _title(self) -> str:
         return f"Frontier of {' and '.join(self.methods) or 'no method'}, lists of {self.at}"
@@ -270,3 +284,8 @@ def _cells(point: FrontierPoint) -> tuple[str, ...]:
 
 def _short(found: Measured) -> tuple[str, str, str]:
     return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
+
+
+def _drawn(point: FrontierPoint) -> Point:
+    label = f"{point.strength:.2g}" if point.strength else ""
+    return Point(point.test.gini, point.test.ndcg, label)

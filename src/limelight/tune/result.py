@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from limelight._base.documents import Document, Table
 from limelight._errors import DataError
-from limelight._html import Table, show
 from limelight._short import short
 from limelight.evaluate.accuracy import ndcg
 from limelight.evaluate.audit import audit
+from limelight.evaluate.exhibit import Compared
 from limelight.evaluate.protocol import evaluate
-from limelight.evaluate.text_table import table
+from limelight.report.page import write_page
 from limelight.rerank.base import Reranked
 
 if TYPE_CHECKING:
@@ -83,12 +84,14 @@ class TargetResult:
         path
             Where to write the page.
         """
-        from limelight.report.page import write_page
-
         if self.exhibit is None:
             message = "this result has no lists to show"
             raise DataError(message, hint="pass what `ll.fit_to` returned")
         write_page(self.exhibit, path)
+
+    def group_shares(self) -> Compared:
+        """Return the shares of groups before and after, and what was wished, for a figure."""
+        return Compared(self.groups)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""
@@ -106,7 +109,7 @@ class TargetResult:
         }
 
     def __str__(self) -> str:
-        lines = [line for one in self._tables() for line in table(*one)]
+        lines = [line for one in self._tables() for line in one.lines("  ")]
         return "\n".join([self._target(), self._how(), *lines, *self.notes])
 
     def __repr__(self) -> str:
@@ -114,9 +117,12 @@ class TargetResult:
         figures = ", ".join(f"{name} {self.test[f'{name}@{self.at}']:.4f}" for name in _SHOWN_FIRST)
         return f"{self._target()}\n{self._how()}\ntest users: {figures}"
 
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        return Document(self._target(), self._tables(), [self._how(), *self.notes])
+
     def _repr_html_(self) -> str:
-        title, how = self._target(), self._how()
-        return show(title, *self._tables(), notes=[how, *self.notes])
+        return self.document().html()
 
     def _target(self) -> str:
         wishes = (

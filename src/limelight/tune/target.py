@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from limelight._base.settings import check_choice, check_integer
 from limelight._errors import ConfigError, SolveError
 from limelight._progress import progress_bar
 from limelight.evaluate.floor import handout_gini
 from limelight.evaluate.lists import position_weights
 from limelight.models.base import Model
-from limelight.models.checks import check_choice, check_integer
 from limelight.models.exadmm import ExADMM
 from limelight.recommend.candidate_ranking import CandidateRanking
 from limelight.rerank.best_response import BestResponse, Online

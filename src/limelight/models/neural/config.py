@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from limelight._errors import ConfigError
-from limelight.models.checks import check_integer, check_number
+from limelight._base.settings import setting
 from limelight.models.config import Config
 
 
@@ -13,31 +12,21 @@ from limelight.models.config import Config
 class NeuralConfig(Config):
     """What all neural models can be told."""
 
-    num_threads: int = 0
-    """Threads of the search for lists; 0 means all that the process may use, as JAX does."""
-    latent: int = 200
-    """Width of the narrowest layer."""
-    dropout: float = 0.5
-    """Share of a history that is left out, anew in each update."""
-    learning_rate: float = 1e-3
-    """Step size of Adam."""
-    batch_size: int = 500
-    """How many users an update looks at."""
-    epochs: int = 200
-    """How many times all users are looked at."""
-    early_stopping: int = 20
-    """Stop after so many epochs without a better validation nDCG@100; 0 means never."""
-    random_state: int = 0
-    """Seed of first weights, held-out users, order, dropout and noise; same seed, same bits."""
-
-    def check_own_settings(self) -> None:
-        """Check sizes and rates."""
-        for name in ("latent", "batch_size"):
-            check_integer(name, getattr(self, name), least=1, most=2**20)
-        for name, least in (("epochs", 1), ("early_stopping", 0), ("random_state", 0)):
-            check_integer(name, getattr(self, name), least=least)
-        check_number("learning_rate", self.learning_rate, above=0)
-        check_number("dropout", self.dropout)
-        if self.dropout >= 1:
-            message = f"dropout must be below 1: {self.dropout!r}"
-            raise ConfigError(message, hint="use a share from 0 up, such as 0.5")
+    # Threads of the search for lists are num_threads; JAX takes all that the process may use.
+    latent: int = setting(200, "Width of a network's narrowest layer.", at_least=1, at_most=2**20)
+    dropout: float = setting(
+        0.5,
+        "Share of a history that an update leaves out.",
+        below=1,
+        hint="use a share from 0 up, such as 0.5",
+        metavar="SHARE",
+    )
+    learning_rate: float = setting(
+        1e-3, "Step size of the users; of all weights in a network.", above=0
+    )
+    batch_size: int = setting(500, "How many users an update looks at.", at_least=1, at_most=2**20)
+    epochs: int = setting(200, "How many times all users and items are updated.", at_least=1)
+    early_stopping: int = setting(
+        20, "Stop after so many epochs without a better validation nDCG@100; 0: never."
+    )
+    random_state: int = setting(0, "The same seed gives the same result.", flag="--seed")

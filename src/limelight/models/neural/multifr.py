@@ -25,9 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from limelight._errors import ConfigError
-from limelight.models.checks import check_choice, check_integer, check_number
-from limelight.models.config import hyperparameters
+from limelight._base.settings import hyperparameters, setting
 from limelight.models.neural import mgda
 from limelight.models.neural.exposure import attention, inequality, smooth_ranks, unseen
 from limelight.models.neural.model import NeuralModel
@@ -55,35 +53,37 @@ if TYPE_CHECKING:
 class MultiFRConfig(MultDAEConfig):
     """The settings of :class:`MultiFR`."""
 
-    patience: float = 0.9
-    """Probability that a user goes on from one place of a list to the next."""
-    temperature: float = 0.1
-    """How soft the ranks are, relative to how far the scores of the ranked items lie apart."""
-    ranked: int = 100
-    """How many items of each list get exposure."""
-    compared: int = 100
-    """How many items stand for the rest of the catalogue when ranks are counted."""
-    normalization: Literal["none", "l2", "loss", "loss+"] = "l2"
-    """What a gradient is divided by before MGDA: nothing, its length, its loss, or both."""
-    preference: float = 1.0
-    """Factor on MGDA's weight of the exposure task; 0 leaves Mult-DAE."""
-    epochs: int = 100
-    """How many times all users are looked at."""
-    early_stopping: int = 0
-    """Stop after so many epochs without a better validation nDCG@100; 0 means never."""
-
-    def check_own_settings(self) -> None:
-        """Check the settings of both tasks."""
-        super().check_own_settings()
-        for name in ("ranked", "compared"):
-            check_integer(name, getattr(self, name), least=1, most=2**20)
-        for name in ("patience", "temperature"):
-            check_number(name, getattr(self, name), above=0)
-        if self.patience > 1:
-            message = f"patience must be at most 1: {self.patience!r}"
-            raise ConfigError(message, hint="use a probability such as 0.9")
-        check_number("preference", self.preference)
-        check_choice("normalization", self.normalization, mgda.NORMALIZATIONS)
+    patience: float = setting(
+        0.9,
+        "Probability that a user reads on to the next place.",
+        above=0,
+        at_most=1,
+        hint="use a probability such as 0.9",
+        metavar="SHARE",
+    )
+    temperature: float = setting(
+        # Relative to how far the scores of the ranked items lie apart.
+        0.1,
+        "How soft the ranks are in training.",
+        above=0,
+    )
+    ranked: int = setting(
+        100, "How many items of each list get exposure.", at_least=1, at_most=2**20
+    )
+    compared: int = setting(
+        100,
+        "How many items stand for the rest when ranks are counted.",
+        at_least=1,
+        at_most=2**20,
+    )
+    normalization: Literal["none", "l2", "loss", "loss+"] = setting(
+        "l2", "What the gradients of the tasks are divided by."
+    )
+    preference: float = setting(1.0, "How much equal exposure counts beside accuracy.")
+    epochs: int = setting(100, "How many times all users and items are updated.", at_least=1)
+    early_stopping: int = setting(
+        0, "Stop after so many epochs without a better validation nDCG@100; 0: never."
+    )
 
 
 @dataclass(frozen=True)

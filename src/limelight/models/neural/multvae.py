@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from limelight.models.checks import check_integer, check_number
-from limelight.models.config import hyperparameters
+from limelight._base.settings import hyperparameters, setting
 from limelight.models.neural.config import NeuralConfig
 from limelight.models.neural.model import NeuralModel
 from limelight.models.neural.network import (
@@ -32,22 +31,14 @@ if TYPE_CHECKING:
 class MultVAEConfig(NeuralConfig):
     """The settings of :class:`MultVAE`."""
 
-    hidden: int = 600
-    """Width of the layers before and after the latent one."""
-    beta: float = 0.2
-    """Largest weight of the KL term, which holds the latent layer near a standard normal one."""
-    anneal_steps: int = 200_000
-    """That weight is the number of updates divided by this, until it has grown to ``beta``."""
-    regularization: float = 0.0
-    """Weight of the squared weights."""
-
-    def check_own_settings(self) -> None:
-        """Check widths and weights."""
-        super().check_own_settings()
-        check_integer("hidden", self.hidden, least=1, most=2**20)
-        check_integer("anneal_steps", self.anneal_steps, least=1)
-        for name in ("beta", "regularization"):
-            check_number(name, getattr(self, name))
+    hidden: int = setting(
+        600, "Width of the layers around the latent one.", at_least=1, at_most=2**20
+    )
+    beta: float = setting(0.2, "Largest weight of the KL term.")
+    anneal_steps: int = setting(
+        200_000, "Updates in which that weight would grow from 0 to 1.", at_least=1
+    )
+    regularization: float = setting(0.0, "Weight of the squared norms of what is learnt.")
 
 
 @dataclass(frozen=True)
@@ -110,13 +101,7 @@ def annealed(cap: float, steps: int, updates: Array) -> Array:
 class MultDAEConfig(NeuralConfig):
     """The settings of :class:`MultDAE`."""
 
-    regularization: float = 2e-5
-    """Weight of the squared weights."""
-
-    def check_own_settings(self) -> None:
-        """Check the weight of the weights."""
-        super().check_own_settings()
-        check_number("regularization", self.regularization)
+    regularization: float = setting(2e-5, "Weight of the squared norms of what is learnt.")
 
 
 class MultDAE(NeuralModel):

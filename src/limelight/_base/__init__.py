@@ -1,0 +1,1 @@
+"""What every room stands on; nothing here knows of recommenders."""

@@ -1,0 +1,34 @@
+"""``limelight reproduce`` with all methods, networks among them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.support.reproduction import SIZE
+
+TABLES = ("table1", "table2", "table3", "figure1-3", "figure1-5", "figure1-10")
+FIGURES = ("figure1", "figure2")
+
+
+@pytest.mark.usefixtures("tiny_experiment")
+def test_everything_is_written_and_a_second_run_repeats_nothing(limelight, tmp_path) -> None:
+    flags = ("--budget", 0, "--epochs", 2, "-o", tmp_path, "--json")
+    ended = limelight("reproduce", "--like", "tiny", *flags)
+    assert ended.code == 0, ended.err
+    tables = {f"{name}.csv" for name in TABLES}
+    figures = {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"report.md", "state", "exhibit"} | tables | figures
+    found = json.loads(ended.out)
+    assert found["size"] == SIZE._asdict()
+    assert set(found["points"]["10"]) == {
+        "Random", "Popularity", "iALS", "Mult-VAE", "iALS+FairRec", "Multi-FR", "exADMM"
+    }  # fmt: skip
+    assert found["times"]["exADMM"]["extrapolated"]
+    report = (tmp_path / "report.md").read_text()
+    assert "made up like Tiny" in report
+    assert "(extrapolated)" in report
+    again = limelight("reproduce", "--like", "tiny", *flags)
+    assert json.loads(again.out) == found
+    assert "nDCG@" not in again.err

@@ -1,0 +1,69 @@
+"""``limelight reproduce``, on an experiment small enough to run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+WRONG_USE = 2
+
+
+@pytest.mark.usefixtures("tiny_experiment")
+def test_some_methods_only(limelight, tmp_path) -> None:
+    methods = ("--method", "iALS", "--method", "Popularity")
+    ended = limelight(
+        "reproduce", "--like", "tiny", *methods, "--budget", 0, "--epochs", 2, "-o", tmp_path
+    )
+    assert ended.code == 0, ended.err
+    assert not (tmp_path / "figure2.png").exists()
+    assert "Multi-FR" not in (tmp_path / "table3.csv").read_text()
+
+
+@pytest.mark.usefixtures("tiny_experiment")
+def test_methods_that_do_not_train(limelight, tmp_path) -> None:
+    methods = ("--method", "Random", "--method", "Popularity")
+    ended = limelight("reproduce", "--like", "tiny", *methods, "--budget", 0, "-o", tmp_path)
+    assert ended.code == 0, ended.err
+    assert "## Time" not in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.usefixtures("tiny_experiment")
+def test_more_methods_and_time_measure_what_changed_again(limelight, tmp_path) -> None:
+    flags = ("--epochs", 2, "-o", tmp_path, "--json", "--method", "iALS")
+    limelight("reproduce", "--like", "tiny", "--budget", 0, *flags)
+    ended = limelight(
+        "reproduce", "--like", "tiny", "--budget", 0.05, *flags, "--method", "iALS+FairRec"
+    )
+    points = json.loads(ended.out)["points"]["10"]
+    assert points["iALS+FairRec"][0]["ndcg@10"] == points["iALS"][0]["ndcg@10"]
+    assert "iALS+FairRec" in (tmp_path / "table2.csv").read_text()
+
+
+def test_output_that_is_a_file(limelight, tmp_path) -> None:
+    (tmp_path / "file").write_text("mine")
+    ended = limelight("reproduce", "--like", "msd", "-o", tmp_path / "file")
+    assert "the output is not a folder" in ended.err
+    assert ended.code == 1
+
+
+MISTAKES = [
+    ([], "no data set was named", "epinions, ml-20m, msd"),
+    (["netflix"], "unknown experiment: 'netflix'", "epinions, ml-20m, msd"),
+    (["epinions"], "--data is missing: Epinions is published by others", "trustlet.org"),
+    (["msd", "--like", "msd"], "takes neither a name nor --data", "reproduce --like msd"),
+    (["--like", "msd", "--budget", "-1"], "--budget must be a finite number", "0 or more"),
+    (["--like", "msd", "--epochs", "0"], "--epochs must be at least 1", "integer"),
+    (["--like", "msd", "--threads", "-1"], "--threads must be at least 0", "integer"),
+    (["--like", "msd", "--user", "who"], "no columns to name: --user", "leave it out"),
+    (["--like", "msd", "--method", "SVD"], "unknown method: 'SVD'", "Mult-VAE"),
+    (["--like", "msd", "--method", "iALS+FairRec"], "starts from iALS", "add iALS"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message", "hint"), MISTAKES)
+def test_mistakes(limelight, arguments, message, hint) -> None:
+    ended = limelight("reproduce", *arguments)
+    assert ended.code == WRONG_USE
+    assert message in ended.err
+    assert hint in ended.err

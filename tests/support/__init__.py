@@ -1,0 +1,1 @@
+"""What tests of several lanes share: commands, markets, pages, disks and ranks to try things on."""

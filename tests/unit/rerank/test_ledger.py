@@ -1,0 +1,187 @@
+"""The kernel in which users choose, against its dense twin."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.examples import examples
+
+from limelight._native import kernels
+from limelight.evaluate.lists import position_weights
+from limelight.rerank.ledger import Help, Ledger, knots
+from limelight.rerank.welfare import Power
+from limelight.testing import oracles
+
+
+def support(ledger, strength, welfare):
+    n = ledger.n_accounts
+    entitlement = np.full(n, ledger.weights.sum() / n)
+    return Help(entitlement, np.full(n, strength), np.tile(welfare.marginal(knots()), (2, 1)))
+
+
+def item_lists(pool, places):
+    return [[int(j) for j in row if j >= 0] for row in pool.lists(places).ids]
+
+
+@examples(60)
+@given(
+    seed=st.integers(0, 10_000),
+    k=st.integers(1, 6),
+    strength=st.sampled_from([0.0, 0.01, 0.3, 5.0]),
+    share=st.sampled_from([0.2, 0.7, 1.0]),
+)
+def test_choices_are_those_of_the_dense_twin(crowd, seed, k, strength, share):
+    pool, dense = crowd(12, 9, seed=seed, share=share)
+    welfare = Power(exponent=1, offset=0.3)
+    ledger = Ledger(pool, position_weights(k), threads=1, seed=0)
+    ledger.open()
+    lists = item_lists(pool, ledger.places)
+    order = np.random.default_rng(seed).permutation(pool.n_users).astype(np.int32)
+    given_help = support(ledger, strength, welfare)
+    table = given_help.table[0]
+
+    def help_at(exposure):
+        share_of = given_help.entitlement * ledger.served
+        y = exposure / (exposure + share_of)
+        return strength * np.interp(y, np.linspace(0, 1, len(table)), table)
+
+    turn = oracles.Turn(ledger.exposure, help_at, ledger.weights)
+    expected = oracles.respond(dense.astype(np.float64), order.tolist(), lists, turn)
+    [rows] = pool.blocks
+    kernels.respond(
+        pool.crowd(rows),
+        order,
+        ledger.places,
+        ledger.weights,
+        ledger.accounts,
+        ledger.exposure,
+        given_help.entitlement,
+        given_help.pull,
+        given_help.table,
+        False,
+        1,
+        False,
+        ledger.served,
+        1,
+    )
+    assert item_lists(pool, ledger.places) == lists
+    np.testing.assert_allclose(ledger.exposure, expected, atol=1e-9)
+
+
+def test_exposure_is_what_the_lists_give(crowd):
+    pool, _ = crowd(200, 30, seed=3)
+    ledger = Ledger(pool, position_weights(5), threads=1, seed=0)
+    ledger.open()
+    for _ in range(3):
+        ledger.sweep(lambda: support(ledger, 0.2, Power()))
+        np.testing.assert_allclose(ledger.exposure, ledger.exposure_of(ledger.places), atol=1e-9)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 100, 1000])
+def test_threads_do_not_matter(crowd, batch):
+    pool, _ = crowd(600, 40, seed=5)
+    found = []
+    for threads in (1, 3):
+        ledger = Ledger(pool, position_weights(5), threads=threads, seed=1)
+        ledger.open()
+        for _ in range(2):
+            ledger.sweep(partial(support, ledger, 0.3, Power()), batch=batch)
+        found.append((ledger.places, ledger.exposure))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_choices_raise_relevance_plus_welfare_and_settle(crowd):
+    pool, _ = crowd(150, 20, seed=2)
+    welfare, strength, k = Power(), 0.3, 4
+    ledger = Ledger(pool, np.ones(k), threads=1, seed=0)
+    ledger.open()
+    helping = support(ledger, strength, welfare)
+    share = helping.entitlement * ledger.served
+
+    def potential():
+        # The derivative of share * psi(exposure / share) is psi'.
+        worth = strength * float(np.sum(share * np.log(ledger.exposure / share + welfare.offset)))
+        return ledger.relevance() * pool.n_users + worth
+
+    # Help is paid at the exposure before a list is added, so a move may overshoot by its own size;
+    # summed over a sweep it climbs until nobody moves.
+    before = potential()
+    moved = [ledger.sweep(lambda: helping, batch=1) for _ in range(30)]
+    assert potential() > before
+    assert moved[-1] <= 0.05 * pool.n_users
+
+
+def test_accounts_can_be_shared(crowd):
+    pool, _ = crowd(50, 10, seed=1, share=1.0)
+    accounts = (np.arange(10) % 2).astype(np.int32)
+    ledger = Ledger(pool, np.ones(3), accounts=accounts, threads=1, seed=0)
+    ledger.open()
+    ids = pool.lists(ledger.places).ids
+    np.testing.assert_array_equal(ledger.exposure, np.bincount(accounts[ids].ravel()))
+
+
+def arrays(**changes):
+    values = {
+        "indptr": np.array([0, 2, 3]),
+        "items": np.array([0, 1, 1], np.int32),
+        "relevance": np.array([0.5, 0.25, 0.1], np.float32),
+        "n_items": 2,
+    }
+    return values | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"indptr": np.array([0, 2, 4])}, "indptr must end at the pairs"),
+        ({"indptr": np.array([0, 4, 3])}, "indptr must not fall"),
+        ({"items": np.array([0, 2, 1], np.int32)}, "an item is out of range"),
+        ({"items": np.array([0, -1, 1], np.int32)}, "an item is out of range"),
+        ({"relevance": np.array([0.2, 0.5, 0.1], np.float32)}, "relevance must not rise"),
+        ({"relevance": np.array([np.nan, 0.5, 0.1], np.float32)}, "relevance must be finite"),
+        ({"relevance": np.array([0.5], np.float32)}, "one length"),
+    ],
+)
+def test_the_door_refuses_wrong_arrays(changes, reason):
+    values = arrays(**changes)
+    with pytest.raises(ValueError, match=reason):
+        kernels.Crowd(*values.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("order", np.array([5], np.int32), "order must hold users"),
+        ("lists", np.array([[1, 0], [-1, -1]], np.int32), "ascending places"),
+        ("lists", np.array([[0, 9], [-1, -1]], np.int32), "ascending places"),
+        ("lists", np.array([[-1, 0], [-1, -1]], np.int32), "ascending places"),
+        ("weights", np.ones(3), "one weight a place"),
+        ("accounts", np.array([0, 7], np.int32), "an account is out of range"),
+        ("pull", np.ones(3), "one entry an account"),
+        ("pull", np.array([np.nan, 1]), "finite"),
+        ("marginal", np.ones((1, 5)), "two rows"),
+        ("marginal", np.ones((2, 1)), "no knots or at least two"),
+        ("batch", 0, "batch must be at least 1"),
+    ],
+)
+def test_the_door_refuses_wrong_settings(name, value, reason):
+    settings_of = {
+        "order": np.array([0, 1], np.int32),
+        "lists": np.array([[0, 1], [0, -1]], np.int32),
+        "weights": np.ones(2),
+        "accounts": np.arange(2, dtype=np.int32),
+        "exposure": np.zeros(2),
+        "entitlement": np.ones(2),
+        "pull": np.ones(2),
+        "marginal": np.ones((2, 5)),
+        "by_impact": False,
+        "batch": 1,
+        "newcomers": False,
+        "served": 2.0,
+        "threads": 1,
+    } | {name: value}
+    with pytest.raises(ValueError, match=reason):
+        kernels.respond(kernels.Crowd(*arrays().values()), *settings_of.values())

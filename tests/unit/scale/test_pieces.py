@@ -1,0 +1,187 @@
+"""Lists and figures of pieces are those of one machine, to the last bit."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import limelight as ll
+from limelight._errors import ConfigError, DataError
+from limelight.evaluate.accumulate import ListAccumulator
+from limelight.evaluate.tally import count, tally
+from limelight.scale.evaluate import evaluate
+from limelight.scale.pieces import InTurn
+from limelight.scale.recommend import recommend
+from limelight.scale.users import Service, refuse_together
+from limelight.store.checkpoint import Checkpoint
+
+PER_PIECE = 37
+
+
+@pytest.fixture(scope="module")
+def split():
+    return ll.split_users(ll.marketplace(500, 80, 6000).interactions, validation=40, test=100)
+
+
+MODELS = {
+    "ials": lambda: ll.IALS(factors=8, epochs=3),
+    "price": lambda: ll.ExADMM(factors=8, epochs=3, exposure_strength=1.0),
+    "targets": lambda: ll.ExADMM(factors=8, epochs=3, exposure_weight=1e-3, solver="admm"),
+    "popularity": ll.Popularity,
+    "random": lambda: ll.Random(random_state=3),
+}
+
+
+@pytest.fixture(scope="module", params=[*MODELS, "prices"])
+def model(request, split):
+    if request.param != "prices":
+        return MODELS[request.param]().fit(split.train)
+    below = MODELS["ials"]().fit(split.train)
+    market = ll.FrankWolfe(strength=0.3, steps=10, num_threads=1)
+    return market.fit(below.ranking(split.validation.history), k=10).over(below)
+
+
+@pytest.fixture
+def folder(model, tmp_path):
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def written(path):
+    files = sorted(path.glob("*.parquet"))
+    return pa.concat_tables([pq.read_table(file) for file in files])
+
+
+def on_one_machine(model, k, histories=None, user_ids=None):
+    ids, scores = model.recommend(histories, k=k)
+    users = model.user_ids if user_ids is None else user_ids
+    rows, columns = np.nonzero(ids >= 0)
+    return pa.table(
+        {
+            "user_id": np.asarray(users)[rows],
+            "item_id": np.asarray(model.item_ids)[ids[rows, columns]],
+            "rank": (columns + 1).astype(np.int32),
+            "score": scores[rows, columns],
+        }
+    )
+
+
+def test_lists_of_known_users(pieces, model, folder, tmp_path):
+    service = Service(folder, len(model.user_ids))
+    output, kept = tmp_path / "lists", Checkpoint(tmp_path / "kept")
+    exposure = recommend(pieces, service, 7, output, kept, per_piece=PER_PIECE)
+    assert written(output).equals(on_one_machine(model, 7))
+    once = ListAccumulator(len(model.item_ids), 7)
+    once.update(model.recommend(k=7)[0])
+    assert exposure.result() == once.result()
+    assert len(list(output.iterdir())) == -(-len(model.user_ids) // PER_PIECE)
+
+
+def test_lists_of_unseen_users(pieces, model, split, folder, tmp_path):
+    if isinstance(model, ll.Random):
+        return  # refused: it goes by row numbers
+    history, ids = split.test.history, split.test.user_ids
+    service = Service(folder, len(ids))
+    recommend(
+        pieces,
+        service,
+        7,
+        tmp_path / "lists",
+        Checkpoint(tmp_path / "kept"),
+        histories=history,
+        user_ids=ids,
+        per_piece=PER_PIECE,
+    )
+    more = {"user_ids": ids} if getattr(model, "by_user", False) else {}
+    found, _ = model.recommend(history, k=7, **more)
+    table = written(tmp_path / "lists")
+    assert table["user_id"].to_numpy().tolist() == np.repeat(ids, 7).tolist()
+    shown = np.asarray(model.item_ids)[found].ravel()
+    assert table["item_id"].to_numpy().tolist() == shown.tolist()
+
+
+def test_figures_on_held_out_users(pieces, model, split, folder):
+    if isinstance(model, ll.Random):
+        return  # refused: it goes by row numbers
+    service = Service(folder, split.test.n_users)
+    found = evaluate(pieces, service, split.test, k=(3, 10), per_piece=PER_PIECE)
+    assert dict(found) == dict(ll.evaluate(model, split.test, k=(3, 10)))
+
+
+def test_finished_parts_are_kept_and_counted(pieces, split, tmp_path, monkeypatch):
+    model = MODELS["ials"]().fit(split.train)
+    model.save(tmp_path / "model")
+    service, kept = Service(tmp_path / "model", len(model.user_ids)), tmp_path / "kept"
+
+    class Interrupted(InTurn):
+        def map(self, work, pieces, total=None):
+            for number, piece in enumerate(pieces):
+                if number == 2:
+                    raise KeyboardInterrupt
+                yield work(piece)
+
+    output = tmp_path / "lists"
+    with pytest.raises(KeyboardInterrupt) as end:
+        recommend(Interrupted(), service, 5, output, Checkpoint(kept), per_piece=PER_PIECE)
+    assert "--resume" in end.value.__notes__[0]
+    first = kept / "part-00000.parquet"
+    before = first.stat().st_mtime_ns
+    made = []
+    monkeypatch.setattr(
+        Service,
+        "lists",
+        lambda *args, lists=Service.lists: made.append(args[2].number) or lists(*args),
+    )
+    exposure = recommend(pieces, service, 5, output, Checkpoint(kept), per_piece=PER_PIECE)
+    assert made == list(range(2, 10))
+    assert (output / "part-00000.parquet").stat().st_mtime_ns == before
+    assert written(output).equals(on_one_machine(model, 5))
+    once = ListAccumulator(len(model.item_ids), 5)
+    once.update(model.recommend(k=5)[0])
+    assert exposure.result() == once.result()
+
+
+def test_kept_parts_of_another_question_are_refused(pieces, split, tmp_path):
+    model = MODELS["ials"]().fit(split.train)
+    model.save(tmp_path / "model")
+    service, kept = Service(tmp_path / "model", len(model.user_ids)), tmp_path / "kept"
+    recommend(pieces, service, 5, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
+    with pytest.raises(ConfigError, match="of another run, with k 5 instead of 6"):
+        recommend(pieces, service, 6, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
+
+
+def test_a_model_without_histories_says_so(pieces, split, tmp_path):
+    MODELS["ials"]().fit(split.train).save(tmp_path / "model", history=False)
+    service, kept = Service(tmp_path / "model", split.train.n_users), Checkpoint(tmp_path / "kept")
+    with pytest.raises(DataError, match="saved without histories"):
+        recommend(pieces, service, 5, tmp_path / "lists", kept)
+
+
+def test_users_who_depend_on_each_other_are_refused(split):
+    joint = ll.ExADMM(factors=8, epochs=1, exposure_strength=1.0, fold_in="joint").fit(split.train)
+    refuse_together(joint, unseen=False)
+    with pytest.raises(ConfigError, match="folded in together"):
+        refuse_together(joint, unseen=True)
+    with pytest.raises(ConfigError, match="by row number"):
+        refuse_together(ll.Random().fit(split.train), unseen=True)
+    for reranker in (ll.BestResponse(), ll.FairRec(), ll.Online()):
+        with pytest.raises(ConfigError, match="for all users together"):
+            refuse_together(reranker.over(joint), unseen=False)
+
+
+def test_counts_of_parts_add_up_to_the_bits_of_the_whole():
+    draw = np.random.default_rng(5)
+    items, ranks = draw.integers(0, 9, 4000, dtype=np.int32), draw.integers(1, 40, 4000)
+    whole = tally(items, ranks, 9)
+    for cuts in ([1], [7, 1900], np.sort(draw.integers(0, 4000, 30))):
+        parts = [
+            count(*part, 9)
+            for part in zip(np.split(items, cuts), np.split(ranks, cuts), strict=True)
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total.plus(part)
+        for ours, theirs in zip(total.tally(), whole, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    plain = np.bincount(items, 1 / np.log2(ranks + 1.0), 9)
+    np.testing.assert_allclose(whole.weighted, plain, rtol=1e-13)

@@ -1,0 +1,96 @@
+"""The bytes that a fit sends are those that the simulator's formulas say."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from tests.support.models import MODELS
+
+import limelight as ll
+from limelight.models.training import first_state, training_problem
+from limelight.scale.cuts import cut_rows
+from limelight.scale.simulate import simulate
+from limelight.scale.traffic import count_routes
+from limelight.scale.workload import Cluster, Workload
+from limelight.solve.exchange import deal, run_locally
+from limelight.solve.loop import Schedule, run
+from limelight.solve.problem import sparse_rows
+from limelight.solve.share import Cut, Share, run_of, some_rows
+
+WIDTH, SHARDS = 16, 9
+
+
+@pytest.fixture(scope="module")
+def data():
+    return ll.marketplace(3000, 800, 60_000, seed=3).interactions
+
+
+def cut_of(data):
+    items = np.bincount(data.indices, minlength=data.n_items)
+    return Cut(cut_rows(np.diff(data.indptr), SHARDS), cut_rows(items, SHARDS), items)
+
+
+def bytes_of_an_epoch(model, data, size):
+    cut, rows = cut_of(data), sparse_rows(data.indptr, data.indices, data.n_items)
+
+    def work(exchange):
+        ours = run_of(cut.user_bounds, deal(SHARDS, size)[exchange.rank])
+        share = Share.of(exchange, cut, WIDTH, some_rows(rows, ours))
+        exposure = model._exposure(data.n_users)
+        problem = training_problem(model.config, share.rows, exposure, share=share)
+        sent = []
+
+        def epoch(state):
+            before = exchange.traffic.copy()
+            model._epoch(problem, state)
+            sent.append(exchange.traffic - before)
+
+        state = first_state(model.config, problem, None)
+        run(problem, state, epoch, Schedule(6, 0.0, 0, show_progress=False))
+        return sent[-1]
+
+    return sum(run_locally(work, size, SHARDS), Counter())
+
+
+def forecast(name, data, size, *, is_counted):
+    work = Workload(
+        n_users=data.n_users,
+        n_items=data.n_items,
+        n_interactions=data.nnz,
+        factors=12,
+        solver=name,
+        user_lengths=np.diff(data.indptr),
+        item_lengths=np.bincount(data.indices, minlength=data.n_items),
+    )
+    routes, cut = None, cut_of(data)
+    if is_counted:
+        users, items = (
+            np.array([*(bounds[shards.start] for shards in deal(SHARDS, size)), bounds[-1]])
+            for bounds in (cut.user_bounds, cut.item_bounds)
+        )
+        routes = count_routes(data.indptr, data.indices, users, items, cut.heads)
+    found = simulate(work, Cluster(machines=size, shards=SHARDS), routes=routes).traffic
+    return {verb: load.total for verb, load in found.items()}
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("name", MODELS)
+def test_an_epoch(data, name, size):
+    counted = bytes_of_an_epoch(MODELS[name], data, size)
+    known = forecast(name, data, size, is_counted=True)
+    assert counted["exchange_rows"] == known["exchange_rows"]
+    assert counted["gather_items"] == pytest.approx(known["gather_items"], rel=1e-3)
+    assert counted["sum_small"] == pytest.approx(known["sum_small"], rel=0.05)
+    guessed = forecast(name, data, size, is_counted=False)
+    assert counted["exchange_rows"] == pytest.approx(guessed["exchange_rows"], rel=0.05)
+    assert counted.total() == pytest.approx(sum(guessed.values()), rel=0.05)
+
+
+def test_sums_of_heads_travel_instead_of_rows(data, monkeypatch):
+    monkeypatch.setattr("limelight.solve.share.HEAD", 0.1)
+    monkeypatch.setattr("limelight.scale.workload.HEAD", 0.1)
+    counted = bytes_of_an_epoch(MODELS["ials"], data, 3)
+    known = forecast("ials", data, 3, is_counted=True)
+    assert known["head_items"] > 0
+    sent = known["exchange_rows"] + known["head_items"]
+    assert counted["exchange_rows"] == pytest.approx(sent, rel=0.02)
