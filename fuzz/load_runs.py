@@ -16,9 +16,9 @@ with atheris.instrument_imports(
     from sound import ABOUT, run_folders
 
     import limelight as ll
-    from limelight.evaluate.exhibit_files import load_exhibit
+    from limelight.report.exhibit_folder import load_exhibit
     from limelight.report.payload import payload
-    from limelight.store.notebook import Notebook
+    from limelight.store.checkpoint import Notebook
 
 FOLDERS = Folders(run_folders(Path(tempfile.mkdtemp())))
 

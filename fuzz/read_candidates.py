@@ -12,7 +12,7 @@ with atheris.instrument_imports(include=["limelight.data", "tables"]):
     from tables import draw_source
 
     import limelight as ll
-    from limelight.data.candidates import read_candidates
+    from limelight.data.candidates.candidates import read_candidates
 
 FOLDER = Path(tempfile.mkdtemp())
 NAMES = ("user_id", "item_id", "score")

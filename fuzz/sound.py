@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 import limelight as ll
-from limelight.evaluate.audit_input import Groups
-from limelight.evaluate.exhibit import Examples, Exhibit, Point, Sight
-from limelight.evaluate.exhibit_files import save_exhibit
-from limelight.store.notebook import Notebook
+from limelight.data.groups import Groups
+from limelight.report.exhibit import Examples, Exhibit, Point, Sight
+from limelight.report.exhibit_folder import save_exhibit
+from limelight.store.checkpoint import Notebook
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import limelight as ll
 from limelight._base.settings import declared_settings, flag_of
-from limelight.models.registry import MODELS
+from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
     from limelight._base.settings import Settings

@@ -11,13 +11,18 @@
 from __future__ import annotations
 
 from limelight import plot
-from limelight._errors import (
+from limelight._base.errors import (
     ConfigError,
     DataError,
     LimelightError,
     MemoryLimitError,
     SolveError,
 )
+from limelight._base.machine import package_version
+from limelight.audit.audit import Audit, audit
+from limelight.control.fit_to import fit_to
+from limelight.control.frontier import frontier
+from limelight.control.frontier_result import Frontier
 from limelight.data import (
     HeldOut,
     Interactions,
@@ -27,10 +32,10 @@ from limelight.data import (
     read,
     split_users,
 )
-from limelight.evaluate.accumulate import ListAccumulator
-from limelight.evaluate.accuracy import ndcg, recall
-from limelight.evaluate.audit import Audit, audit
-from limelight.evaluate.exposure import (
+from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.accuracy import ndcg, recall
+from limelight.metrics.evaluate import Evaluation, evaluate
+from limelight.metrics.exposure import (
     coverage,
     entropy,
     exposure,
@@ -39,9 +44,8 @@ from limelight.evaluate.exposure import (
     lorenz,
     top_share,
 )
-from limelight.evaluate.protocol import Evaluation, evaluate
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
-from limelight.models.exposure_targets import ExposureTargets
+from limelight.models.exadmm import ExposureTargets
 from limelight.rerank import (
     Allocate,
     BestResponse,
@@ -55,10 +59,6 @@ from limelight.rerank import (
     load,
     rerank,
 )
-from limelight.store.model_folder import package_version
-from limelight.tune.frontier import frontier
-from limelight.tune.frontier_result import Frontier
-from limelight.tune.target import fit_to
 
 __version__ = package_version()
 

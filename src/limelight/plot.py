@@ -9,12 +9,12 @@ Matplotlib is an extra: ``pip install 'limelight[plot]'``.
 ['plain (Gini 0.55)', 'controlled (Gini 0.10)']
 """
 
-from limelight.report.convergence import convergence
-from limelight.report.exposure import exposure
-from limelight.report.figures import save
-from limelight.report.front import front
-from limelight.report.groups import groups
-from limelight.report.lorenz import lorenz
-from limelight.report.points import Point
+from limelight.report.figures.by_rank import exposure
+from limelight.report.figures.convergence import convergence
+from limelight.report.figures.front import front
+from limelight.report.figures.groups import groups
+from limelight.report.figures.inputs import Point
+from limelight.report.figures.lorenz import lorenz
+from limelight.report.figures.style import save
 
 __all__ = ["Point", "convergence", "exposure", "front", "groups", "lorenz", "save"]

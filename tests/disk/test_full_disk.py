@@ -77,9 +77,10 @@ MANY_OUTPUTS = {
 
 TINY = """
 from dataclasses import replace
-from limelight.benchmarks import timing
-from limelight.reproduce import experiments, growth
-from limelight.reproduce.experiments import EXPERIMENTS, Size
+from limelight.lab.bench import timing
+from limelight.lab.paper import experiments
+from limelight.lab import growth
+from limelight.lab.paper.experiments import EXPERIMENTS, Size
 
 size = Size(300, 80, 6000)
 small = replace(EXPERIMENTS["epinions"], size=size, held_out=30, factors=8, timed=(5, 10))
@@ -195,7 +196,7 @@ def test_a_disk_that_may_only_be_read(disk: SmallDisk, files: Path, name: str) -
 
 def test_a_disk_that_goes_away(disk: SmallDisk, files: Path) -> None:
     wait = """
-from limelight.store.list_writer import ListWriter
+from limelight.store.lists import ListWriter
 write = ListWriter.write
 
 def write_later(*given):

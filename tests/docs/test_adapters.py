@@ -12,7 +12,7 @@ from tests.support.places import ROOT
 
 import limelight as ll
 from limelight.data import read_candidates
-from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.recommend.ranking import CandidateRanking
 
 PAGE = ROOT / "docs" / "guide" / "adapters.md"
 LAST = "What to do with it"

@@ -24,8 +24,8 @@ import numpy as np
 from tests.support.toy import first_time
 
 import limelight as ll
-from limelight.scale.fit import Kept, ShardedFit, fit_shards
-from limelight.scale.ray import run_on_ray
+from limelight.cluster.fit import Kept, ShardedFit, fit_shards
+from limelight.cluster.ray.run import run_on_ray
 
 RANKS, SHARDS, EPOCHS = 3, 8, 8
 PHASES = ("v-step", "exchange", "sums", "u-step", "checkpoint")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PEAK = """
 import sys
-from limelight.benchmarks.peak import peak_bytes
+from limelight.lab.bench.memory import peak_bytes
 from limelight.cli import main
 try:
     main(["audit", *sys.argv[1:], "--json"])
@@ -57,8 +57,8 @@ def test_an_audit_takes_little_for_each_row(tmp_path: Path, kind: str) -> None:
 
 READ = """
 import sys
-from limelight.benchmarks.peak import bytes_taken
-from limelight.data.candidates import read_candidates
+from limelight.lab.bench.memory import bytes_taken
+from limelight.data.candidates.candidates import read_candidates
 small, large = sys.argv[1:]
 read_candidates(small).close()
 print(bytes_taken(lambda: read_candidates(large, memory=32 << 20).close()))
@@ -90,7 +90,7 @@ def test_candidates_take_what_they_were_given(tmp_path, is_grouped):
 
 def test_a_limit_of_addresses_counts() -> None:
     code = (
-        "import resource, limelight._memory as m\n"
+        "import resource, limelight._base.memory as m\n"
         "before = m.room()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))\n"
         "print(m.room() < 2 << 30, m.room() <= before)"

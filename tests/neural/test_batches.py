@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.models.neural.batches import batch_of, padded_length, shuffled_batches
+from limelight.models.neural.train import batch_of, padded_length, shuffled_batches
 from limelight.solve.problem import sparse_rows
 from limelight.testing.planted import random_interactions
 

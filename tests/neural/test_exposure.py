@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limelight.models.neural.batches import Batch
-from limelight.models.neural.exposure import attention, inequality, smooth_ranks, unseen
+from limelight.models.neural.multifr import attention, inequality, smooth_ranks, unseen
+from limelight.models.neural.train import Batch
 
 EVERYTHING = jnp.arange(30)
 

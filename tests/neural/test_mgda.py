@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests.support.examples import examples
 
-from limelight.models.neural import mgda
+from limelight.models.neural import multifr as mgda
 
 
 def vectors(least, most):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from limelight._errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
-from limelight.evaluate.protocol import evaluate
+from limelight.metrics.evaluate import evaluate
 from limelight.models import MultiFR
-from limelight.models.files import load_model
+from limelight.models.folder import load_model
 from limelight.solve.loop import Status
 from limelight.testing.contracts import LearnerContract
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from limelight._errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
 from limelight.models import MultDAE, MultVAE
-from limelight.models.files import load_model
+from limelight.models.folder import load_model
 from limelight.solve.loop import Status
 from limelight.testing.contracts import LearnerContract
 
@@ -76,7 +76,7 @@ def test_the_validation_part_is_used(split):
         small().fit(split.train, validation=validation) for validation in (split.validation, None)
     )
     assert [r.ndcg for r in given.trace_] != [r.ndcg for r in own.trace_]
-    from limelight.evaluate.protocol import evaluate
+    from limelight.metrics.evaluate import evaluate
 
     found = evaluate(given, split.validation, k=100)["ndcg@100"]
     assert found == pytest.approx(max(record.ndcg for record in given.trace_), abs=1e-6)
@@ -116,7 +116,7 @@ def test_another_seed_another_model(split):
 
 
 def test_it_diverges_in_words(split):
-    from limelight._errors import SolveError
+    from limelight._base.errors import SolveError
 
     with pytest.raises(SolveError, match="the fit diverged"):
         small(learning_rate=1e38, epochs=50).fit(split.train)
@@ -167,7 +167,7 @@ WITHOUT = """
 import sys
 sys.modules["jax"] = None
 import limelight as ll
-from limelight._errors import ConfigError
+from limelight._base.errors import ConfigError
 data = ll.marketplace(60, 30, 900).interactions
 for ask in (lambda: ll.MultVAE().fit(data), lambda: ll.load(sys.argv[1]).recommend(data, k=3)):
     try:

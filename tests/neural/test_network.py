@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limelight.models.neural.batches import batch_of
 from limelight.models.neural.multvae import annealed
 from limelight.models.neural.network import (
     DAENetwork,
@@ -17,6 +16,7 @@ from limelight.models.neural.network import (
     normalised_inputs,
     squared_weights,
 )
+from limelight.models.neural.train import batch_of
 from limelight.solve.problem import sparse_rows
 from limelight.testing import oracles
 from limelight.testing.planted import random_interactions

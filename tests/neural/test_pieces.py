@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 from tests.support.executors import Elsewhere
 
 import limelight as ll
-from limelight.scale.recommend import recommend
-from limelight.scale.users import Service
+from limelight.jobs.recommend import recommend
+from limelight.jobs.service import Service
 from limelight.store.checkpoint import Checkpoint
 
 

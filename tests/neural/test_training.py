@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limelight._errors import SolveError
-from limelight.models.neural.training import EpochRecord, Schedule, State, run
+from limelight._base.errors import SolveError
+from limelight.models.neural.train import EpochRecord, Schedule, State, run
 from limelight.solve.loop import Status
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.support.commands import run_python, start
 
-from limelight._atomic import atomic_file, atomic_folder
+from limelight._base.files import atomic_file, atomic_folder
 from limelight.store.arrays import load_arrays, save_arrays
 
 
@@ -21,7 +21,7 @@ def test_a_kill_leaves_the_old_output(tmp_path, kind):
     script = f"""
 import sys, time
 from pathlib import Path
-from limelight._atomic import atomic_file, atomic_folder
+from limelight._base.files import atomic_file, atomic_folder
 context = (
     atomic_file({str(old_file)!r})
     if {kind == "file"}
@@ -45,7 +45,7 @@ with context as temporary:
 def test_what_a_killed_process_left_is_cleared_away(tmp_path):
     script = (
         "import os, signal, sys\n"
-        "from limelight._atomic import atomic_file, atomic_folder\n"
+        "from limelight._base.files import atomic_file, atomic_folder\n"
         "with atomic_file(sys.argv[1]) as file, atomic_folder(sys.argv[2], "
         "replace_if=lambda _: False) as folder:\n"
         "    (folder / 'part').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -72,7 +72,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path):
     script = f"""
 import resource
 import numpy as np
-from limelight._errors import DataError
+from limelight._base.errors import DataError
 from limelight.store.arrays import save_arrays
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limelight._errors import LimelightError
-from limelight.benchmarks import memory
-from limelight.benchmarks.jobs import JOBS, Job
-from limelight.benchmarks.setting import Setting
-from limelight.benchmarks.timing import held_to
+from limelight._base.errors import LimelightError
+from limelight.lab.bench import memory
+from limelight.lab.bench.jobs import JOBS, Job, Setting
+from limelight.lab.bench.timing import held_to
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from limelight.benchmarks.data import DataSet
+    from limelight.lab.bench.task import DataSet
 
 pytestmark = pytest.mark.usefixtures("small_peak")
 

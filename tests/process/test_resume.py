@@ -93,7 +93,7 @@ def many(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["lists.parquet", "lists.csv", "lists"])
 def test_lists_go_on_after_a_kill(many, tmp_path, limelight, monkeypatch, name):
-    from limelight.store import list_parts
+    from limelight.store import lists as list_parts
 
     output = tmp_path / name
     kept = list_parts.ListParts.keep
@@ -125,7 +125,7 @@ def test_lists_go_on_after_a_kill(many, tmp_path, limelight, monkeypatch, name):
 
 
 def test_damaged_lists_are_named(many, tmp_path, limelight, monkeypatch):
-    from limelight.store import list_parts
+    from limelight.store import lists as list_parts
     from limelight.store.arrays import save_arrays
 
     monkeypatch.setattr(list_parts.ListParts, "stored", list_parts.ListParts.stored)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight._errors import DataError, LimelightError
-from limelight.scale.recommend import recommend
-from limelight.scale.users import Service
+from limelight._base.errors import DataError, LimelightError
+from limelight.jobs.recommend import recommend
+from limelight.jobs.service import Service
 from limelight.store.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture
 def pieces(cluster):
-    from limelight.scale.ray_pieces import RayPieces
+    from limelight.cluster.ray.executor import RayPieces
 
     return RayPieces(workers=2)
 

@@ -16,9 +16,9 @@ from tests.ray.conftest import NODE
 from tests.support.toy import WIDTH, Alone, Kills, NodeKill, Toy, first_time
 
 import limelight as ll
-from limelight.scale import ray_driver
-from limelight.scale.ray import run_on_ray
-from limelight.solve.exchange import deal
+from limelight.cluster.collectives import deal
+from limelight.cluster.ray import run as ray_driver
+from limelight.cluster.ray.run import run_on_ray
 
 pytestmark = pytest.mark.usefixtures("cluster")
 

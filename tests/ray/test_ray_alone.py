@@ -11,12 +11,12 @@ from tests.support.places import ROOT
 from tests.support.toy import Toy
 
 import limelight as ll
-from limelight.scale.ray import run_on_ray
+from limelight.cluster.ray.run import run_on_ray
 
 SCRIPT = """
 import signal, sys
 from pathlib import Path
-from limelight.scale.ray import run_on_ray
+from limelight.cluster.ray.run import run_on_ray
 from tests.support.toy import Kills, Toy
 
 folder = Path(sys.argv[1])

@@ -18,7 +18,7 @@ LARGE = ("--large", "--users", 200, "--items", 60, "--interactions", 2000, "--li
 
 @pytest.fixture(autouse=True)
 def small_peak(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limelight.benchmarks.timing.SGEMM_SIZE", 64)
+    monkeypatch.setattr("limelight.lab.bench.timing.SGEMM_SIZE", 64)
 
 
 def test_a_run_from_end_to_end(limelight: Run, files: Path, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_run_from_end_to_end(limelight: Run, files: Path, tmp_path: Path) -> N
 def test_an_interrupted_run_keeps_what_it_has(
     limelight: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limelight.benchmarks.epochs.UserStep", _interrupt)
+    monkeypatch.setattr("limelight.lab.bench.epochs.UserStep", _interrupt)
     data = f"mine={files / 'ratings.csv'}"
     jobs = ("--jobs", "exact", "--jobs", "user-step")
     command = ("bench", "--data", data, "-d", 8, "--rounds", 1, "-o", tmp_path)
@@ -55,7 +55,7 @@ def _interrupt(_: object) -> None:
 
 
 def test_built_in_data(limelight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limelight.benchmarks.data.SHAPES", {"small": (200, 50, 2000)})
+    monkeypatch.setattr("limelight.lab.bench.task.SHAPES", {"small": (200, 50, 2000)})
     ended = limelight(
         "bench", "--jobs", "user-step", "-d", 8, "--rounds", 1, "-o", tmp_path, "--json"
     )
@@ -113,7 +113,7 @@ def test_a_busy_machine_is_told(
 
 
 def test_help_lists_all_jobs(limelight: Run) -> None:
-    from limelight.benchmarks.jobs import JOBS
+    from limelight.lab.bench.jobs import JOBS
 
     words = " ".join(limelight("bench", "--help").out.split())
     assert f"Jobs: {', '.join(job.name for job in JOBS)}." in words

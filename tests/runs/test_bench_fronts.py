@@ -5,8 +5,10 @@ import json
 import pytest
 
 import limelight as ll
-from limelight.benchmarks import compare_rerankers, front_plot, fronts
-from limelight.benchmarks.fronts import Point, front_score
+from limelight.cli import compare_rerankers
+from limelight.lab import fronts
+from limelight.lab.bench import report as front_plot
+from limelight.lab.fronts import Point, front_score
 
 
 def test_only_points_that_no_other_beats_count():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limelight.cli.demo_runs import choose, exposure_weights, run_all
-from limelight.cli.demo_story import tell
+from limelight.cli.demo.runs import choose, exposure_weights, run_all
+from limelight.cli.demo.story import tell
 from limelight.data import marketplace, split_users
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.support.commands import Run
 
-    from limelight.cli.demo_runs import Outcome
+    from limelight.cli.demo.runs import Outcome
 
 SMALL = ["--users", "600", "--items", "200", "--interactions", "12000", "--factors", "8"]
 

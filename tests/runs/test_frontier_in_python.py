@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight._errors import DataError
-from limelight.report import figures
-from limelight.tune.frontier_result import FrontierPoint, Measured, mark_front
-from limelight.tune.placing import Tried, nearest, next_strength
+from limelight._base.errors import DataError
+from limelight.control.frontier_methods import Tried, nearest, next_strength
+from limelight.control.frontier_result import FrontierPoint, Measured, mark_front
+from limelight.report.figures import style as figures
 
 FIRST = (0.0, 0.1, 10.0)
 MODEL = {"factors": 16, "epochs": 80}

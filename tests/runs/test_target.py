@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError, SolveError
-from limelight.rerank.base import Reranked
+from limelight._base.errors import ConfigError, DataError, SolveError
+from limelight.control.held_out_users import as_split, as_unseen, refolded
+from limelight.rerank.reranker import Reranked
 from limelight.store.arrays import save_arrays
-from limelight.tune.users import as_split, as_unseen, refolded
 
 K = 10
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from limelight.reproduce import experiments, growth
-from limelight.reproduce.experiments import EXPERIMENTS, Size
+from limelight.lab import growth
+from limelight.lab.paper import experiments
+from limelight.lab.paper.experiments import EXPERIMENTS, Size
 
 SIZE = Size(400, 80, 6000)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from limelight import _atomic
-from limelight._atomic import atomic_file, atomic_folder, delete_folder, delete_within
-from limelight._errors import DataError
+from limelight._base import files as _atomic
+from limelight._base.errors import DataError
+from limelight._base.files import atomic_file, atomic_folder, delete_folder, delete_within
 
 
 def ours(folder):

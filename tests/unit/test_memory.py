@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limelight import ConfigError, MemoryLimitError
-from limelight._memory import limit, parse_size, peak, require, resident, room
+from limelight._base.memory import limit, parse_size, peak, require, resident, room
 
 if TYPE_CHECKING:
     from pathlib import Path

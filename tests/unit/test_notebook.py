@@ -12,9 +12,9 @@ from scipy import sparse
 
 import limelight as ll
 from limelight._base.documents import Document, Table, pairs
-from limelight.rerank.group_shares import GroupShare
-from limelight.tune.frontier_result import FrontierPoint, Measured
-from limelight.tune.result import TargetResult, Tried
+from limelight.control.frontier_result import FrontierPoint, Measured
+from limelight.control.target_result import TargetResult, Tried
+from limelight.rerank.methods.group_shares import GroupShare
 
 EVIL = "<script>alert('1')</script>&amp;\"$x$"
 MARKUP = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}

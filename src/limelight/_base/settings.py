@@ -24,8 +24,8 @@ from typing import (
     get_origin,
 )
 
-from limelight._errors import ConfigError
-from limelight._short import short
+from limelight._base.errors import ConfigError
+from limelight._base.text import short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

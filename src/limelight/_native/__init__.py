@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from limelight._errors import ConfigError, LimelightError
+from limelight._base.errors import ConfigError, LimelightError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
         message, hint="install again with: pip install --force-reinstall limelight"
     ) from error
 
-from limelight._native.threads import available_threads
+from limelight._base.machine import available_threads
 
 __all__ = ["kernels", "resolve_threads", "use_variant", "variant"]
 

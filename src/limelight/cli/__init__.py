@@ -15,8 +15,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from limelight._errors import ConfigError, LimelightError
-from limelight._interrupts import Terminated, terminate
+from limelight._base.errors import ConfigError, LimelightError
+from limelight._base.signals import Terminated, terminate
 from limelight.cli import (
     audit,
     bench,
@@ -90,7 +90,7 @@ doctor.register(app)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from limelight.store.model_folder import package_version
+        from limelight._base.machine import package_version
 
         typer.echo(f"limelight {package_version()}")
         raise typer.Exit

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._errors import ConfigError
-from limelight.cli.executor import Executor
-from limelight.cli.memory import announce, with_held
-from limelight.cli.options import Json, Report, showing, signature_defaults, takes_flags
+from limelight._base.errors import ConfigError
+from limelight.cli.flags import Json, Report, showing, signature_defaults, takes_flags
+from limelight.cli.frame import Executor, announce, with_held
 from limelight.cli.output import report
 from limelight.cli.report import check_page, note_page
 
 if TYPE_CHECKING:
-    from limelight.evaluate.audit import Audit
+    from limelight.audit.audit import Audit
 
 
 def register(app: typer.Typer) -> None:
@@ -97,7 +96,7 @@ def audit(
       limelight audit lists.parquet --merit held_out.parquet --timestamp shown_at --every week
       limelight audit lists/ --catalogue model/items.parquet --executor ray --address auto
     """
-    from limelight.evaluate.audit import audit as measure
+    from limelight.audit.audit import audit as measure
 
     check_page(page)
     flags: dict[str, Any] = {
@@ -124,7 +123,7 @@ def audit(
 
 def _in_pieces(where: Executor, lists: Path, given: dict[str, Any]) -> "Audit":
     """Let workers count the files of a folder."""
-    from limelight.scale.audit import audit as measure
+    from limelight.audit.parts import audit as measure
 
     for name in ("against", "timestamp", "every"):
         if name in given:
@@ -136,7 +135,7 @@ def _in_pieces(where: Executor, lists: Path, given: dict[str, Any]) -> "Audit":
 
 def _announce(lists: Path, against: Path | None, timestamp: str | None) -> None:
     """Say how much memory an audit takes, or refuse it."""
-    from limelight.evaluate.memory import audit_bytes
+    from limelight.audit.memory import audit_bytes
 
     needed = with_held(lambda: audit_bytes(lists, against, timestamp=timestamp))
     hint = "audit fewer users at a time, such as the parts of a folder"
@@ -144,6 +143,6 @@ def _announce(lists: Path, against: Path | None, timestamp: str | None) -> None:
 
 
 def _defaults() -> dict[str, str]:
-    from limelight.evaluate.audit import audit as measure
+    from limelight.audit.audit import audit as measure
 
     return signature_defaults(measure, "top")

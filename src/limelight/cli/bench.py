@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from limelight._errors import ConfigError
-from limelight.cli.options import Json, Verb, takes_flags
+from limelight._base.errors import ConfigError
+from limelight.cli.flags import Json, Verb, takes_flags
 from limelight.cli.output import note, report
 
 if TYPE_CHECKING:
-    from limelight.benchmarks.jobs import Plan
-    from limelight.benchmarks.large import Size
-    from limelight.benchmarks.records import Results
+    from limelight.lab.bench.jobs import Plan
+    from limelight.lab.bench.large import Size
+    from limelight.lab.bench.records import Results
 
 
 _BUSY = 0.5
@@ -44,8 +44,8 @@ class Races:
 
     def plan(self, factors: list[int] | None, threads: list[int] | None) -> "Plan":
         """Say what to run; sizes and jobs that make no sense are refused before any work."""
-        from limelight.benchmarks.data import SHAPES, built_in, parse_named, read_named
-        from limelight.benchmarks.jobs import Plan, choose_jobs
+        from limelight.lab.bench.jobs import Plan, choose_jobs
+        from limelight.lab.bench.task import SHAPES, built_in, parse_named, read_named
 
         jobs = choose_jobs(self.jobs or [])
         given = {"factors": factors, "threads": threads, "rounds": self.rounds}
@@ -73,7 +73,7 @@ class Sizes:
 
     def size(self, factors: list[int] | None, threads: list[int] | None) -> "Size":
         """Say how large the run is."""
-        from limelight.benchmarks.large import Size
+        from limelight.lab.bench.large import Size
 
         shared = {"factors": factors, "threads": threads}
         given = {name: values[0] for name, values in shared.items() if values}
@@ -144,9 +144,8 @@ def bench(
       limelight bench --large --add -o bench/
     """
     _refuse_useless(large, sizes if not large else races)
-    from limelight.benchmarks.machine import describe_machine
-    from limelight.benchmarks.records import Results
-    from limelight.benchmarks.report import load, page
+    from limelight.lab.bench.records import Results
+    from limelight.lab.bench.report import describe_machine, load, page
 
     _warn_of_load()
     machine = describe_machine()
@@ -176,8 +175,8 @@ def _warn_of_load() -> None:
 
 
 def _run_jobs(results: "Results", output: Path, plan: "Plan") -> "Results":
-    from limelight.benchmarks.jobs import run
-    from limelight.benchmarks.report import write
+    from limelight.lab.bench.jobs import run
+    from limelight.lab.bench.report import write
 
     described = {one.name: one.describe() for one in plan.data}
     results = replace(results, data={**results.data, **described})
@@ -189,8 +188,8 @@ def _run_jobs(results: "Results", output: Path, plan: "Plan") -> "Results":
 
 
 def _run_large(results: "Results", output: Path, size: "Size") -> "Results":
-    from limelight.benchmarks.large import run_large
-    from limelight.benchmarks.report import write
+    from limelight.lab.bench.large import run_large
+    from limelight.lab.bench.report import write
 
     results = replace(results, large=run_large(size, note))
     write(results, output)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._base.documents import Table
-from limelight._errors import DataError
-from limelight.cli.options import (
+from limelight._base.errors import DataError
+from limelight.cli.flags import (
     DataFile,
     Json,
     Reading,
@@ -60,7 +60,7 @@ def describe(source: DataFile, reading: Reading, as_json: Json = False) -> None:
 def _describe(data: "Interactions") -> dict[str, Any]:
     import numpy as np
 
-    from limelight.evaluate.exposure import gini, top_share
+    from limelight.metrics.exposure import gini, top_share
 
     per_user = np.diff(data.indptr)
     per_item = np.bincount(data.indices, minlength=data.n_items)
@@ -268,9 +268,9 @@ def _write_pairs(data: "Interactions", output: Path) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from limelight._atomic import atomic_file
-    from limelight.data.grouping import row_numbers, walk
+    from limelight._base.files import atomic_file
     from limelight.data.ids import ids_to_arrow
+    from limelight.data.rows import row_numbers, walk
     from limelight.data.sources import DELIMITERS
 
     starts, items = walk(data.indptr, data.indices, data.order, np.arange(data.n_users))

@@ -6,8 +6,8 @@ from typing import Any
 import typer
 
 from limelight._base.documents import Table
-from limelight._memory import size
-from limelight.cli.options import Json, Verb
+from limelight._base.memory import size
+from limelight.cli.flags import Json, Verb
 from limelight.cli.output import report
 
 _PACKAGES = ("numpy", "scipy", "pyarrow", "narwhals", "safetensors", "threadpoolctl")
@@ -36,10 +36,9 @@ def doctor(as_json: Json = False) -> None:
 
 
 def _examine() -> dict[str, Any]:
-    from limelight._machine import blas, processor, total_memory, version_of
-    from limelight._memory import room
+    from limelight._base.machine import blas, package_version, processor, total_memory, version_of
+    from limelight._base.memory import room
     from limelight._native import kernels, resolve_threads, variant
-    from limelight.store.model_folder import package_version
 
     model, instructions = processor()
     return {

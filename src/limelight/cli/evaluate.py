@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._errors import DataError
-from limelight.cli.executor import Executor
-from limelight.cli.options import (
+from limelight._base.errors import DataError
+from limelight.cli.flags import (
     SPLIT_FILE,
     Json,
     ModelFolder,
@@ -17,6 +16,7 @@ from limelight.cli.options import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.frame import Executor
 from limelight.cli.output import note, report
 from limelight.cli.recommend import load_model
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight.data import HeldOut, Split
-    from limelight.evaluate.protocol import Evaluation
+    from limelight.metrics.evaluate import Evaluation
     from limelight.models.base import Model
-    from limelight.rerank.base import Reranked
+    from limelight.rerank.reranker import Reranked
 
 
 class Part(StrEnum):
@@ -75,7 +75,7 @@ def evaluate(
       limelight evaluate model/ split/ -k 5 -k 20 --part validation --json
       limelight evaluate model/ split/ --executor ray --address auto
     """
-    from limelight.evaluate.protocol import evaluate as measure
+    from limelight.metrics.evaluate import evaluate as measure
 
     in_pieces = where.check()
     model = _open(folder) if in_pieces else load_model(folder, threads)
@@ -96,8 +96,8 @@ def evaluate(
 
 def _open(folder: Path) -> "Model | Reranked":
     """Read a model without its users, if others can be measured in pieces."""
-    from limelight.rerank.files import open_light
-    from limelight.scale.users import refuse_together
+    from limelight.jobs.service import refuse_together
+    from limelight.rerank.folder import open_light
 
     found = open_light(folder)
     refuse_together(found, unseen=True)
@@ -111,8 +111,8 @@ def _in_pieces(
     threads: int | None,
     cutoffs: dict[str, Any],
 ) -> "Evaluation":
-    from limelight.scale.evaluate import evaluate as measure
-    from limelight.scale.users import Service
+    from limelight.jobs.evaluate import evaluate as measure
+    from limelight.jobs.service import Service
 
     service = Service(folder.resolve(), held_out.n_users, threads=threads or 1)
     with where.pieces(threads) as pieces:
@@ -120,7 +120,7 @@ def _in_pieces(
 
 
 def _defaults() -> dict[str, str]:
-    from limelight.evaluate.protocol import evaluate as measure
+    from limelight.metrics.evaluate import evaluate as measure
 
     return signature_defaults(measure, "k")
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._base.documents import pairs
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
-from limelight._errors import ConfigError, DataError
 from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
 from limelight.cli.fit_target import Targets, fit_target
-from limelight.cli.memory import announce
-from limelight.cli.options import (
+from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
     Json,
@@ -25,15 +24,14 @@ from limelight.cli.options import (
     showing,
     takes_flags,
 )
+from limelight.cli.frame import announce, checkpoint_of, until_done
 from limelight.cli.output import ending, summarise
 from limelight.cli.report import check_page
-from limelight.cli.resuming import checkpoint_of, until_done
-from limelight.models.registry import MODELS
+from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
     from limelight.data import HeldOut, Interactions
-    from limelight.models.base import Model
-    from limelight.models.config import Config
+    from limelight.models.base import Config, Model
     from limelight.store.checkpoint import Checkpoint
 
 
@@ -246,10 +244,10 @@ def refuse_no_model(output: Path) -> None:
 
 def _announce(data: "Interactions", config: "Config") -> None:
     """Say how much memory a run takes, reading included, or refuse it; networks do not know."""
-    from limelight._memory import limit, peak, resident
+    from limelight._base.memory import limit, peak, resident
     from limelight._native import resolve_threads
-    from limelight.models.config import FactorConfig
-    from limelight.solve.memory import fit_bytes, most_factors
+    from limelight.models.base import FactorConfig
+    from limelight.solve.cost import fit_bytes, most_factors
 
     if not isinstance(config, FactorConfig):
         return

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDic
 import typer
 
 from limelight._base.documents import Table
-from limelight._errors import ConfigError
-from limelight._progress import progress_bar
-from limelight.cli.executor import Executor
-from limelight.cli.forecast import predict
-from limelight.cli.options import SPLIT_FILE, Reading
+from limelight._base.errors import ConfigError
+from limelight._base.progress import progress_bar
+from limelight.cli.flags import SPLIT_FILE, Reading
+from limelight.cli.frame import Executor, say_nothing_to_resume
 from limelight.cli.output import ending, note, report
-from limelight.cli.resuming import say_nothing_to_resume
-from limelight.cli.simulate import this_machine
+from limelight.cluster.forecast.forecast import predict, this_machine
 from limelight.store.checkpoint import EVERY
 
 if TYPE_CHECKING:
-    from limelight._arrays import Int64
+    from limelight._base.arrays import Int64
     from limelight.models.base import Model
     from limelight.models.factor_model import FactorModel
 
@@ -104,11 +102,11 @@ def fit_cluster(
         What is known at the end. None after a dry run.
     """
     from limelight._base.settings import check_integer, check_number
-    from limelight._interrupts import finishing
-    from limelight.scale.cuts import MOST_SHARDS
-    from limelight.scale.extra import require_ray
-    from limelight.scale.fit import Kept, fit_shards, is_begun, refuse_descent
-    from limelight.scale.ray import run_on_ray
+    from limelight._base.signals import finishing
+    from limelight.cluster.fit import Kept, fit_shards, is_begun, refuse_descent
+    from limelight.cluster.ingest.routing import MOST_SHARDS
+    from limelight.cluster.ray.connect import require_ray
+    from limelight.cluster.ray.run import run_on_ray
 
     factors = require_factors(model)
     refuse_descent(factors)
@@ -201,7 +199,7 @@ def counted(source: Path, reading: Reading) -> Sizes:
 
 def estimated(source: Path, reading: Reading) -> Sizes:
     """Estimate the same from a few rows, because the machine that starts a fit may be small."""
-    from limelight.data.glance import glance
+    from limelight.data.estimate import glance
     from limelight.data.read import choose_columns
     from limelight.data.sources import open_parts
 

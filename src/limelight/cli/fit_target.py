@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from limelight._errors import ConfigError
-from limelight.cli.options import Reading
+from limelight._base.errors import ConfigError
+from limelight.cli.flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage, Reading
+from limelight.cli.frame import until_done
 from limelight.cli.output import note, report
 from limelight.cli.report import note_page
-from limelight.cli.resuming import until_done
-from limelight.cli.shares import parse_share, parse_shares
-from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
+from limelight.cli.values import parse_share, parse_shares
 
 if TYPE_CHECKING:
     from limelight.models.base import Model
@@ -98,7 +97,7 @@ def fit_target(
     as_json: bool,
 ) -> None:
     """Fit a model to a target, write what serves, and say what was achieved."""
-    from limelight.tune.target import fit_to
+    from limelight.control.fit_to import fit_to
 
     data = reading.interactions_or_split(source)
     with until_done(checkpoint):

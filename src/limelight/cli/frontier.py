@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from limelight._errors import ConfigError
-from limelight.cli.options import (
+from limelight._base.errors import ConfigError
+from limelight.cli.flags import (
     Json,
     Reading,
     Report,
@@ -113,7 +113,7 @@ def frontier(
       limelight frontier ratings.csv --rating rating --min-rating 4 --factors 128 -o front/
       limelight frontier split/ --method best-response --method online --points 8 --at 10 --json
     """
-    from limelight.tune.frontier import frontier as trace
+    from limelight.control.frontier import frontier as trace
 
     check_page(page)
     if resume and output is None:
@@ -132,7 +132,7 @@ def frontier(
 
 
 def _defaults() -> dict[str, str]:
-    from limelight.tune.frontier import frontier as trace
+    from limelight.control.frontier import frontier as trace
 
     config = ExADMMConfig()
     settings = {name: str(getattr(config, name)) for name in _SETTINGS}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from limelight._atomic import hint_of
+from limelight._base.files import hint_of
 
 if TYPE_CHECKING:
     from limelight.solve.loop import Status
@@ -46,7 +46,7 @@ def in_flags(text: str) -> str:
     '--dropout must be at least 0 and below 1: 1.5'
     """
     from limelight._base.settings import flag_of
-    from limelight.models.registry import MODELS
+    from limelight.models.folder import MODELS
 
     settings = {
         setting.name: flag_of(config, setting.name)
@@ -83,7 +83,7 @@ def complain(message: str, *, hint: str | None = None, label: str | None = "erro
     from rich.console import Console
     from rich.text import Text
 
-    from limelight._short import printable
+    from limelight._base.text import printable
 
     # A message may quote names of files and columns, which a stranger may have chosen.
     message, hint = printable(message), hint and printable(hint)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from limelight._errors import ConfigError, DataError
-from limelight.cli.options import Verb
+from limelight._base.errors import ConfigError, DataError
+from limelight.cli.flags import Verb
 from limelight.cli.output import note
 from limelight.cli.report import ReportGroups, Run
 
@@ -77,10 +77,10 @@ def plot(
       limelight plot run/ -o figures/
       limelight plot front/ --as pdf --as svg --only front
     """
-    from limelight.evaluate.exhibit_files import load_exhibit
-    from limelight.plot import save
-    from limelight.report.dress import dress
-    from limelight.report.gallery import gallery
+    from limelight.report.exhibit_folder import load_exhibit
+    from limelight.report.figures.of_run import gallery
+    from limelight.report.figures.style import save
+    from limelight.report.titles import dress
 
     found = gallery(dress(load_exhibit(run), groups))
     for wanted in only or ():

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._errors import ConfigError, DataError
-from limelight.cli.executor import Executor
-from limelight.cli.memory import announce, with_held
-from limelight.cli.options import (
+from limelight._base.errors import ConfigError, DataError
+from limelight.cli.flags import (
     CheckpointEvery,
     Json,
     ModelFolder,
@@ -25,8 +23,8 @@ from limelight.cli.options import (
     Verb,
     takes_flags,
 )
+from limelight.cli.frame import Executor, announce, checkpoint_of, until_done, with_held
 from limelight.cli.output import note, summarise
-from limelight.cli.resuming import checkpoint_of, until_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +33,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight.data import Interactions
+    from limelight.metrics.lists import Lists
     from limelight.models.base import Model
-    from limelight.recommend.topk import Lists
-    from limelight.rerank.base import Reranked
-    from limelight.store.list_parts import ListParts
+    from limelight.rerank.reranker import Reranked
+    from limelight.store.lists import ListParts
     from limelight.store.model_size import ModelSize
 
 _BATCH = 8192
@@ -117,7 +115,7 @@ def recommend(
       limelight recommend model/ --user-id 17 --user-id 42 -k 5
       limelight recommend model/ --executor ray --address auto -o lists/
     """
-    from limelight.store.list_parts import ListParts
+    from limelight.store.lists import ListParts
 
     _check(reading, k, output, history, user_id, as_json)
     started = time.perf_counter()
@@ -205,7 +203,7 @@ def _check(
         hint = "name the table of unseen users with --history FILE"
         reading.refuse("there is nothing to read without --history, so no use for", hint)
     if output is not None:
-        from limelight.store.list_writer import ListWriter
+        from limelight.store.lists import ListWriter
 
         ListWriter(output).check()
 
@@ -214,8 +212,8 @@ def _announce(folder: Path, k: int, batch: int) -> None:
     """Say how much memory the lists take, so many users at once, or refuse them."""
     from bisect import bisect_right
 
-    from limelight._memory import limit, resident
-    from limelight.data.candidates import MEMORY
+    from limelight._base.memory import limit, resident
+    from limelight.data.candidates.candidates import MEMORY
     from limelight.recommend.memory import recommend_bytes
     from limelight.rerank.memory import model_supply, rerank_bytes
     from limelight.store.model_folder import CONTROL
@@ -245,8 +243,8 @@ def _announce(folder: Path, k: int, batch: int) -> None:
 
 def known_size(folder: Path) -> "ModelSize | None":
     """Look how large a saved model is; None for a network, whose memory is not only its arrays."""
+    from limelight.models.folder import MODELS
     from limelight.models.neural.model import NeuralModel
-    from limelight.models.registry import MODELS
     from limelight.store.model_size import model_size
 
     size = model_size(folder)
@@ -255,8 +253,8 @@ def known_size(folder: Path) -> "ModelSize | None":
 
 def load_model(folder: Path, threads: int | None) -> "Model | Reranked":
     """Load a model and what re-ranks its lists, and let them use so many threads."""
-    from limelight.rerank.base import Reranked
-    from limelight.rerank.files import load
+    from limelight.rerank.folder import load
+    from limelight.rerank.reranker import Reranked
 
     found = load(folder)
     parts: tuple[Any, ...] = (
@@ -321,8 +319,8 @@ def note_unknown(histories: "Interactions", item_ids: "NDArray[Any]") -> None:
     """Say how much of the histories the model knows."""
     import numpy as np
 
-    from limelight.data.grouping import row_numbers
     from limelight.data.ids import positions
+    from limelight.data.rows import row_numbers
 
     is_known = positions(histories.item_ids, item_ids) >= 0
     if not is_known.any():
@@ -345,9 +343,9 @@ def _write_lists(
     parts: "ListParts | None" = None,
 ) -> dict[str, float]:
     """Stream the lists to a file; exposure is counted in the same pass."""
-    from limelight._progress import progress_bar
-    from limelight.evaluate.accumulate import ListAccumulator
-    from limelight.store.list_writer import ListWriter
+    from limelight._base.progress import progress_bar
+    from limelight.metrics.accumulate import ListAccumulator
+    from limelight.store.lists import ListWriter
 
     n_batches = math.ceil(len(question.user_ids) / _BATCH)
     exposure = ListAccumulator(len(model.item_ids), k)
@@ -367,7 +365,8 @@ def _all_lists(
     parts: "ListParts | None",
 ) -> "Iterator[tuple[slice, Lists]]":
     """Give the lists that were kept before, and make the others."""
-    from limelight.recommend.topk import Lists, batches
+    from limelight._base.arrays import batches
+    from limelight.metrics.lists import Lists
 
     first = 0
     for kept in parts.stored() if parts else ():

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limelight._errors import ConfigError
-from limelight.cli.executor import Executor
-from limelight.cli.options import Reading
+from limelight._base.errors import ConfigError
+from limelight.cli.flags import Reading
+from limelight.cli.frame import Executor
 from limelight.cli.recommend import note_unknown, refuse_without_history
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class PiecewiseLists:
         reading: Reading,
     ) -> dict[str, Any]:
         """Let workers make the lists; return what there is to say of them."""
-        from limelight.rerank.files import open_light
-        from limelight.scale.recommend import recommend
-        from limelight.scale.users import Service, refuse_together
+        from limelight.jobs.recommend import recommend
+        from limelight.jobs.service import Service, refuse_together
+        from limelight.rerank.folder import open_light
         from limelight.store.model_folder import SEEN
 
         found = open_light(self.folder)

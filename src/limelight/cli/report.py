@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from limelight._errors import ConfigError, DataError
-from limelight.cli.options import Verb
+from limelight._base.errors import ConfigError, DataError
+from limelight.cli.flags import Verb
 from limelight.cli.output import note
 
 
@@ -71,9 +71,9 @@ def report(
       limelight report run/ -o report.html
       limelight report front/ --groups studios.parquet --catalogue films.parquet
     """
-    from limelight.evaluate.exhibit_files import load_exhibit
-    from limelight.report.dress import dress, require_titles
+    from limelight.report.exhibit_folder import load_exhibit
     from limelight.report.page import write_page
+    from limelight.report.titles import dress, require_titles
 
     target = output or run / "report.html"
     check_page(target)

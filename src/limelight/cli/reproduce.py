@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._errors import ConfigError, DataError
-from limelight.cli.options import Json, Report, Resume, Verb
+from limelight._base.errors import ConfigError, DataError
+from limelight.cli.flags import Json, Report, Resume, Verb
 from limelight.cli.output import note, summarise
 from limelight.cli.report import check_page, note_page
 
 if TYPE_CHECKING:
     from limelight.data import Split
-    from limelight.reproduce.experiments import Experiment
-    from limelight.reproduce.run import Findings
+    from limelight.lab.paper.experiments import Experiment
+    from limelight.lab.paper.run import Findings
 
 _NAMES = "epinions|ml-20m|msd"
 
@@ -108,11 +108,10 @@ def reproduce(
       limelight reproduce --like msd --method iALS --method exADMM --factors 128 --budget 0
     """
     from limelight._base.settings import check_integer, check_number
-    from limelight.evaluate.exhibit_files import save_exhibit
+    from limelight.lab.paper.report import exhibit_of, write_report
+    from limelight.lab.paper.run import METHODS, Plan, Run
+    from limelight.report.exhibit_folder import save_exhibit
     from limelight.report.page import write_page
-    from limelight.reproduce.exhibit import exhibit_of
-    from limelight.reproduce.report import write_report
-    from limelight.reproduce.run import METHODS, Plan, Run
 
     check_page(page)
     del resume  # the folder says how far it has come
@@ -152,7 +151,7 @@ def reproduce(
 
 
 def _experiment(name: str | None, data: Path | None, like: str | None) -> "tuple[Experiment, str]":
-    from limelight.reproduce.experiments import EXPERIMENTS, find
+    from limelight.lab.paper.experiments import EXPERIMENTS, find
 
     if like is not None:
         if name is not None or data is not None:
@@ -171,7 +170,7 @@ def _experiment(name: str | None, data: Path | None, like: str | None) -> "tuple
 
 
 def _split(experiment: "Experiment", data: Path | None, columns: dict[str, str]) -> "Split":
-    from limelight.reproduce.experiments import make_up, prepare
+    from limelight.lab.paper.experiments import make_up, prepare
 
     if data is not None:
         return prepare(experiment, data, columns)

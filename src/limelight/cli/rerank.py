@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._errors import ConfigError, DataError
-from limelight.cli.executor import Executor
-from limelight.cli.memory import announce, with_held
-from limelight.cli.options import (
+from limelight._base.errors import ConfigError, DataError
+from limelight.cli.flags import (
+    Gini,
+    GroupCap,
+    GroupFloor,
+    Groups,
     Json,
+    MinCoverage,
     Report,
     Resume,
     Seed,
@@ -18,17 +21,16 @@ from limelight.cli.options import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.frame import Executor, announce, checkpoint_of, until_done, with_held
 from limelight.cli.output import note, summarise
 from limelight.cli.report import check_page, note_page
-from limelight.cli.resuming import checkpoint_of, until_done
-from limelight.cli.shares import parse_share, parse_shares
-from limelight.cli.target_flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage
+from limelight.cli.values import parse_share, parse_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limelight.data.candidates import Candidates
-    from limelight.rerank.group_shares import GroupShare
+    from limelight.data.candidates.candidates import Candidates
+    from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.result import Change, RerankResult
     from limelight.store.checkpoint import Checkpoint
 
@@ -150,7 +152,7 @@ def rerank(
       limelight rerank model/ --gini 0.6 --executor ray --address auto -o lists/
     """
     from limelight.rerank import rerank as make
-    from limelight.store.list_writer import ListWriter
+    from limelight.store.lists import ListWriter
 
     check_page(page)
     shares = Path(group_shares) if group_shares else None
@@ -211,7 +213,7 @@ def rerank(
 
 def _announce(candidates: Path, k: int, memory: int) -> None:
     """Say how much memory re-ranking takes, or refuse it."""
-    from limelight._memory import limit, resident
+    from limelight._base.memory import limit, resident
     from limelight.cli.recommend import known_size
     from limelight.rerank.memory import model_supply, most_memory, rerank_bytes, table_supply
 
@@ -242,7 +244,7 @@ def _open(
         return path
     _refuse_catalogue(catalogue)
     from limelight.cli.recommend import load_model
-    from limelight.rerank.stage import stage
+    from limelight.recommend.candidates import stage
 
     model = load_model(path, threads)
     if hasattr(model, "reranker"):
@@ -274,7 +276,7 @@ def _check_pieces(candidates: Path, output: Path, given: dict[str, Any]) -> None
 def _in_pieces(
     where: Executor, source: Path, output: Path, kept: "Checkpoint", given: dict[str, Any]
 ) -> "RerankResult":
-    from limelight.scale.rerank import rerank as make
+    from limelight.jobs.rerank import rerank as make
 
     threads = given.get("num_threads")
     settings = given | {"num_threads": threads or 1}

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from limelight._errors import ConfigError
-from limelight.cli.counts import parse_count
-from limelight.cli.options import Json, Verb, takes_flags
+from limelight._base.errors import ConfigError
+from limelight.cli.flags import Json, Verb, takes_flags
 from limelight.cli.output import report
-from limelight.cli.shares import parse_share
+from limelight.cli.values import parse_count, parse_share
 
 if TYPE_CHECKING:
-    from limelight.scale.workload import Cluster, Workload
+    from limelight.cluster.forecast.workload import Cluster, Workload
 
 
 class SolverName(StrEnum):
@@ -53,7 +52,7 @@ class Fit:
 
     def workload(self) -> "Workload":
         """Say what is to be fitted."""
-        from limelight.scale.workload import Workload
+        from limelight.cluster.forecast.workload import Workload
 
         return Workload(
             n_users=parse_count("--users", self.users),
@@ -115,7 +114,7 @@ class Machines:
 
     def cluster(self) -> "Cluster":
         """Say what it is to be fitted on."""
-        from limelight.scale.workload import Cluster
+        from limelight.cluster.forecast.workload import Cluster
 
         given = {"cores": self.cores, "core_speed": self.core_speed}
         speeds = {name: value for name, value in given.items() if value is not None}
@@ -124,6 +123,8 @@ class Machines:
                 flag = "--" + next(iter(speeds)).replace("_", "-")
                 message = f"--local measures what was also given: {flag}"
                 raise ConfigError(message, hint="leave one of them out")
+            from limelight.cluster.forecast.forecast import this_machine
+
             speeds = this_machine()
         return Cluster(
             machines=self.machines,
@@ -166,16 +167,7 @@ def simulate(*, fit: Fit, machines: Machines, as_json: Json = False) -> None:
         --machines 64 --shards 256 --network 25 --spread 1
       limelight simulate --users 2M --items 300k --interactions 500M --machines 4 --local --json
     """
-    from limelight.scale.simulate import simulate as predict
+    from limelight.cluster.forecast.forecast import simulate as predict
 
     forecast = predict(fit.workload(), machines.cluster())
     report(str(forecast), forecast.as_dict(), as_json=as_json)
-
-
-def this_machine() -> dict[str, float]:
-    """Count the cores that the process may use, and measure how fast they multiply matrices."""
-    from limelight._native import resolve_threads
-    from limelight.benchmarks.timing import peak
-
-    cores = resolve_threads(0)
-    return {"cores": cores, "core_speed": peak(cores, rounds=3) / cores / 1e9}

@@ -5,7 +5,7 @@ It knows files, frames and matrices, but no model.
 
 from __future__ import annotations
 
-from limelight.data.candidates import Candidates, read_candidates
+from limelight.data.candidates.candidates import Candidates, read_candidates
 from limelight.data.held_out import HeldOut
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.read import read

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from limelight._errors import DataError
-from limelight.data.columns import Chunk
+from limelight._base.errors import DataError
+from limelight.data.columns import Chunk, join, scan
 from limelight.data.ids import IdColumn, ids_to_arrow, plain_ids
-from limelight.data.scan import join, scan
 from limelight.data.sources import open_parts
 
 if TYPE_CHECKING:
-    from limelight._arrays import Int32
+    from limelight._base.arrays import Int32
     from limelight.data.sources import Source
 
 

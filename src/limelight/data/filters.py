@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from limelight._native import kernels
-from limelight.data.grouping import row_starts
+from limelight.data.rows import row_starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

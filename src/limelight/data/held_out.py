@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.documents import Document, pairs
-from limelight._errors import DataError
-from limelight.data.grouping import group
-from limelight.data.interactions import binary_csr, count
+from limelight._base.errors import DataError
+from limelight._base.text import count
+from limelight.data.interactions import binary_csr
+from limelight.data.rows import group
 
 if TYPE_CHECKING:
     import numpy as np

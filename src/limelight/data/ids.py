@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from limelight._errors import DataError
+from limelight._base.errors import DataError
+from limelight._base.text import first_words
 from limelight._native import kernels
-from limelight._short import first_words
 from limelight.data.columns import Chunk
 from limelight.data.parquet import LONGEST_TEXT, STRINGS
 from limelight.data.sources import open_parts, require_column

@@ -1,24 +1,82 @@
-"""Who interacted with what: a binary matrix, its ids, and the order of the file it came from."""
+"""What a set of interactions is known by, whether it lies in one place or in many.
+
+Who interacted with what: a binary matrix, its ids, and the order of the file it came from.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from limelight._base.documents import Document, pairs
-from limelight._errors import DataError
-from limelight.data.fingerprint import fingerprint
-from limelight.data.grouping import group
+from limelight._base.errors import DataError
+from limelight._base.text import count
+from limelight.data.rows import group
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
+
+
+def fingerprint(
+    indptr: Iterable[NDArray[np.int64]],
+    indices: Iterable[NDArray[np.int32]],
+    user_ids: Any,
+    item_ids: Any,
+) -> str:
+    """Digest shape, pairs and ids into 16 hexadecimal digits, the same on every platform.
+
+    Parameters
+    ----------
+    indptr, indices
+        The pairs as rows, in as many stretches as one likes.
+    user_ids, item_ids
+        NumPy arrays, or Arrow arrays of int64 or large_string.
+
+    Examples
+    --------
+    >>> ids = np.array([3, 4])
+    >>> one = fingerprint([np.array([0, 1, 2])], [np.array([0, 1])], ids, ids)
+    >>> one == fingerprint([np.array([0]), np.array([1, 2])], [np.array([0, 1])], ids, ids)
+    True
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    digest.update(np.array([len(user_ids), len(item_ids)], dtype="<i8").tobytes())
+    for stretches, kind in ((indptr, "<i8"), (indices, "<i4")):
+        for stretch in stretches:
+            digest.update(np.ascontiguousarray(stretch, dtype=kind).data)
+    for ids in (user_ids, item_ids):
+        for piece in _bytes_of(ids):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _bytes_of(ids: Any) -> Iterator[Any]:
+    """Give ids as bytes; lengths come first, so that ("ab", "c") and ("a", "bc") differ."""
+    if isinstance(ids, pa.LargeStringArray):
+        _, offsets, content = ids.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int64)[ids.offset : ids.offset + len(ids) + 1]
+        yield b"s"
+        yield np.ascontiguousarray(np.diff(ends), dtype="<i8").data
+        yield np.frombuffer(content or b"", dtype=np.uint8)[ends[0] : ends[-1]].data
+    elif isinstance(ids, np.ndarray) and ids.dtype == object:
+        encoded = [str(name).encode() for name in ids]
+        yield b"s" + np.array([len(name) for name in encoded], "<i8").tobytes()
+        yield b"".join(encoded)
+    else:
+        yield b"i" + np.ascontiguousarray(ids, dtype="<i8").tobytes()
+
 
 Ids: TypeAlias = "NDArray[Any]"
 """Ids by number: int64 for integers, an object array of ``str`` for strings."""
+
 
 LARGEST = np.iinfo(np.int32).max
 """Most rows or columns: item numbers are int32."""
@@ -212,17 +270,6 @@ def binary_csr(
     matrix.data = np.ones(len(indices), dtype=np.float32)
     matrix.has_canonical_format = True
     return matrix
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number with its noun: ``1 user``, ``2,000 users``.
-
-    Examples
-    --------
-    >>> count(1, "user"), count(2000, "user")
-    ('1 user', '2,000 users')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _refuse_not_sparse(X: Any) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from limelight._errors import DataError
+from limelight._base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

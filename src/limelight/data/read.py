@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
-from limelight._errors import ConfigError, DataError
-from limelight.data.columns import NumberColumn, TimeColumn
+from limelight._base.errors import ConfigError, DataError
+from limelight.data.columns import NumberColumn, TimeColumn, join, scan
 from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
-from limelight.data.grouping import group
 from limelight.data.ids import IdColumn
 from limelight.data.interactions import Interactions
-from limelight.data.scan import join, scan
+from limelight.data.rows import group
 from limelight.data.sources import listed, open_parts, require_column
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class ReadOptions(NamedTuple):
     --------
     >>> ReadOptions(min_rating=4).check()
     Traceback (most recent call last):
-    limelight._errors.ConfigError: min_rating needs a rating column: min_rating=4
+    limelight._base.errors.ConfigError: min_rating needs a rating column: min_rating=4
     ...
     """
 

@@ -18,8 +18,8 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.csv
 
-from limelight._errors import DataError
-from limelight._short import first_words
+from limelight._base.errors import DataError
+from limelight._base.text import first_words
 from limelight.data.parquet import group_batches, open_parquet
 
 if TYPE_CHECKING:
@@ -27,15 +27,27 @@ if TYPE_CHECKING:
 
     from narwhals.typing import IntoFrame
 
+
+if TYPE_CHECKING:
     Source: TypeAlias = str | os.PathLike[str] | IntoFrame
 
+
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
 ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
 """How the names of files end that can be read."""
 
+
 _TEXT_BYTES = 1 << 20  # text parsed at a time
+
+
 _ROWS = 1 << 16  # rows of Parquet and of frames converted at a time
+
+
 _MOST_COLUMNS = 10_000
+
+
 _MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, are all the same
 
 
@@ -187,7 +199,7 @@ def require_column(part: Part, name: str) -> None:
     >>> [part] = open_parts(pa.table({"userId": [1], "movieId": [2]}))
     >>> require_column(part, "userid")
     Traceback (most recent call last):
-    limelight._errors.DataError: column not found in the frame: 'userid'
+    limelight._base.errors.DataError: column not found in the frame: 'userid'
     <BLANKLINE>
     hint: did you mean 'userId'? the columns are: userId, movieId
     """
@@ -224,7 +236,7 @@ def plain_errors(label: str) -> Iterator[None]:
     >>> with plain_errors("ratings.csv"):
     ...     raise pa.ArrowInvalid("CSV parse error: Expected 3 columns, got 2: 1,2")
     Traceback (most recent call last):
-    limelight._errors.DataError: cannot read ratings.csv: CSV parse error: Expected 3 columns, ...
+    limelight._base.errors.DataError: cannot read ratings.csv: CSV parse error: Expected 3 ...
     """
     try:
         yield
@@ -362,3 +374,15 @@ class _Frame:
             frame = self._frame.select(names)
             eager = frame.collect("pyarrow") if isinstance(frame, nw.LazyFrame) else frame
             yield from eager.to_arrow().to_batches(max_chunksize=_ROWS)
+
+
+def has(parts: Sequence[Part], name: str) -> bool:
+    """Tell whether any part has a column; then all of them must.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> has(open_parts(pa.table({"rank": [1]})), "rank")
+    True
+    """
+    return any(name in part.columns for part in parts)

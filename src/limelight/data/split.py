@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._base.documents import Document, Table
-from limelight._errors import ConfigError, DataError
-from limelight.data.grouping import group, row_numbers, walk
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.text import count
 from limelight.data.held_out import HeldOut, held_out_of
-from limelight.data.interactions import Interactions, as_interactions, count
-from limelight.data.split_files import Parts, read_split, write_split
+from limelight.data.interactions import Interactions, as_interactions
+from limelight.data.rows import group, row_numbers, walk
+from limelight.data.split_folder import Parts, read_split, write_split
 
 if TYPE_CHECKING:
     import os

@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from limelight._base.documents import Document, pairs
-from limelight._errors import ConfigError
-from limelight.data.grouping import Rows, group, row_numbers, walk
-from limelight.data.interactions import Interactions, count
+from limelight._base.errors import ConfigError
+from limelight._base.text import count
+from limelight.data.interactions import Interactions
+from limelight.data.rows import Rows, group, row_numbers, walk
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -1,33 +1,40 @@
-"""What all models share: recommending, saving, saying what they are."""
+"""What all models share: recommending, saving, saying what they are.
+
+What a fit leaves behind.
+
+Hyper-parameters: one frozen dataclass a method, the only place where a default stands.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
+from limelight._base.arrays import batches
 from limelight._base.documents import Document, pairs
-from limelight._base.settings import check_integer
-from limelight._errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import Settings, check_integer, setting
+from limelight._base.text import settings, short
 from limelight._native import resolve_threads
-from limelight._short import settings, short
+from limelight.metrics.lists import Lists
 from limelight.recommend.histories import history_rows, take_rows
 from limelight.recommend.ranking import VectorRanking
-from limelight.recommend.topk import Lists, batches, empty_lists
-from limelight.solve.measure import TraceRecord
+from limelight.recommend.topk import empty_lists
+from limelight.solve.trace import TraceRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from limelight._arrays import Float32, Int64
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float32, Int64
     from limelight._base.documents import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
-    from limelight.models.config import Config
-    from limelight.models.learned import Learned
     from limelight.recommend.ranking import Ranking
     from limelight.solve.loop import Status
     from limelight.store.checkpoint import Place
@@ -240,7 +247,7 @@ class Model(ABC):
 
     def save(self, path: str | Path, *, history: bool = True) -> None:
         """Write the model to a folder; ``history=False`` leaves the training histories out."""
-        from limelight.models.files import save_model
+        from limelight.models.folder import save_model
 
         save_model(self, path, history=history)
 
@@ -299,3 +306,88 @@ class VectorModel(Model):
             hidden=hidden,
             threads=resolve_threads(self.config.num_threads),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The arrays of a fitted model, and where they came from."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    """What the model keeps, by name."""
+    user_ids: Ids
+    item_ids: Ids
+    fingerprint: str
+    """Of the training data."""
+    seen: Csr | None
+    """The training histories, which ``recommend`` leaves out; None if they were not saved."""
+    trace: list[Any] = field(default_factory=list)
+    """One record for each measured epoch."""
+    status: Status | None = None
+
+
+_WEIGHTS = (
+    "regularization",
+    "regularization_exponent",
+    "unobserved_weight",
+    "init_scale",
+    "exposure_weight",
+    "exposure_strength",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Settings):
+    """What all models can be told."""
+
+    num_threads: int = setting(
+        0,
+        "How many threads to use; 0: all that the process may use.",
+        at_most=2**12,
+        flag="--threads",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorConfig(Config):
+    """What all models of user and item factors can be told."""
+
+    factors: int = setting(64, "Length of the vectors.", at_least=1, at_most=2**15)
+    regularization: float = setting(0.003, "Weight of the squared norms of what is learnt.")
+    regularization_exponent: float = setting(
+        1.0, "How that weight grows with the data of a row: 0 not, 1 in proportion."
+    )
+    unobserved_weight: float = setting(
+        0.1, "Weight of a pair that was not observed; an observed one weighs 1."
+    )
+    row_solver: Literal["cholesky", "cg"] = setting(
+        "cholesky", "Solve every row exactly, or by a few steps of descent: for many factors."
+    )
+    epochs: int = setting(16, "How many times all users and items are updated.", at_least=1)
+    tolerance: float = setting(0.0, "Stop when an epoch moves nothing by more than this share.")
+    init_scale: float = setting(
+        # The standard deviation of the first factors, times the square root of their number.
+        0.1,
+        "Size of the random vectors at the start.",
+        above=0,
+    )
+    random_state: int = setting(0, "The same seed gives the same result.", flag="--seed")
+    trace_every: int = setting(
+        10, "Measure the objective every so many epochs, and after the last; 0: only then."
+    )
+
+    @property
+    def advice(self) -> str:
+        """What to change where the numbers of a fit run away: what is not as usual.
+
+        Examples
+        --------
+        >>> FactorConfig(factors=32, init_scale=1e30).advice
+        'bring this nearer to its default: init_scale=1e+30'
+        """
+        unusual = {name: value for name, value in self.changed().items() if name in _WEIGHTS}
+        if not unusual:
+            return "raise regularization"
+        which = (
+            "this nearer to its default" if len(unusual) == 1 else "these nearer to the defaults"
+        )
+        return f"bring {which}: {settings(unusual)}"

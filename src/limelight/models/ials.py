@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from limelight._base.settings import hyperparameters
-from limelight.models.config import FactorConfig
-from limelight.models.factor_model import FactorModel
-from limelight.models.training import problem_of
+from limelight.models.base import FactorConfig
+from limelight.models.factor_model import FactorModel, problem_of
 from limelight.recommend.fold_in import fold_in_alone
 from limelight.solve.epochs import ials_epoch
 from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32
+    from limelight._base.arrays import Float32
     from limelight._native._kernels import Csr
     from limelight.solve.problem import Problem
     from limelight.solve.state import State

@@ -9,15 +9,14 @@ import numpy as np
 
 from limelight._base.settings import hyperparameters, setting
 from limelight.data.interactions import as_interactions
-from limelight.models.base import Model, VectorModel
-from limelight.models.config import Config
-from limelight.models.training import learned, training_rows
+from limelight.models.base import Config, Model, VectorModel
+from limelight.models.factor_model import learned, training_rows
 from limelight.recommend.ranking import RandomRanking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limelight._arrays import Float32, Int64
+    from limelight._base.arrays import Float32, Int64
     from limelight._native._kernels import Csr
     from limelight.recommend.ranking import Ranking
     from limelight.store.checkpoint import Place

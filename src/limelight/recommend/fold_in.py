@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limelight._arrays import factor_matrix
+from limelight._base.arrays import factor_matrix
 from limelight.solve.divergence import check_against_zeros, check_finite, told_in_words
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.exact import coupled_u_step
 from limelight.solve.gramian import gramian
-from limelight.solve.measure import user_loss
 from limelight.solve.state import State
 from limelight.solve.steps import solve_side
+from limelight.solve.trace import user_loss
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Float64
+    from limelight._base.arrays import Float32, Float64
     from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.problem import Problem
-    from limelight.solve.tempo import Tempo
+    from limelight.solve.step_sizes import Tempo
 
 
 def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) -> Float32:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight._errors import DataError
-from limelight.data.grouping import group, row_numbers
+from limelight._base.errors import DataError
 from limelight.data.ids import positions
 from limelight.data.interactions import Interactions, as_interactions
+from limelight.data.rows import group, row_numbers
 from limelight.solve.problem import sparse_rows
 
 if TYPE_CHECKING:
-    from limelight._arrays import Int32, Int64
+    from limelight._base.arrays import Int32, Int64
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids
 

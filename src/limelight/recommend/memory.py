@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limelight._memory import ARROW
+from limelight._base.memory import ARROW
 from limelight.solve.problem import padded_width
 
 if TYPE_CHECKING:

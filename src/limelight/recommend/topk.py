@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limelight._errors import ConfigError, SolveError
+from limelight._base.errors import ConfigError, SolveError
 from limelight._native import kernels
+from limelight.metrics.lists import Lists
 from limelight.solve.gramian import LARGEST, largest_entry
 from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from limelight._arrays import Float32, Int32
+    from limelight._base.arrays import Float32
     from limelight._native._kernels import Csr
-
-
-class Lists(NamedTuple):
-    """Ranked lists: item numbers and scores, one row a user, padded with -1 and -inf."""
-
-    ids: Int32
-    scores: Float32
 
 
 def empty_lists(n_users: int, k: int) -> Lists:
@@ -93,15 +85,3 @@ class ItemIndex:
         if not bound <= LARGEST:
             message = f"scores are too large for 32-bit numbers: up to {bound:.3g}"
             raise SolveError(message, hint="the factors ran away; fit again, with usual settings")
-
-
-def batches(n_rows: int, size: int) -> Iterator[slice]:
-    """Cut rows into slices of at most ``size``.
-
-    Examples
-    --------
-    >>> list(batches(5, 2))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))

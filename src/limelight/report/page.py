@@ -9,14 +9,14 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from limelight._atomic import atomic_file
+from limelight._base.files import atomic_file
 from limelight.report.payload import payload
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from limelight.evaluate.exhibit import Exhibit
+    from limelight.report.exhibit import Exhibit
 
 _LARGEST = 2_900_000
 """Bytes of a page that can be sent by mail; tables get shorter until it is no larger."""

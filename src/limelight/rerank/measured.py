@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight.evaluate.accumulate import ListAccumulator
-from limelight.evaluate.exhibit import example_rows
-from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.metrics.accumulate import ListAccumulator
+from limelight.recommend.ranking import CandidateRanking
+from limelight.report.exhibit import example_rows
 from limelight.rerank.result import Lengths, RerankResult, lengths_of, user_relevance
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Int32, Int64
-    from limelight.data.candidates import Candidates
-    from limelight.rerank.pool import Pool
+    from limelight._base.arrays import Float32, Int32, Int64
+    from limelight.data.candidates.candidates import Candidates
+    from limelight.rerank.market.pool import Pool
 
 
 class Figures(NamedTuple):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from limelight._memory import ARROW
-from limelight.data.glance import glance
-from limelight.data.pair_rows import PAIR_BYTES
-from limelight.data.pair_sorter import BUFFER_BYTES
+from limelight._base.memory import ARROW
+from limelight.data.candidates.sorter import BUFFER_BYTES
+from limelight.data.candidates.storage import PAIR_BYTES
+from limelight.data.estimate import glance
 from limelight.data.read import choose_columns
 from limelight.data.sources import open_parts
+from limelight.recommend.candidates import usual_width
 from limelight.recommend.memory import loaded_bytes
-from limelight.rerank.stage import usual_width
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,7 @@
-"""Re-ranked lists, with what they cost and who gained."""
+"""Re-ranked lists, with what they cost and who gained.
+
+What a re-ranking has to show: everybody's own lists, and the new ones.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight._base.arrays import batches
 from limelight._base.documents import Document, Table
+from limelight.data.groups import exposure_of as group_exposure
+from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
-from limelight.evaluate.audit_groups import exposure_of as group_exposure
-from limelight.evaluate.audit_input import read_groups
-from limelight.evaluate.exhibit import Compared
-from limelight.evaluate.lists import position_weights
-from limelight.recommend.topk import Lists, batches
-from limelight.report.dress import dress
+from limelight.metrics.lists import Lists, position_weights
+from limelight.report.exhibit import Compared, Examples, Exhibit, Point, Sight, how_made
 from limelight.report.page import write_page
-from limelight.store.list_writer import ListWriter
+from limelight.report.titles import dress
+from limelight.store.lists import ListWriter
 
 if TYPE_CHECKING:
     import os
@@ -24,12 +27,17 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from limelight._arrays import Float32, Float64, Int32, Int64
+    from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight.data.sources import Source
-    from limelight.rerank.group_shares import GroupShare
+    from limelight.rerank.methods.group_shares import GroupShare
+
 
 _BATCH = 8192
+
+
 _TITLES = ("gained most", "lost most")
+
+
 _SHOWN, _GROUPS = 5, 12
 """How many items of each kind, and how many groups, a notebook shows."""
 
@@ -198,8 +206,6 @@ class RerankResult:
         catalogue
             A table with ``item_id`` and ``title``, to call items by their titles.
         """
-        from limelight.rerank.exhibit import exhibit_of
-
         write_page(dress(exhibit_of(self), groups, catalogue), path)
 
     def to_dict(self) -> dict[str, Any]:
@@ -328,3 +334,53 @@ def user_relevance(relevance: Float32) -> Float64:
     array([1.])
     """
     return np.asarray(relevance @ position_weights(relevance.shape[1]))
+
+
+def exhibit_of(found: RerankResult) -> Exhibit:
+    """Put together what a page shows of re-ranked lists.
+
+    Parameters
+    ----------
+    found
+        The lists.
+    """
+    k = found.k
+    own = {
+        name.removesuffix("_before"): value
+        for name, value in found.metrics.items()
+        if name.endswith("_before")
+    }
+    now = {name: value for name, value in found.metrics.items() if not name.endswith("_before")}
+    users = np.asarray(found.user_ids)[found.examples]
+    return Exhibit(
+        kind="rerank",
+        title=f"Lists of {k}, re-ranked",
+        k=k,
+        points=(
+            Point(
+                "Own lists",
+                "everybody's own lists",
+                own | {f"relevance@{k}": 1.0},
+                strength=0.0,
+                sight=Sight(found.exposure_before, found.own_examples),
+            ),
+            Point(
+                found.method,
+                found.method,
+                now | {f"relevance@{k}": 1 - found.relevance_loss},
+                strength=found.strength,
+                settings={"method": found.method, "strength": found.strength, **found.goal},
+                sight=Sight(found.exposure, found.lists.ids[found.examples]),
+            ),
+        ),
+        item_ids=found.item_ids,
+        chosen=1,
+        examples=Examples(users),
+        data={
+            "Users": f"{found.lengths.users:,}",
+            "Items": f"{len(found.item_ids):,}",
+            "Places": f"{found.lengths.places:,}",
+        },
+        made=how_made(seconds=found.seconds),
+        notes=found.notes,
+    )

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_number
-from limelight._errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limelight._arrays import Float64
+    from limelight._base.arrays import Float64
 
 WelfareName: TypeAlias = Literal["log", "power", "gini", "impact", "minimum"]
 

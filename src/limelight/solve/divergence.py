@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limelight._errors import SolveError
-from limelight._short import first_words
+from limelight._base.errors import SolveError
+from limelight._base.text import first_words
 from limelight.solve.gramian import column_sums, largest_entry
-from limelight.solve.measure import measure_objective
+from limelight.solve.trace import measure_objective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

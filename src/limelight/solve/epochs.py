@@ -8,10 +8,10 @@ from limelight.solve.exact import coupled_u_step
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float64
+    from limelight._base.arrays import Float64
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
-    from limelight.solve.tempo import Tempo
+    from limelight.solve.step_sizes import Tempo
 
 
 def ials_epoch(problem: Problem, state: State) -> None:

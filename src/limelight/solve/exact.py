@@ -24,7 +24,7 @@ from limelight.solve.state import Shift
 from limelight.solve.steps import exact_u_step, solve_side
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Float64, Int64
+    from limelight._base.arrays import Float32, Float64, Int64
     from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.problem import Cell, Problem
     from limelight.solve.state import State

@@ -17,7 +17,7 @@ from scipy.linalg import solve
 from scipy.sparse.linalg import spsolve
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Float64
+    from limelight._base.arrays import Float32, Float64
 
 _BLOCK = 4096  # groups whose sums are held in float64 at a time
 _DENSE = 0.02  # the share of entries from which a dense solve of overlapping groups is faster

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from limelight._errors import SolveError
+from limelight._base.errors import SolveError
 from limelight._native import kernels
 
 _BLOCK = 4096
@@ -18,7 +18,7 @@ LARGEST = float(np.finfo(np.float32).max)
 """The largest number that factors and their weights can be."""
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Float64
+    from limelight._base.arrays import Float32, Float64
 
 
 def gramian(X: Float32, threads: int) -> Float64:

@@ -1,6 +1,6 @@
 """The loop of every fit of factors: epochs, timing, progress, callbacks, checks and stopping.
 
-Networks have a loop of their own, :mod:`limelight.models.neural.training`.
+Networks have a loop of their own, :mod:`limelight.models.neural.train`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limelight._progress import progress_bar
+from limelight._base.progress import progress_bar
 from limelight.solve.divergence import check_finite, check_outcome, told_in_words
-from limelight.solve.measure import TraceRecord, describe, user_norm
-from limelight.solve.stand import as_stand, restore
+from limelight.solve.state import as_stand, restore
+from limelight.solve.trace import TraceRecord, describe, user_norm
 from limelight.store.checkpoint import keeping
 
 if TYPE_CHECKING:

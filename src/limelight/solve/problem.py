@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from limelight._errors import SolveError
+from limelight._base.errors import SolveError
 from limelight._native import kernels
 from limelight.solve.exposure_term import MeanTerm
 from limelight.solve.gramian import LARGEST, column_sums, gramian, largest_entry
@@ -16,10 +16,10 @@ from limelight.solve.gramian import LARGEST, column_sums, gramian, largest_entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limelight._arrays import Float32, Float64, Int64
+    from limelight._base.arrays import Float32, Float64, Int64
     from limelight._native._kernels import Csr
+    from limelight.cluster.partition import Share
     from limelight.solve.exposure_term import ExposureTerm
-    from limelight.solve.share import Share
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from limelight._arrays import factor_matrix
+from limelight._base.arrays import factor_matrix
 from limelight._native import kernels
 from limelight.solve.gramian import eigenbasis, row_products
 from limelight.solve.problem import unsolvable
 from limelight.solve.state import Shift
 
 if TYPE_CHECKING:
-    from limelight._arrays import Float32, Float64
+    from limelight._base.arrays import Float32, Float64
     from limelight.solve.problem import Cell, Problem, Side
     from limelight.solve.state import State
-    from limelight.solve.tempo import Tempo
+    from limelight.solve.step_sizes import Tempo
 
 
 CG_STEPS = 2

@@ -11,7 +11,6 @@ control.safetensors   the arrays that this takes
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 from dataclasses import dataclass, field
@@ -22,21 +21,24 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from limelight._atomic import atomic_folder
-from limelight._errors import DataError
-from limelight._short import short
+from limelight._base.errors import DataError
+from limelight._base.files import atomic_folder
+from limelight._base.machine import package_version
+from limelight._base.text import short
 from limelight.data.ids import ids_to_arrow
 from limelight.store.arrays import load_arrays, map_arrays, save_arrays
-from limelight.store.id_files import read_ids, write_ids
-from limelight.store.json_files import read_json
+from limelight.store.ids import read_ids, write_ids
+from limelight.store.json import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+
 SCHEMA_VERSION = 1
 """Raised when an older limelight could not read what this one writes."""
+
 
 FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
     "factors.safetensors",
@@ -47,11 +49,23 @@ FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
     "control.json",
     "control.safetensors",
 )
+
+
 _FILES = {FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS}
+
+
 _FACTORS = ("user_factors", "item_factors")
+
+
 _LONGEST_VERSION = 40
+
+
 _REQUIRED = {"model": str, "hyperparameters": dict, "data": dict}
+
+
 _OPTIONAL = {"fit": dict}
+
+
 _ADDED = {"schema_version": int, "limelight_version": str}
 
 
@@ -168,7 +182,7 @@ def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
     >>> load_model_folder("no/such/model")
     Traceback (most recent call last):
     ...
-    limelight._errors.DataError: model folder not found: 'no/such/model'
+    limelight._base.errors.DataError: model folder not found: 'no/such/model'
     ...
     """
     root, config = _complete(path)
@@ -272,20 +286,6 @@ def is_model_folder(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and "limelight_version" in config
-
-
-def package_version() -> str:
-    """Give the version of limelight, "0+unknown" in a tree that is not installed.
-
-    Examples
-    --------
-    >>> package_version()[0].isdigit()
-    True
-    """
-    try:
-        return importlib.metadata.version("limelight")
-    except importlib.metadata.PackageNotFoundError:
-        return "0+unknown"
 
 
 def _read_config(root: Path) -> dict[str, Any]:

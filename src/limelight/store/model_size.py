@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.parquet as pq
 
-from limelight._errors import DataError
-from limelight.data.glance import glance
-from limelight.store.json_files import read_json
+from limelight._base.errors import DataError
+from limelight.data.estimate import glance
+from limelight.store.json import read_json
 from limelight.store.model_folder import CONFIG, FACTORS, ITEMS, SEEN, USERS
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from limelight._errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
-from limelight.evaluate.protocol import evaluate
-from limelight.models.files import load_model
+from limelight.metrics.evaluate import evaluate
+from limelight.models.folder import load_model
 from limelight.testing.planted import checkerboard, random_interactions
 
 if TYPE_CHECKING:

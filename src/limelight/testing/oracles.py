@@ -15,7 +15,7 @@ from scipy.spatial.distance import jensenshannon
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limelight._arrays import Float64
+    from limelight._base.arrays import Float64
 
 
 class DenseTerm(NamedTuple):

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from limelight import ConfigError
 from limelight._base.settings import Settings, hyperparameters, kind_of, setting
-from limelight.cli.options import SettingFlags, Verb, takes_flags
+from limelight.cli.flags import SettingFlags, Verb, takes_flags
 
 
 @dataclass(frozen=True, kw_only=True)

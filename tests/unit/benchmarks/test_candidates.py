@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from limelight._errors import ConfigError, DataError
-from limelight.benchmarks import candidates as made_up
-from limelight.data.candidates import read_candidates
-from limelight.evaluate.exposure import exposure, gini
+from limelight._base.errors import ConfigError, DataError
+from limelight.data.candidates.candidates import read_candidates
+from limelight.lab.bench import candidates as made_up
+from limelight.metrics.exposure import exposure, gini
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limelight._errors import ConfigError
-from limelight.benchmarks.data import DataSet, built_in, parse_named, read_named
+from limelight._base.errors import ConfigError
+from limelight.lab.bench.task import DataSet, built_in, parse_named, read_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def test_a_setting_that_cannot_be_understood(part: str) -> None:
 
 
 def test_built_in_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limelight.benchmarks.data.SHAPES", {"small": (200, 50, 2000)})
+    monkeypatch.setattr("limelight.lab.bench.task.SHAPES", {"small": (200, 50, 2000)})
     data = built_in("small")
     assert data.interactions.shape == (200, 50)
     assert data.describe()["source"] == "made up"

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from limelight._errors import ConfigError
-from limelight.benchmarks import memory, peak
-from limelight.benchmarks.jobs import JOBS, Job, Plan, choose_jobs, run
-from limelight.benchmarks.reading import READERS, write_table
-from limelight.benchmarks.records import Race
-from limelight.benchmarks.setting import Setting
-from limelight.benchmarks.timing import held_to
+from limelight._base.errors import ConfigError
+from limelight.lab.bench import memory
+from limelight.lab.bench import memory as peak
+from limelight.lab.bench.jobs import JOBS, Job, Plan, Setting, choose_jobs, run
+from limelight.lab.bench.memory import READERS, write_table
+from limelight.lab.bench.records import Race
+from limelight.lab.bench.timing import held_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from limelight.benchmarks.data import DataSet
+    from limelight.lab.bench.task import DataSet
 
 
 def test_work_that_is_the_same_has_the_same_result(tiny: DataSet) -> None:
@@ -64,7 +64,7 @@ def test_a_plan_that_measures_nothing(wrong: dict[str, object], message: str) ->
 def test_a_plan_goes_through_jobs_data_and_sizes(
     tiny: DataSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("limelight.benchmarks.jobs.resolve_threads", lambda n: n or 4)
+    monkeypatch.setattr("limelight.lab.bench.jobs.resolve_threads", lambda n: n or 4)
 
     def job(name: str, scope: str, **settings: bool) -> Job:
         def measure(setting: Setting) -> Iterator[Race]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from limelight.benchmarks.records import Entry, Race, Results
+from limelight.lab.bench.records import Entry, Race, Results
 
 RACE = Race(
     "exact",

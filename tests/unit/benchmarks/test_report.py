@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limelight._errors import ConfigError, DataError
-from limelight.benchmarks.large import Size, run_large
-from limelight.benchmarks.machine import describe_machine
-from limelight.benchmarks.plots import PLOTS, draw_growth, draw_ratios
-from limelight.benchmarks.records import Entry, Race, Results
-from limelight.benchmarks.report import load, page, write
-from limelight.benchmarks.tables import details, glance
+from limelight._base.errors import ConfigError, DataError
+from limelight.lab.bench.large import Size, run_large
+from limelight.lab.bench.records import Entry, Race, Results
+from limelight.lab.bench.report import (
+    PLOTS,
+    describe_machine,
+    draw_growth,
+    draw_ratios,
+    load,
+    page,
+    write,
+)
+from limelight.lab.tables import details, glance
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from limelight.benchmarks.timing import (
+from limelight._base.machine import peak
+from limelight.lab.bench.timing import (
     Candidate,
     against_peak,
     calls_for,
     held_to,
-    peak,
     sgemm,
     take_turns,
 )
@@ -52,9 +52,9 @@ def test_calls_share_the_time_of_a_round() -> None:
 
 
 def test_calls_fill_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limelight.benchmarks.timing._LEAST_SECONDS", 1e-2)
+    monkeypatch.setattr("limelight.lab.bench.timing._LEAST_SECONDS", 1e-2)
     assert calls_for(list) > 10
-    monkeypatch.setattr("limelight.benchmarks.timing._LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("limelight.lab.bench.timing._LEAST_SECONDS", 0.0)
     assert calls_for(list) == 1
 
 

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from limelight.benchmarks import peers
-from limelight.benchmarks.ours import ExAdmm, Ials, UserStep
-from limelight.benchmarks.task import Learnt, Task
-from limelight.benchmarks.timing import held_to
+from limelight.lab.bench import peers
+from limelight.lab.bench.task import ExAdmm, Ials, Learnt, Task, UserStep
+from limelight.lab.bench.timing import held_to
 from limelight.models import IALS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from limelight.benchmarks.data import DataSet
-    from limelight.benchmarks.task import Trainer
+    from limelight.lab.bench.task import DataSet, Trainer
 
 EPOCHS = 3
 

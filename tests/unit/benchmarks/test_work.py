@@ -6,19 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limelight.benchmarks.work import (
-    Shape,
-    cg_epoch,
-    direct_solve,
-    exadmm_epoch,
-    ials_epoch,
-    row_solves,
-    short_solve,
-)
+from limelight.lab.bench.task import Shape, cg_epoch, direct_solve, row_solves, short_solve
+from limelight.lab.bench.task import exadmm_epoch_work as exadmm_epoch
+from limelight.lab.bench.task import ials_epoch_work as ials_epoch
 from limelight.solve.steps import CG_STEPS
 
 if TYPE_CHECKING:
-    from limelight.benchmarks.data import DataSet
+    from limelight.lab.bench.task import DataSet
 
 
 def test_a_long_row() -> None:

@@ -37,9 +37,9 @@ def test_doctor_on_an_unknown_machine(limelight: Run, monkeypatch: pytest.Monkey
     def unknown(_: str) -> int:
         raise ValueError
 
-    monkeypatch.setattr("limelight._machine._CPU_INFO", Path("/no/such/file"))
+    monkeypatch.setattr("limelight._base.machine._CPU_INFO", Path("/no/such/file"))
     monkeypatch.setattr("limelight.cli.doctor._EXTRAS", {"plot": "no_such_package"})
-    monkeypatch.setattr("limelight._memory.room", lambda: None)
+    monkeypatch.setattr("limelight._base.memory.room", lambda: None)
     monkeypatch.setattr(os, "sysconf", unknown)
     record = json.loads(limelight("doctor", "--json").out)
     assert record["processor"] in (platform.processor(), platform.machine())

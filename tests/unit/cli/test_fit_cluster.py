@@ -9,7 +9,7 @@ import pytest
 import limelight as ll
 from limelight.cli import fit_cluster
 from limelight.cli.fit_cluster import MANY, Watch, counted, estimated
-from limelight.cli.options import Reading
+from limelight.cli.flags import Reading
 
 RAY = ["--executor", "ray"]
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from limelight.data import Split, read
-from limelight.evaluate.protocol import evaluate
-from limelight.models.files import load_model
+from limelight.metrics.evaluate import evaluate
+from limelight.models.folder import load_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,11 +113,11 @@ def test_a_fit_says_how_much_memory_it_takes_or_refuses(
     limelight: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["fit", files / "split", "--factors", 4, "--epochs", 1, "-o", tmp_path / "model"]
-    monkeypatch.setattr("limelight._memory.room", lambda _: 1000)
+    monkeypatch.setattr("limelight._base.memory.room", lambda _: 1000)
     refused = limelight(*command)
     assert refused.code == 1
     assert "error: the fit takes about " in refused.err
-    monkeypatch.setattr("limelight._memory.room", lambda _: None)
+    monkeypatch.setattr("limelight._base.memory.room", lambda _: None)
     ended = limelight(*command)
     assert ended.code == 0
     assert re.search("the fit takes about [0-9.]+ [MG]iB of memory\n", ended.err)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.commands import VERBS
 
-from limelight.models.registry import MODELS
+from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
     from tests.support.commands import Run

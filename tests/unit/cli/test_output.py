@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from limelight._memory import size
+from limelight._base.memory import size
 from limelight.cli import INTERRUPTED, main
 from limelight.cli.output import in_flags, to_json
-from limelight.models.registry import MODELS
+from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
-    from limelight.models.config import Config
+    from limelight.models.base import Config
 
 
 def test_json_is_valid_and_unrounded() -> None:

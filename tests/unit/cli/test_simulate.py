@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight.cli.counts import parse_count
-from limelight.cli.forecast import predict, solver_of
+from limelight.cli.values import parse_count
+from limelight.cluster.forecast.forecast import predict, simulate, solver_of
+from limelight.cluster.forecast.workload import Cluster, Workload
 from limelight.models.exadmm import ExADMMConfig
 from limelight.models.ials import IALSConfig
-from limelight.scale.simulate import simulate
-from limelight.scale.workload import Cluster, Workload
 
 if TYPE_CHECKING:
     from tests.support.commands import Run
@@ -61,7 +60,7 @@ def test_every_flag_arrives(limelight: Run) -> None:
 
 def test_this_machine(limelight: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("limelight._native.resolve_threads", lambda _: 3)
-    monkeypatch.setattr("limelight.benchmarks.timing.peak", lambda threads, rounds: threads * 5e10)
+    monkeypatch.setattr("limelight._base.machine.peak", lambda threads, rounds: threads * 5e10)
     assert "3 cores of 50 Gflop/s" in limelight("simulate", *SIZE, "--machines", 2, "--local").out
     ended = limelight("simulate", *SIZE, "--machines", 2, "--local", "--cores", 4)
     assert ended.code == 2

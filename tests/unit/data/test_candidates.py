@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight._errors import ConfigError, DataError
-from limelight.data import pair_sorter, sources
-from limelight.data.candidates import read_candidates
+from limelight._base.errors import ConfigError, DataError
+from limelight.data import sources
+from limelight.data.candidates import sorter as pair_sorter
+from limelight.data.candidates.candidates import read_candidates
 
 TABLE = pa.table(
     {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from limelight.data import Interactions
 from limelight.data.filters import drop_rare, drop_unused, k_core, keep
-from limelight.data.grouping import file_slots, group, row_numbers
+from limelight.data.rows import file_slots, group, row_numbers
 
 pair_lists = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6)), min_size=1, max_size=60)
 least = st.none() | st.integers(1, 5)

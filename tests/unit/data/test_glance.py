@@ -9,8 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from limelight.data.glance import glance
-from limelight.data.memory import reading_bytes
+from limelight.data.estimate import glance, reading_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.data.grouping import file_slots, group, row_numbers, walk
+from limelight.data.rows import file_slots, group, row_numbers, walk
 
 N_USERS, N_ITEMS = 6, 5
 pair_lists = st.lists(st.tuples(st.integers(0, N_USERS - 1), st.integers(0, N_ITEMS - 1)))

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limelight._errors import DataError
+from limelight._base.errors import DataError
 from limelight.data.columns import Chunk
 from limelight.data.ids import IdColumn, ids_to_arrow, positions
 

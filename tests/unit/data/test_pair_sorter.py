@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from limelight._errors import DataError
-from limelight.data import pair_rows, pair_sorter
-from limelight.data.pair_keys import Repeats, decode, encode
-from limelight.data.pair_sorter import PairSorter
-from limelight.data.scratch import ScratchArray
+from limelight._base.errors import DataError
+from limelight.data.candidates import sorter as pair_sorter
+from limelight.data.candidates import storage as pair_rows
+from limelight.data.candidates.keys import Repeats, decode, encode
+from limelight.data.candidates.sorter import PairSorter
+from limelight.data.candidates.storage import ScratchArray
 
 SCORES = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0])
 

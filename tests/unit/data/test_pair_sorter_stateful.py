@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.support.examples import examples
 
-from limelight.data.pair_sorter import BUFFER_BYTES, PairSorter
+from limelight.data.candidates.sorter import BUFFER_BYTES, PairSorter
 
 SCORES = st.floats(-3, 3, width=32)
 

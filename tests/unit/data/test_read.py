@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.data import read
-from limelight.data.grouping import file_slots, row_numbers
+from limelight.data.rows import file_slots, row_numbers
 
 USERS, ITEMS = ["b", "a", "b", "c", "b", "a"], [7, 7, 3, 10, 7, -2]
 RATINGS = [5.0, 4.0, 1.0, 4.5, 2.0, 0.0]

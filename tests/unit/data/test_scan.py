@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limelight._errors import DataError
+from limelight._base.errors import DataError
 from limelight.data import sources
-from limelight.data.columns import NumberColumn, TimeColumn
+from limelight.data.columns import NumberColumn, TimeColumn, join, scan
 from limelight.data.ids import IdColumn
-from limelight.data.scan import join, scan
 from limelight.data.sources import open_parts
 
 RANK = NumberColumn("rank", "a rank must be above 0", lambda ranks: ranks > 0)

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from limelight import DataError
-from limelight.data import Interactions, Split, marketplace, read, split_files, split_users
+from limelight.data import Interactions, Split, marketplace, read, split_users
+from limelight.data import split_folder as split_files
 
 TABLES = ["train.csv", "validation_tr.csv", "validation_te.csv", "test_tr.csv", "test_te.csv"]
 PUBLISHED = [*TABLES, "unique_sid.txt"]

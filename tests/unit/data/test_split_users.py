@@ -8,7 +8,7 @@ from tests.support.examples import examples
 
 from limelight import ConfigError, DataError
 from limelight.data import HeldOut, Interactions, marketplace, read, split_users
-from limelight.data.grouping import walk
+from limelight.data.rows import walk
 
 
 @pytest.fixture(scope="module")

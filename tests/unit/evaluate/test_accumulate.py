@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from tests.support.examples import examples
 
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.accumulate import ListAccumulator
-from limelight.evaluate.accuracy import ndcg, recall
-from limelight.evaluate.bootstrap import bootstrap_interval
-from limelight.evaluate.exposure import coverage, entropy, exposure, gini, gini_floor, top_share
+from limelight._base.errors import ConfigError, DataError
+from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.accuracy import ndcg, recall
+from limelight.metrics.exposure import coverage, entropy, exposure, gini, gini_floor, top_share
+from limelight.metrics.intervals import bootstrap_interval
 
 N_ITEMS = 30
 

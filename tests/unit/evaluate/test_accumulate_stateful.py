@@ -7,9 +7,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, rule
 from scipy import sparse
 from tests.support.examples import examples
 
-from limelight._errors import DataError
-from limelight.evaluate.accumulate import ListAccumulator
-from limelight.evaluate.tally import tally
+from limelight._base.errors import DataError
+from limelight.metrics.accumulate import ListAccumulator, tally
 
 N_ITEMS, K = 7, (2, 4)
 LIST = st.integers(0, K[-1]).flatmap(

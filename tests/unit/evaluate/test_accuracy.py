@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.accuracy import match, ndcg, recall
+from limelight._base.errors import ConfigError, DataError
+from limelight.metrics.accuracy import match, ndcg, recall
 
 
 @st.composite

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.accumulate import ListAccumulator
-from limelight.evaluate.audit import NO_CATALOGUE, audit
-from limelight.evaluate.exposure import gini
+from limelight._base.errors import ConfigError, DataError
+from limelight.audit.audit import NO_CATALOGUE, audit
+from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.exposure import gini
 
 LISTS = pa.table(
     {

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.audit import audit
-from limelight.evaluate.exposure import gini
+from limelight._base.errors import ConfigError, DataError
+from limelight.audit.audit import audit
+from limelight.metrics.exposure import gini
 
 MOMENTS = [
     datetime(2024, 1, 1, 9),

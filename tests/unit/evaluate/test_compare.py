@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limelight._errors import ConfigError
-from limelight.evaluate.audit import NO_CATALOGUE, audit
+from limelight._base.errors import ConfigError
+from limelight.audit.audit import NO_CATALOGUE, audit
 
 BEFORE = pa.table(
     {

@@ -4,15 +4,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limelight.evaluate.audit import audit
-from limelight.evaluate.conventions import (
+from limelight.audit.audit import audit
+from limelight.metrics.conventions import (
     elliot_gini,
     evidently_gini,
     holisticai_gini,
     recbole_gini,
     with_unshown,
 )
-from limelight.evaluate.exposure import gini
+from limelight.metrics.exposure import gini
 
 TOY = [0, 0, 0, 0, 1, 2, 3, 4, 10, 20]
 

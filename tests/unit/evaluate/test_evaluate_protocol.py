@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.protocol import Evaluation, evaluate
+from limelight._base.errors import ConfigError, DataError
+from limelight.metrics.evaluate import Evaluation, evaluate
 
 
 @dataclass

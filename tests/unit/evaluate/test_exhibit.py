@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import limelight as ll
+from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
-from limelight.evaluate.audit_input import read_groups
-from limelight.evaluate.exhibit import (
+from limelight.report.exhibit import (
     Examples,
     Exhibit,
     Point,
@@ -19,7 +19,7 @@ from limelight.evaluate.exhibit import (
     held_out_rows,
     look,
 )
-from limelight.evaluate.exhibit_files import FOLDER, load_exhibit, save_exhibit
+from limelight.report.exhibit_folder import FOLDER, load_exhibit, save_exhibit
 from limelight.store.arrays import load_arrays, save_arrays
 
 K = 5

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.audit import audit
-from limelight.evaluate.exposure import (
+from limelight._base.errors import ConfigError, DataError
+from limelight.audit.audit import audit
+from limelight.metrics.exposure import (
     coverage,
     entropy,
     exposure,
     gini,
     gini_floor,
+    handout_gini,
     lorenz,
     top_share,
 )
-from limelight.evaluate.floor import handout_gini
-from limelight.evaluate.lists import position_weights
+from limelight.metrics.lists import position_weights
 
 amounts = hnp.arrays(
     np.float64, st.integers(1, 40), elements=st.floats(0, 1e6, allow_subnormal=False)

@@ -4,13 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limelight.evaluate.audit import audit
-from limelight.evaluate.audit_lists import read_lists
-from limelight.evaluate.exposure import coverage, entropy, gini, top_share
-from limelight.evaluate.jackknife import leave_users_out, margin_of
-from limelight.evaluate.merit import merit_gini
-from limelight.evaluate.tally import tally
-from limelight.evaluate.without import GiniWithout, figures_without
+from limelight.audit.audit import audit
+from limelight.audit.lists import read_lists
+from limelight.metrics.accumulate import tally
+from limelight.metrics.exposure import coverage, entropy, gini, top_share
+from limelight.metrics.intervals import leave_users_out, margin_of
+from limelight.metrics.leave_one_out import GiniWithout, figures_without
+from limelight.metrics.merit import merit_gini
 
 
 def draw_lists(generator, n_users, n_items, k, skew):

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from limelight._errors import DataError
-from limelight.evaluate.audit import audit
-from limelight.evaluate.exposure import gini
-from limelight.evaluate.merit import (
+from limelight._base.errors import DataError
+from limelight.audit.audit import audit
+from limelight.metrics.exposure import gini
+from limelight.metrics.merit import (
     merit_correlation,
     merit_distance,
     merit_gini,

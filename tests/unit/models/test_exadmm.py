@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from limelight._errors import ConfigError, DataError, SolveError
+from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight._native import kernels, use_variant
 from limelight.data import marketplace
 from limelight.models import ExADMM

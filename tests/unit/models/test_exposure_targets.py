@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.testing import oracles
 
 N_USERS, N_ITEMS = 300, 80

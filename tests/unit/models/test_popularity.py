@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from limelight._errors import ConfigError
+from limelight._base.errors import ConfigError
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
-from limelight.evaluate.protocol import evaluate
+from limelight.metrics.evaluate import evaluate
 from limelight.models import Popularity, Random
 from limelight.testing.contracts import RecommenderContract
 

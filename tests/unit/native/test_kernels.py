@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from tests.support.examples import examples
 
-from limelight._errors import ConfigError
+from limelight._base.errors import ConfigError
 from limelight._native import kernels, use_variant, variant
 from limelight.solve.problem import sparse_rows
 from limelight.testing import oracles

@@ -1,8 +1,8 @@
 import pytest
 
-from limelight._errors import ConfigError
+from limelight._base.errors import ConfigError
+from limelight._base.machine import available_threads
 from limelight._native import resolve_threads
-from limelight._native.threads import available_threads
 
 
 def test_negative_number_of_threads():

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight as ll
-from limelight.data import pair_sorter
-from limelight.data.candidates import read_candidates
-from limelight.recommend import candidate_ranking
-from limelight.recommend.candidate_ranking import CandidateRanking
-from limelight.recommend.ranking import VectorRanking
+from limelight.data.candidates import sorter as pair_sorter
+from limelight.data.candidates.candidates import read_candidates
+from limelight.recommend import ranking as candidate_ranking
+from limelight.recommend.ranking import CandidateRanking, VectorRanking
 
 
 def read(scores, *, capacity=None):

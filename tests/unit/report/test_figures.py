@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight.plot import Point
+from limelight.report.figures.inputs import Point
 
 mpl = pytest.importorskip("matplotlib")
 

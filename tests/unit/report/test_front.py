@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight.plot import Point
-from limelight.report.figures import PALETTE
-from limelight.tune.frontier_result import FrontierPoint, Measured
+from limelight.control.frontier_result import FrontierPoint, Measured
+from limelight.report.figures.inputs import Point
+from limelight.report.figures.style import PALETTE
 
 pytest.importorskip("matplotlib")
 

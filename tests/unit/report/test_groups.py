@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import limelight as ll
-from limelight.rerank.group_shares import GroupShare
+from limelight.rerank.methods.group_shares import GroupShare
 
 pytest.importorskip("matplotlib")
 

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 
 import limelight as ll
-from limelight.evaluate.audit_input import Groups
-from limelight.evaluate.exhibit import Examples, Exhibit, Point, Sight
-from limelight.report import choice
-from limelight.report.dress import dress, read_titles, require_titles
+from limelight.data.groups import Groups
+from limelight.report import shown_items as choice
+from limelight.report.exhibit import Examples, Exhibit, Point, Sight
 from limelight.report.page import render, write_page
-from limelight.report.payload import payload
-from limelight.report.words import sentence
+from limelight.report.payload import payload, sentence
+from limelight.report.titles import dress, read_titles, require_titles
 from limelight.testing.pages import page_data
 
 HOSTILE = "</script><script>alert('x')</script>" + '"' * 5 + "\u202e" + "{{payload}}" + "x" * 10_000

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight._errors import ConfigError, DataError, SolveError
+from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight.data.synthetic import marketplace
-from limelight.evaluate.exhibit import Sight
+from limelight.lab.fronts import front, thin
+from limelight.lab.paper.experiments import EXPERIMENTS, Size, find, make_up, prepare, size_of
+from limelight.lab.paper.methods import Method, Range
+from limelight.lab.paper.report import distribution
+from limelight.lab.paper.run import Run
+from limelight.lab.paper.tuning import Search
+from limelight.lab.tables import statistics, titled
 from limelight.models import IALS, ExADMM
-from limelight.reproduce.experiments import EXPERIMENTS, Size, find, make_up, prepare, size_of
-from limelight.reproduce.fronts import front, thin
-from limelight.reproduce.methods import Method, Range
-from limelight.reproduce.pictures import distribution
-from limelight.reproduce.run import Run
-from limelight.reproduce.tables import statistics, titled
-from limelight.reproduce.tuning import Search
-from limelight.store.notebook import Notebook
+from limelight.report.exhibit import Sight
+from limelight.store.checkpoint import Notebook
 
 SPACE = {"regularization": Range(1e-3, 1e-1)}
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from limelight.data import read_candidates
-from limelight.rerank.pool import Pool
+from limelight.rerank.market.pool import Pool
 from limelight.rerank.relevance import ScoreRelevance
 
 

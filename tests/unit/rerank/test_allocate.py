@@ -9,9 +9,9 @@ from scipy.optimize import linprog
 from tests.support.examples import examples
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.data import read_candidates
-from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank import ScoreRelevance
 
 

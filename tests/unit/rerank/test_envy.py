@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from tests.support.examples import examples
 
-from limelight._errors import ConfigError
+from limelight._base.errors import ConfigError
 from limelight.recommend.ranking import VectorRanking
 from limelight.rerank import FairRec
-from limelight.rerank.envy import play_envy_free, swap_along_cycles
+from limelight.rerank.methods.fairrec_plus import play_envy_free, swap_along_cycles
 from limelight.solve.problem import sparse_rows
 
 sizes = st.tuples(st.integers(1, 25), st.integers(1, 20), st.integers(1, 6))

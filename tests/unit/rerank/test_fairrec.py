@@ -8,9 +8,10 @@ from scipy import sparse
 from tests.support.examples import examples
 
 import limelight as ll
-from limelight._errors import ConfigError
+from limelight._base.errors import ConfigError
 from limelight.recommend.ranking import RandomRanking, VectorRanking
-from limelight.rerank import FairRec, round_robin
+from limelight.rerank import FairRec
+from limelight.rerank.methods import fairrec as round_robin
 from limelight.solve.problem import sparse_rows
 from limelight.testing import oracles
 

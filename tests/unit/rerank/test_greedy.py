@@ -9,11 +9,12 @@ from scipy import sparse
 from tests.support.examples import examples
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
-from limelight.data.candidates import read_candidates
-from limelight.recommend.candidate_ranking import CandidateRanking
-from limelight.rerank import Greedy, greedy
-from limelight.rerank.tastes import popularity_bins
+from limelight._base.errors import ConfigError, DataError
+from limelight.data.candidates.candidates import read_candidates
+from limelight.recommend.ranking import CandidateRanking
+from limelight.rerank import Greedy
+from limelight.rerank.methods import greedy
+from limelight.rerank.methods.greedy import popularity_bins
 from limelight.testing import oracles
 
 METHODS = ["xquad", "xquad_binary", "calibrated"]

@@ -5,11 +5,12 @@ import pyarrow as pa
 import pytest
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.audit_input import Groups
-from limelight.rerank import GroupPrices, ScoreRelevance, read_groups, stage
-from limelight.rerank.group_ascent import Ascent
-from limelight.rerank.group_wishes import as_bounds, as_groups, as_target, read_shares
+from limelight._base.errors import ConfigError, DataError
+from limelight.data.groups import Groups
+from limelight.recommend import candidates as stage
+from limelight.rerank import GroupPrices, ScoreRelevance, read_groups
+from limelight.rerank.methods.group_ascent import Ascent
+from limelight.rerank.targets.groups import as_bounds, as_groups, as_target, read_shares
 
 K = 10
 N_ITEMS = 200

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight._errors import DataError
-from limelight.rerank.kept_dial import KeptDial
+from limelight._base.errors import DataError
+from limelight.rerank.targets.controls import KeptDial
 
 TARGETS = [
     {"gini": 0.2},

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 
 from limelight._native import kernels
-from limelight.evaluate.lists import position_weights
-from limelight.rerank.ledger import Help, Ledger, knots
+from limelight.metrics.lists import position_weights
+from limelight.rerank.market.ledger import Help, Ledger, knots
 from limelight.rerank.welfare import Power
 from limelight.testing import oracles
 

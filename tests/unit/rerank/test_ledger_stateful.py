@@ -7,9 +7,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.support.examples import examples
 
 from limelight.data import read_candidates
-from limelight.evaluate.lists import position_weights
-from limelight.rerank.ledger import Help, Ledger, knots
-from limelight.rerank.pool import Pool
+from limelight.metrics.lists import position_weights
+from limelight.rerank.market.ledger import Help, Ledger, knots
+from limelight.rerank.market.pool import Pool
 from limelight.rerank.relevance import ScoreRelevance
 from limelight.rerank.welfare import Power
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
-from limelight.recommend.candidate_ranking import CandidateRanking
+from limelight._base.errors import ConfigError, DataError
+from limelight.recommend.candidates import stage
+from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank import (
     GiniWelfare,
     Impact,
@@ -14,12 +15,11 @@ from limelight.rerank import (
     ScoreRelevance,
     TargetShares,
 )
-from limelight.rerank.frank_wolfe import uniform
-from limelight.rerank.ledger import knots
-from limelight.rerank.market import Market
-from limelight.rerank.pool import Pool
+from limelight.rerank.market.ledger import knots
+from limelight.rerank.market.market import Market
+from limelight.rerank.market.pool import Pool
+from limelight.rerank.methods.frank_wolfe import uniform
 from limelight.rerank.relevance import BY_RANK
-from limelight.rerank.stage import stage
 
 K = 10
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
-from limelight.data.candidates import Block
+from limelight._base.errors import ConfigError, DataError
+from limelight.data.candidates.candidates import Block
 from limelight.recommend.ranking import VectorRanking
 from limelight.rerank import Relevance, calibrate
 

@@ -7,10 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError, SolveError
+from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight.data import read_candidates
-from limelight.rerank import pool, stage
-from limelight.rerank.run import METHODS
+from limelight.recommend import candidates as stage
+from limelight.rerank.market import pool
+from limelight.rerank.rerank import METHODS
 
 K = 10
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from limelight._errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.rerank.welfare import (
     GiniWelfare,
     Impact,

@@ -10,9 +10,8 @@ import re
 
 from tests.support.places import ROOT
 
-from limelight.scale.forecast import amount, duration
-from limelight.scale.simulate import simulate
-from limelight.scale.workload import Cluster, Solver, Workload
+from limelight.cluster.forecast.forecast import amount, duration, simulate
+from limelight.cluster.forecast.workload import Cluster, Solver, Workload
 
 PAGE = ROOT / "docs" / "guide" / "cluster.md"
 HEAD = (

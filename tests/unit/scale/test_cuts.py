@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.scale.cuts import cut
+from limelight.cluster.ingest.routing import cut
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9))

@@ -8,9 +8,9 @@ from tests.support.models import MODELS
 
 import limelight as ll
 from limelight import ConfigError, DataError, LimelightError, SolveError
-from limelight.scale.fit import Kept, fit_shards
-from limelight.scale.shard_checkpoint import MANIFEST
-from limelight.solve.exchange import run_locally
+from limelight.cluster.checkpoint import MANIFEST
+from limelight.cluster.collectives import run_locally
+from limelight.cluster.fit import Kept, fit_shards
 
 EVERY_EPOCH = Kept(every=0)
 SHARDS = 6

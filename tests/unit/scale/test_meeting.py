@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight.scale.meeting import Commit, Meeting, News, TermOverError
+from limelight.cluster.ray.coordinator import Commit, Meeting, News, TermOverError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

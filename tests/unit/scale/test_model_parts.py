@@ -5,14 +5,13 @@ import pytest
 
 import limelight as ll
 from limelight import DataError
-from limelight.models.files import config_of
-from limelight.scale.model_parts import forget_rows, leave_rows, left_rows, write_model
-from limelight.scale.prepare import prepare
-from limelight.scale.shards import load_shards
-from limelight.solve.exchange import run_locally
-from limelight.store import array_stream
-from limelight.store.array_stream import Stretches, save_stretches
-from limelight.store.arrays import save_arrays
+from limelight.cluster.collectives import run_locally
+from limelight.cluster.ingest.prepare import prepare
+from limelight.cluster.ingest.shards import load_shards
+from limelight.cluster.model_parts import forget_rows, leave_rows, left_rows, write_model
+from limelight.models.folder import config_of
+from limelight.store import arrays as array_stream
+from limelight.store.arrays import Stretches, save_arrays, save_stretches
 
 N_SHARDS = 6
 

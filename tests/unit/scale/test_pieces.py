@@ -6,13 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
-from limelight.evaluate.accumulate import ListAccumulator
-from limelight.evaluate.tally import count, tally
-from limelight.scale.evaluate import evaluate
-from limelight.scale.pieces import InTurn
-from limelight.scale.recommend import recommend
-from limelight.scale.users import Service, refuse_together
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.executor import InTurn
+from limelight.jobs.evaluate import evaluate
+from limelight.jobs.recommend import recommend
+from limelight.jobs.service import Service, refuse_together
+from limelight.metrics.accumulate import ListAccumulator, count, tally
 from limelight.store.checkpoint import Checkpoint
 
 PER_PIECE = 37

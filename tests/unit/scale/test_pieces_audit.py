@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
-from limelight.scale.audit import audit
+from limelight._base.errors import ConfigError, DataError
+from limelight.audit.parts import audit
 
 N_ITEMS = 30
 

@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight.cli import executor, main
-from limelight.scale.pieces import InTurn
+from limelight._base.executor import InTurn
+from limelight.cli import frame as executor
+from limelight.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def run(capsys, monkeypatch):
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr("limelight.scale.ray_pieces.RayPieces", Here)
+    monkeypatch.setattr("limelight.cluster.ray.executor.RayPieces", Here)
 
     def run(*arguments):
         capsys.readouterr()

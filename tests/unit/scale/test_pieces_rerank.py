@@ -6,10 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight._errors import ConfigError, DataError
-from limelight.scale.market_shards import Shards
-from limelight.scale.pieces import InTurn
-from limelight.scale.rerank import rerank
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.executor import InTurn
+from limelight.jobs.rerank import rerank
+from limelight.jobs.rerank_shards import Shards
 from limelight.store.checkpoint import Checkpoint
 
 
@@ -66,12 +66,12 @@ def test_prices_are_those_of_one_machine(pieces, tmp_path):
 
 def test_welfare_is_about_that_of_one_machine(pieces, model, folder, tmp_path):
     """At one strength: what lists are worth, relevance and the welfare of exposure together."""
-    from limelight.rerank.market import Market
-    from limelight.rerank.pool import Pool
+    from limelight.jobs.rerank import _dial, _origin, _stage
+    from limelight.recommend.candidates import stage
+    from limelight.rerank.market.market import Market
+    from limelight.rerank.market.pool import Pool
     from limelight.rerank.relevance import BY_RANK
-    from limelight.rerank.stage import stage
     from limelight.rerank.welfare import as_welfare
-    from limelight.scale.rerank import _dial, _origin, _stage
 
     strength, welfare = 0.5, as_welfare("log")
     with Pool(stage(model.ranking()), BY_RANK) as pool:
@@ -171,9 +171,9 @@ def test_lists_longer_than_candidates_are_refused(pieces, folder, tmp_path):
 
 
 def test_a_pool_of_a_shard_is_that_of_its_candidates(tmp_path, model):
-    from limelight.rerank.pool import Pool
+    from limelight.recommend.candidates import stage
+    from limelight.rerank.market.pool import Pool
     from limelight.rerank.relevance import BY_RANK
-    from limelight.rerank.stage import stage
 
     candidates = stage(model.ranking(users=np.arange(30)), 40)
     shards = Shards(tmp_path, candidates.n_items, 5, BY_RANK, 1 << 30, 1)

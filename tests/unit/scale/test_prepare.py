@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import limelight as ll
 from limelight import ConfigError, DataError
-from limelight.scale import routing
-from limelight.scale.cuts import cut_rows
-from limelight.scale.prepare import about_source, prepare
-from limelight.scale.shards import forget_other, has_shards, load_shards
-from limelight.solve.exchange import LocalExchange, deal, run_locally
+from limelight.cluster.collectives import LocalExchange, deal, run_locally
+from limelight.cluster.ingest import routing
+from limelight.cluster.ingest.prepare import about_source, prepare
+from limelight.cluster.ingest.routing import cut_rows
+from limelight.cluster.ingest.shards import forget_other, has_shards, load_shards
 
 SIZES = [(1, 1), (1, 5), (2, 2), (3, 8), (7, 7)]
 
@@ -361,7 +361,7 @@ def test_shards_that_are_not_complete_are_none(market, tmp_path, monkeypatch):
     def full(*_, **__):
         raise DataError("no space left", hint="free some")
 
-    monkeypatch.setattr("limelight.scale.prepare.save_rest", full)
+    monkeypatch.setattr("limelight.cluster.ingest.prepare.save_rest", full)
     with pytest.raises(DataError, match="no space left"):
         prepared(market, tmp_path / "shards", 3, 3)
     assert not has_shards(tmp_path / "shards")

@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 from limelight import ConfigError
-from limelight.scale.histories import Histories
-from limelight.scale.phases import (
+from limelight.cluster.forecast.forecast import simulate
+from limelight.cluster.forecast.time import (
     accumulator_bytes,
     adding_flops,
     item_flops,
@@ -20,13 +20,12 @@ from limelight.scale.phases import (
     rotation_flops,
     user_flops,
 )
-from limelight.scale.simulate import simulate
-from limelight.scale.traffic import count_routes, expected_routes, sums_width
-from limelight.scale.workload import Cluster, Workload
-from limelight.solve.work import direct
+from limelight.cluster.forecast.traffic import count_routes, expected_routes, sums_width
+from limelight.cluster.forecast.workload import Cluster, Histories, Workload
+from limelight.solve.cost import direct
 
 if TYPE_CHECKING:
-    from limelight._arrays import Int64
+    from limelight._base.arrays import Int64
 
 LARGE = Workload(n_users=10**8, n_items=10**7, n_interactions=10**10, factors=128, epochs=15)
 SIXTY_FOUR = Cluster(machines=64, shards=2048, network=25)

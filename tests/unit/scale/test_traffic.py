@@ -7,15 +7,15 @@ import pytest
 from tests.support.models import MODELS
 
 import limelight as ll
-from limelight.models.training import first_state, training_problem
-from limelight.scale.cuts import cut_rows
-from limelight.scale.simulate import simulate
-from limelight.scale.traffic import count_routes
-from limelight.scale.workload import Cluster, Workload
-from limelight.solve.exchange import deal, run_locally
+from limelight.cluster.collectives import deal, run_locally
+from limelight.cluster.forecast.forecast import simulate
+from limelight.cluster.forecast.traffic import count_routes
+from limelight.cluster.forecast.workload import Cluster, Workload
+from limelight.cluster.ingest.routing import cut_rows
+from limelight.cluster.partition import Cut, Share, run_of, some_rows
+from limelight.models.factor_model import first_state, training_problem
 from limelight.solve.loop import Schedule, run
 from limelight.solve.problem import sparse_rows
-from limelight.solve.share import Cut, Share, run_of, some_rows
 
 WIDTH, SHARDS = 16, 9
 
@@ -87,8 +87,8 @@ def test_an_epoch(data, name, size):
 
 
 def test_sums_of_heads_travel_instead_of_rows(data, monkeypatch):
-    monkeypatch.setattr("limelight.solve.share.HEAD", 0.1)
-    monkeypatch.setattr("limelight.scale.workload.HEAD", 0.1)
+    monkeypatch.setattr("limelight.cluster.partition.HEAD", 0.1)
+    monkeypatch.setattr("limelight.cluster.forecast.workload.HEAD", 0.1)
     counted = bytes_of_an_epoch(MODELS["ials"], data, 3)
     known = forecast("ials", data, 3, is_counted=True)
     assert known["head_items"] > 0

@@ -8,14 +8,14 @@ from scipy import sparse
 
 import limelight as ll
 from limelight._native import kernels, use_variant
-from limelight.models.training import problem_of
+from limelight.models.factor_model import problem_of
 from limelight.solve.exact import coupled_u_step
 from limelight.solve.exposure_term import ExposureTerm
 from limelight.solve.gramian import gramian
-from limelight.solve.measure import measure_objective
 from limelight.solve.problem import sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors
 from limelight.solve.steps import v_step
+from limelight.solve.trace import measure_objective
 from limelight.testing import oracles
 
 N_USERS, N_ITEMS, FACTORS = 120, 50, 6

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from limelight._errors import SolveError
+from limelight._base.errors import SolveError
 from limelight.models import IALS, ExADMM
+from limelight.solve.cost import fit_bytes
 from limelight.solve.loop import Status
-from limelight.solve.memory import fit_bytes
 from limelight.solve.state import State
-from limelight.solve.tempo import Tempo
+from limelight.solve.step_sizes import Tempo
 from limelight.testing.planted import random_interactions
 
 X = random_interactions(60, 40, seed=3)

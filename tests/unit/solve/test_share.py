@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import limelight as ll
-from limelight._errors import SolveError
-from limelight.models.training import first_state, training_problem
-from limelight.scale.cuts import cut_rows
-from limelight.solve import share as sharing
-from limelight.solve.exchange import deal, run_locally, shard_order
+from limelight._base.errors import SolveError
+from limelight.cluster import partition as sharing
+from limelight.cluster.collectives import deal, run_locally, shard_order
+from limelight.cluster.ingest.routing import cut_rows
+from limelight.cluster.partition import Cut, Share, some_rows, stacked
+from limelight.models.factor_model import first_state, training_problem
 from limelight.solve.loop import Schedule, run
 from limelight.solve.problem import sparse_rows
-from limelight.solve.share import Cut, Share, some_rows, stacked
 from limelight.testing.planted import random_interactions
 
 MODELS = {

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from limelight._errors import SolveError
+from limelight._base.errors import SolveError
 from limelight.solve.epochs import exadmm_epoch, ials_epoch
 from limelight.solve.gramian import eigenbasis, gramian
-from limelight.solve.measure import measure_objective
 from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
+from limelight.solve.step_sizes import Tempo
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
-from limelight.solve.tempo import Tempo
+from limelight.solve.trace import measure_objective
 from limelight.testing import oracles
 from limelight.testing.planted import random_interactions
 

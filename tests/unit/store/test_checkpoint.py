@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight._interrupts import Terminated, finishing, terminate
+from limelight._base.signals import Terminated, finishing, terminate
 from limelight.store.checkpoint import Checkpoint, Stand, keeping
 
 ABOUT = {"data": "abc", "factors": 8}

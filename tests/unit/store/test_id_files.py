@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limelight._errors import DataError
-from limelight.store.id_files import read_ids, write_ids
+from limelight._base.errors import DataError
+from limelight.store.ids import read_ids, write_ids
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import os
 
 import pytest
 
-from limelight.store import json_files
-from limelight.store.json_files import read_json
+from limelight.store import json as json_files
+from limelight.store.json import read_json
 
 
 def test_a_file_that_is_not_there(tmp_path):

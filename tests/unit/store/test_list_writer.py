@@ -6,9 +6,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from limelight._errors import DataError
-from limelight.store import list_writer
-from limelight.store.list_writer import ListWriter
+from limelight._base.errors import DataError
+from limelight.store import lists as list_writer
+from limelight.store.lists import ListWriter
 
 ITEMS = np.array(["x", "y", "007"], dtype=object)
 IDS = np.array([[2, 0], [1, -1]])
@@ -197,7 +197,7 @@ def test_a_folder_of_candidates_is_not_replaced(tmp_path):
 
 
 def test_a_folder_can_be_audited(tmp_path):
-    from limelight.evaluate.audit import audit
+    from limelight.audit.audit import audit
 
     write_two_batches(tmp_path / "lists")
     assert audit(tmp_path / "lists", catalogue=ITEMS).metrics["coverage@2"] == 1

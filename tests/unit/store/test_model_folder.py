@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limelight._errors import DataError
+from limelight._base.errors import DataError
+from limelight._base.machine import package_version
 from limelight.store.arrays import load_arrays, save_arrays
-from limelight.store.id_files import write_ids
+from limelight.store.ids import write_ids
 from limelight.store.model_folder import (
     SCHEMA_VERSION,
     ModelFolder,
     is_model_folder,
     load_control,
     load_model_folder,
-    package_version,
     save_model_folder,
 )
 

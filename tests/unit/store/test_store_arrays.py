@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.support.examples import examples
 
-from limelight._errors import DataError
+from limelight._base.errors import DataError
 from limelight.store.arrays import load_arrays, save_arrays
 
 DTYPES = [np.bool_, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64]

@@ -1,11 +1,15 @@
-"""The settings that all neural models share."""
+"""The settings that all neural models share.
+
+JAX and optax are an extra: they are imported where they compute, and asked for first.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from limelight._base.errors import ConfigError
 from limelight._base.settings import setting
-from limelight.models.config import Config
+from limelight.models.base import Config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,3 +34,14 @@ class NeuralConfig(Config):
         20, "Stop after so many epochs without a better validation nDCG@100; 0: never."
     )
     random_state: int = setting(0, "The same seed gives the same result.", flag="--seed")
+
+
+def require_jax() -> None:
+    """Say how to install JAX, where it is missing."""
+    try:
+        import jax
+        import optax
+    except ImportError as error:
+        message = f"neural models need JAX and optax: {error}"
+        raise ConfigError(message, hint="pip install 'limelight[neural]'") from error
+    del jax, optax

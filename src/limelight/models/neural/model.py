@@ -1,36 +1,119 @@
-"""The part that all neural models share: fitting, and answering from the last hidden layer."""
+"""Held-out users that tell which epoch was the best.
+
+The part that all neural models share: fitting, and answering from the last hidden layer.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from limelight._errors import DataError
+from limelight._base.arrays import batches
+from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
+from limelight.data.split import hold_out_users
+from limelight.metrics.accuracy import match, ndcg_of
 from limelight.models.base import VectorModel
-from limelight.models.neural.batches import batch_of, shuffled_batches
-from limelight.models.neural.extra import require_jax
+from limelight.models.factor_model import learned, training_rows
+from limelight.models.neural.config import require_jax
 from limelight.models.neural.network import encoder, initial_parameters, item_vectors
-from limelight.models.neural.steps import first_state
-from limelight.models.neural.training import EpochRecord, Schedule, run
-from limelight.models.neural.validation import divide, validation_ndcg
-from limelight.models.training import learned, training_rows
+from limelight.models.neural.train import (
+    EpochRecord,
+    Schedule,
+    batch_of,
+    first_state,
+    run,
+    shuffled_batches,
+)
+from limelight.recommend.histories import history_rows, take_rows
+from limelight.recommend.ranking import VectorRanking
 from limelight.store.checkpoint import as_checkpoint, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limelight._arrays import Float32, Int64
+    from limelight._base.arrays import Float32, Int64
     from limelight._native._kernels import Csr
+    from limelight.data.interactions import Interactions
     from limelight.models.neural.config import NeuralConfig
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.training import EpochCallback, Step
+    from limelight.models.neural.train import EpochCallback, Step
     from limelight.recommend.ranking import Ranking
     from limelight.store.checkpoint import Place
+
+
+CUTOFF = 100
+
+
+_SHARE = 0.1
+
+
+_LISTED = 1024  # users at a time
+
+
+class Parts(NamedTuple):
+    """What is learnt from, and who tells how well."""
+
+    training: Csr
+    history: Csr
+    targets: Any
+
+
+def divide(data: Interactions, validation: Any, seed: int) -> Parts:
+    """Take the validation users that are given, or hold some users out.
+
+    Parameters
+    ----------
+    data
+        All that there is to learn from.
+    validation
+        A held-out part with ``history`` and ``targets``, or None.
+    seed
+        Of the draw, where there is one.
+    """
+    training = training_rows(data)
+    if validation is None:
+        others, validation = hold_out_users(data, _SHARE, seed)
+        training = take_rows(training, others)
+        history = history_rows(validation.history, np.arange(data.n_items))
+    else:
+        if not (hasattr(validation, "history") and hasattr(validation, "targets")):
+            message = f"no history and targets to validate on: {type(validation).__name__}"
+            raise DataError(message, hint="pass a held-out part such as split.validation")
+        history = history_rows(validation.history, data.item_ids)
+    expected = (history.n_rows, data.n_items)
+    if validation.targets.shape != expected:
+        message = f"validation targets have shape {validation.targets.shape}, not {expected}"
+        raise DataError(message, hint="one row for each history, one column for each item")
+    if not validation.targets.nnz:
+        message = f"none of the {history.n_rows:,} validation users has a target to find"
+        hint = "a split with validation users helps; who has fewer than 5 items gets no targets"
+        raise DataError(message, hint=hint)
+    return Parts(training, history, validation.targets)
+
+
+def validation_ndcg(
+    parts: Parts, item_vectors: Float32, user_vectors: Callable[[Int64], Float32], threads: int
+) -> float:
+    """Measure nDCG@100 of the lists that these vectors make."""
+    ranking = VectorRanking(
+        item_vectors,
+        user_vectors,
+        n_users=parts.history.n_rows,
+        hidden=parts.history,
+        threads=threads,
+    )
+    k = min(CUTOFF, ranking.n_items)
+    found = []
+    for rows in batches(ranking.n_users, _LISTED):
+        lists = ranking.top(np.arange(rows.start, rows.stop), k)
+        found.append(ndcg_of(match(lists.ids, parts.targets[rows]), k))
+    return float(np.nanmean(np.concatenate(found)))
+
 
 _ENCODED = 128
 """Users at a time, always: with one shape, a vector does not depend on who else asks."""

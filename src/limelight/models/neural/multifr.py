@@ -1,4 +1,11 @@
-"""Multi-FR: accuracy and equal exposure as two tasks of one network (Wu et al. 2022).
+"""MGDA: one direction for several losses, the shortest vector in the hull of their gradients.
+
+Where it is not zero, a small step against it lowers every loss; where it is, no direction does.
+To find it, the Gram matrix of the gradients is enough (Désidéri 2012; Sener and Koltun 2018).
+
+Exposure that can be differentiated: smooth ranks, a browsing model, and how unequal it is.
+
+Multi-FR: accuracy and equal exposure as two tasks of one network (Wu et al. 2022).
 
 The network is that of Mult-DAE, so that unseen users need one forward pass. The first task is its
 loss. The second is how unequal the exposure is that the items get from the users of a batch: smooth
@@ -23,11 +30,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from limelight._base.settings import hyperparameters, setting
-from limelight.models.neural import mgda
-from limelight.models.neural.exposure import attention, inequality, smooth_ranks, unseen
 from limelight.models.neural.model import NeuralModel
 from limelight.models.neural.multvae import MultDAEConfig
 from limelight.models.neural.network import (
@@ -38,15 +43,189 @@ from limelight.models.neural.network import (
     scores,
     squared_weights,
 )
-from limelight.models.neural.steps import descended
-from limelight.models.neural.training import EpochRecord, State
+from limelight.models.neural.train import EpochRecord, State, descended
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jax import Array
 
-    from limelight.models.neural.batches import Batch
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.training import Step
+    from limelight.models.neural.train import Batch, Step
+
+
+NORMALIZATIONS = ("none", "l2", "loss", "loss+")
+
+
+_ITERATIONS = 250
+
+
+_STILL = 1e-6
+
+
+def gram_matrix(gradients: Sequence[Parameters]) -> Array:
+    """Return the products of all pairs of gradients, each taken as one long vector."""
+    import jax.numpy as jnp
+
+    return jnp.stack(
+        [
+            jnp.stack([sum(jnp.vdot(one[name], two[name]) for name in one) for two in gradients])
+            for one in gradients
+        ]
+    )
+
+
+def divisors(gram: Array, losses: Array, normalization: str) -> Array:
+    """Return what each gradient is divided by before they are compared; 1 stands in for 0."""
+    import jax.numpy as jnp
+
+    norms = jnp.sqrt(jnp.diag(gram))
+    found = {"none": jnp.ones_like(norms), "l2": norms, "loss": losses, "loss+": losses * norms}
+    chosen = found[normalization]
+    return jnp.where(chosen > 0, chosen, 1)
+
+
+def shortest(gram: Array) -> Array:
+    """Return the weights, 0 or more and of sum 1, of the shortest combination of gradients.
+
+    Two gradients have a closed form; for more there is Frank-Wolfe.
+    """
+    return shortest_of_two(gram) if len(gram) == 2 else frank_wolfe(gram)
+
+
+def shortest_of_two(gram: Array) -> Array:
+    """Return the weights of the point of a segment that is closest to the origin."""
+    import jax.numpy as jnp
+
+    first = _share(gram[0, 0], gram[0, 1], gram[1, 1])
+    return jnp.stack([first, 1 - first])
+
+
+def frank_wolfe(gram: Array) -> Array:
+    """Return the same for any number, by steps towards the gradient that is most at odds."""
+    import jax
+    import jax.numpy as jnp
+
+    def move(weights: Array) -> Array:
+        along = gram @ weights
+        corner = jnp.zeros_like(weights).at[jnp.argmin(along)].set(1)
+        stay = _share(weights @ along, corner @ along, corner @ gram @ corner)
+        return stay * weights + (1 - stay) * corner
+
+    def goes_on(carried: tuple[Array, Array, Array]) -> Array:
+        count, before, weights = carried
+        return (count < _ITERATIONS) & (jnp.abs(weights - before).sum() > _STILL)
+
+    def again(carried: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        count, _, weights = carried
+        return count + 1, weights, move(weights)
+
+    # From the shortest gradient: where it is the answer itself, nothing has to be unlearnt.
+    start = jnp.zeros(len(gram)).at[jnp.argmin(jnp.diag(gram))].set(1)
+    _, _, weights = jax.lax.while_loop(goes_on, again, (jnp.ones((), int), start, move(start)))
+    return weights
+
+
+def _share(one: Array, both: Array, two: Array) -> Array:
+    """Return the share of the first of two vectors in their shortest mix, from their products."""
+    import jax.numpy as jnp
+
+    distance = one - 2 * both + two
+    return jnp.where(
+        distance > 0, jnp.clip((two - both) / jnp.where(distance > 0, distance, 1), 0, 1), 0.5
+    )
+
+
+class Ranked(NamedTuple):
+    """The items that stand first in the lists of a batch."""
+
+    items: Array
+    """Users x ranked, best first."""
+    ranks: Array
+    """Their smooth ranks, from about 1 up."""
+    scores: Array
+    listed: Array
+    """False where a list has ended: there were not as many items to rank."""
+
+
+def unseen(scored: Array, batch: Batch) -> Array:
+    """Hide the histories, as lists do."""
+    return scored.at[batch.users, batch.items].set(-float("inf"), mode="drop")
+
+
+def smooth_ranks(scored: Array, *, ranked: int, sampled: Array, temperature: float) -> Ranked:
+    """Rank the first items of every list by how many others clearly beat them.
+
+    The rank of item i is 1/2 plus the sum of sigmoid((s_j - s_i) / t) over all items j, of which i
+    itself gives the other half. The first items are compared with each other one by one; the rest
+    of the catalogue is represented by a sample, whose sum is scaled up, so that the rank is right
+    on average and its noise does not reach the top. The temperature t is relative to how far the
+    first scores lie apart: otherwise smaller scores would look like a flatter ranking.
+
+    Parameters
+    ----------
+    scored
+        Users x items; -inf is never ranked.
+    ranked
+        How many items of each list to rank.
+    sampled
+        Numbers of items, drawn evenly from the catalogue.
+    temperature
+        Towards 0 the rank becomes the hard one, and loses its gradient.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    # Without the barrier XLA merges what follows into the search, and sorts all items instead.
+    found = jax.lax.top_k(jax.lax.stop_gradient(scored), ranked)
+    best, items = jax.lax.optimization_barrier(found)  # type: ignore[no-untyped-call]
+    listed = jnp.isfinite(best)
+    scores = jnp.where(listed, jnp.take_along_axis(scored, items, axis=1), 0)
+    rest = scored[:, sampled]
+    # Hidden items have no score; what is listed already was compared one by one.
+    counted = jnp.isfinite(rest) & (rest < best[:, -1:])
+    scale = temperature * _spread(scores, listed)
+    rest, scale = jnp.where(counted, rest, 0), scale[:, None, None]
+
+    def beaten_by(others: Array, counted: Array) -> Array:
+        beats = jax.nn.sigmoid((others[:, None, :] - scores[:, :, None]) / scale)
+        return jnp.sum(jnp.where(counted[:, None, :], beats, 0), axis=2)
+
+    n_items, n_sampled = scored.shape[1], len(sampled)
+    ranks = 0.5 + beaten_by(scores, listed) + beaten_by(rest, counted) * (n_items / n_sampled)
+    return Ranked(items, ranks, scores, listed)
+
+
+def _spread(scores: Array, listed: Array) -> Array:
+    """Return the standard deviation of each row, kept away from 0, where it has no gradient."""
+    import jax.numpy as jnp
+
+    return jnp.sqrt(jnp.var(scores, axis=1, where=listed) + 1e-8)
+
+
+def attention(ranked: Ranked, patience: float) -> Array:
+    """Return the share of a user's attention that each of her ranked items gets.
+
+    She goes on from one place to the next with probability ``patience``, and the list is drawn from
+    the softmax of the scores: the share is in proportion to softmax(s)_i patience^(rank_i - 1).
+    """
+    import jax
+    import jax.numpy as jnp
+
+    logarithm = ranked.scores + (ranked.ranks - 1) * jnp.log(patience)
+    return jax.nn.softmax(logarithm, axis=1, where=ranked.listed)
+
+
+def inequality(ranked: Ranked, shares: Array, batch: Batch, n_items: int) -> Array:
+    """Return n sum_j (e_j - 1/n)^2 for the exposure e_j of all items: 0 if equal, n - 1 at most."""
+    import jax.numpy as jnp
+
+    real = jnp.asarray(batch.lengths) > 0
+    shares = jnp.where(real[:, None] & ranked.listed, shares, 0)
+    # Where everybody has seen everything there is no exposure to share.
+    total = jnp.maximum(jnp.sum(shares), 1e-30)
+    exposure = jnp.zeros(n_items).at[ranked.items].add(shares) / total
+    return n_items * jnp.sum((exposure - 1 / n_items) ** 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +313,9 @@ def _multifr_step(network: Network, config: MultiFRConfig) -> Step:
     @partial(jax.jit, donate_argnums=0)
     def step(state: State, batch: Batch) -> tuple[State, dict[str, Array]]:
         losses, gradients = _tasks(network, config, state, batch)
-        gram = mgda.gram_matrix(gradients)
-        divisor = mgda.divisors(gram, losses, config.normalization)
-        weights = mgda.shortest(gram / jnp.outer(divisor, divisor))
+        gram = gram_matrix(gradients)
+        divisor = divisors(gram, losses, config.normalization)
+        weights = shortest(gram / jnp.outer(divisor, divisor))
         factors = weights * jnp.array([1, config.preference]) / divisor
         gradient = jax.tree.map(lambda one, two: factors[0] * one + factors[1] * two, *gradients)
         told = {"objective": losses[0], "inequality": losses[1], "weight": weights[1]}

@@ -15,16 +15,13 @@ from limelight.models.neural.network import (
     autoencoder_loss,
     squared_weights,
 )
-from limelight.models.neural.steps import make_step
-from limelight.models.neural.training import EpochRecord
+from limelight.models.neural.train import EpochRecord, make_step
 
 if TYPE_CHECKING:
     from jax import Array
 
-    from limelight.models.neural.batches import Batch
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.steps import Loss
-    from limelight.models.neural.training import Step
+    from limelight.models.neural.train import Batch, Loss, Step
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from jax import Array
 
-    from limelight._arrays import Float32
-    from limelight.models.neural.batches import Batch
+    from limelight._base.arrays import Float32
+    from limelight.models.neural.train import Batch
 
     Parameters: TypeAlias = dict[str, Array]
 

@@ -1,0 +1,451 @@
+"""An exposure audit of any recommender's lists: who is in the limelight, and who is not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from limelight._base.errors import ConfigError, DataError
+from limelight.audit.compare import Comparison, Side, compare
+from limelight.audit.lists import Lists, read_lists
+from limelight.audit.merit import Merit, MeritAudit, audit_merit, merit_metrics, read_merit
+from limelight.audit.over_time import Every, Period, by_period, check_every, choose_every
+from limelight.audit.show import Seen, document_of, exhibit_of, headline, report, see
+from limelight.data.catalogue import read_catalogue
+from limelight.data.groups import GroupExposure, Groups, group_shares, read_groups, ungrouped_share
+from limelight.data.ids import ids_from_arrow, positions
+from limelight.metrics.accumulate import Tally, exposure_metrics, floor_of, tally
+from limelight.metrics.conventions import conventions
+from limelight.metrics.intervals import leave_users_out
+from limelight.metrics.leave_one_out import figures_without
+from limelight.metrics.lists import FloatArray, check_positive
+from limelight.report.exhibit import Compared
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from limelight._base.documents import Document
+    from limelight.data.sources import Source
+
+NO_CATALOGUE = (
+    "No catalogue was given: items that no list shows are not counted, "
+    "so the Gini index is too low and the coverage too high."
+)
+_ALIKE = 1.1
+"""Two files have about as many lists as each other below this ratio."""
+
+
+@dataclass(frozen=True)
+class ItemExposure:
+    """One item: its log-weighted exposure, its share of all exposure, the lists that show it."""
+
+    item_id: int | str
+    exposure: float
+    share: float
+    lists: int
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What an audit found. `str(audit)` is a report to read, `to_dict` is ready for JSON."""
+
+    users: int
+    lists: int
+    """As many as users, or more where the lists have times."""
+
+    items: int
+    k: int
+    catalogue_given: bool
+    metrics: dict[str, float]
+    """`gini@k` (log weight), `gini_uniform@k`, `gini_floor@k`, `coverage@k`, `entropy@k` and
+    `top_share@k`, what the top 1 % of the items hold. With merit, `merit_gini@k`,
+    `merit_distance@k`, `merit_spearman@k` and `merit_none_share@k`."""
+
+    bounds: dict[str, float]
+    """95 % intervals over users, such as `gini@k_low` and `gini@k_high`; none for one user."""
+
+    most_exposed: tuple[ItemExposure, ...]
+    least_exposed: tuple[ItemExposure, ...]
+    unexposed: int
+    """Number of items that no list shows."""
+
+    groups: tuple[GroupExposure, ...] = ()
+    """By ratio, highest first."""
+
+    ungrouped: GroupExposure | None = None
+    """The items without a group, where groups were given."""
+
+    merit: MeritAudit | None = None
+    """Which items get more or less than they earn, where merit was given."""
+
+    periods: tuple[Period, ...] = ()
+    """Exposure over time, where a column of times was named."""
+
+    comparison: Comparison | None = None
+    """What changed, where other lists were given to compare against."""
+
+    conventions: dict[str, float] = field(default_factory=dict)
+    """What other libraries would report as the Gini of the same lists."""
+
+    notes: tuple[str, ...] = ()
+    """What the reader should know about these numbers."""
+
+    item_ids: NDArray[Any] = field(default_factory=lambda: np.empty(0), compare=False)
+    exposure: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
+    """Log-weighted exposure of every item, in the order of `item_ids`."""
+
+    members: Groups | None = field(default=None, compare=False)
+    seen: Seen = field(default_factory=lambda: Seen(np.empty(0), ()), compare=False)
+    """Some lists and the exposure of every item, for a report."""
+
+    def __str__(self) -> str:
+        return report(self)
+
+    def __repr__(self) -> str:
+        """Show what was audited, and the metrics."""
+        found = ", ".join(f"{key} {value:.4f}" for key, value in self.metrics.items())
+        return f"{headline(self)}\n{found}"
+
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        return document_of(self)
+
+    def _repr_html_(self) -> str:
+        return self.document().html()
+
+    def exposures(self) -> dict[str, FloatArray]:
+        """Return the exposure of every item, for figures."""
+        return {"": self.exposure}
+
+    def group_shares(self) -> Compared:
+        """Return the shares of groups before and after, or of the items and of the exposure."""
+        if self.comparison is not None:
+            return self.comparison.group_shares()
+        return Compared(
+            {one.group: (one.catalogue_share, one.exposure_share) for one in self.groups},
+            "share of the items",
+            "share of the exposure",
+            "{} has {} of the items, {} of the exposure",
+        )
+
+    def report(self, path: str | os.PathLike[str], *, catalogue: Source | None = None) -> None:
+        """Write one HTML page to look at: who is in the limelight, and who is not.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        catalogue
+            A table with `item_id` and `title`, to call items by their titles.
+        """
+        from limelight.report.page import write_page
+        from limelight.report.titles import dress
+
+        write_page(dress(exhibit_of(self), catalogue=catalogue), path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the arrays, with the metrics under flat keys, ready for JSON.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> lists = pa.table({"user_id": [1, 1], "item_id": ["a", "b"], "rank": [1, 2]})
+        >>> audit(lists, catalogue=["a", "b", "c", "d"]).to_dict()["coverage@2"]
+        0.5
+        """
+        return {
+            "users": self.users,
+            "lists": self.lists,
+            "items": self.items,
+            "k": self.k,
+            "catalogue_given": self.catalogue_given,
+            **self.metrics,
+            **self.bounds,
+            "unexposed": self.unexposed,
+            "most_exposed": [asdict(item) for item in self.most_exposed],
+            "least_exposed": [asdict(item) for item in self.least_exposed],
+            "groups": [asdict(group) for group in self.groups],
+            "ungrouped": asdict(self.ungrouped) if self.ungrouped else None,
+            **(self.merit.to_dict() if self.merit else {}),
+            "periods": [asdict(period) for period in self.periods],
+            "conventions": self.conventions,
+            **(self.comparison.to_dict() if self.comparison else {}),
+            "notes": list(self.notes),
+        }
+
+
+def audit(  # noqa: PLR0913
+    lists: Source,
+    *,
+    k: int | None = None,
+    catalogue: Source | Sequence[Any] | None = None,
+    groups: Source | None = None,
+    merit: Source | None = None,
+    against: Source | None = None,
+    timestamp: str | None = None,
+    every: Every | None = None,
+    top: int = 10,
+) -> Audit:
+    """Measure how any recommender's lists share exposure among items and groups.
+
+    Parameters
+    ----------
+    lists
+        `user_id, item_id, rank[, score]`, rank from 1, as a Parquet, CSV or TSV file, a folder
+        of them, or a pandas, polars or pyarrow table. Without `rank` the scores rank the items
+        of a user, highest first, ties in the order of the rows.
+    k
+        Look at ranks 1 to k only; by default at all ranks.
+    catalogue
+        All items that could be shown: a file or table with `item_id`, or a sequence of ids.
+        Without it only items that occur in the lists count, and the result says so.
+    groups
+        `item_id, group[, weight]`, one row for each group of an item. The weights of an item
+        are scaled to add up to 1; without weights its groups share it equally.
+    merit
+        `user_id, item_id`: an item's merit is the number of users who have it. Past
+        interactions make merit popularity; held-out ones make it relevance that the
+        recommender has not seen.
+    against
+        Other lists, such as last week's, to compare with: the change of every metric with its
+        interval, who gained and who lost, how much of the lists stayed. Everything is measured
+        over the same catalogue and ranks.
+    timestamp
+        A column of times. A user then has one list for each time, and the result has one row
+        for each period. Numbers are seconds since 1970.
+    every
+        The periods: "day", "week" (from Monday) or "month", in UTC. By default days for up to
+        a month, weeks for up to half a year, months beyond.
+    top
+        How many of the most and of the least exposed items to report.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> lists = pa.table({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"], "rank": [1, 2, 1]})
+    >>> result = audit(lists, catalogue=["a", "b", "c"])
+    >>> result.users, result.items, result.unexposed
+    (2, 3, 1)
+    >>> round(result.metrics["gini_uniform@2"], 4)
+    0.4444
+    """
+    check_settings(k, top)
+    check_every(every, timestamp)
+    files = [read_lists(source, timestamp) for source in (lists, against) if source is not None]
+    item_ids, numbers, notes = number_items(files, catalogue)
+    k = min(int(rows.ranks.max()) for rows in files) if k is None else k
+    earned = None if merit is None else read_merit(merit, item_ids)
+    members = None if groups is None else read_groups(groups, item_ids)
+    notes += notes_of([rows.n_lists for rows in files], members, earned)
+    # A file is let go when its rows have been numbered anew.
+    sides = [_measure(files.pop(0), number, len(item_ids), k, earned) for number in numbers]
+    after = sides[0]
+    return put_together(
+        Measured(
+            users=after.rows.n_users,
+            lists=after.rows.n_lists,
+            exposure=after.exposure,
+            metrics=after.metrics,
+            bounds=after.deviations.bounds(after.metrics) if after.deviations else {},
+            seen=see(sides, k),
+        ),
+        item_ids,
+        members,
+        earned,
+        top=top,
+        k=k,
+        catalogue_given=catalogue is not None,
+        periods=_periods(after, len(item_ids), every),
+        comparison=(
+            None if against is None else compare(sides[1], after, item_ids, members, k=k, top=top)
+        ),
+        notes=tuple(notes),
+    )
+
+
+class Measured(NamedTuple):
+    """What lists came to."""
+
+    users: int
+    lists: int
+    exposure: Tally
+    metrics: dict[str, float]
+    bounds: dict[str, float]
+    seen: Seen
+
+
+def put_together(
+    found: Measured,
+    item_ids: pa.Array,
+    members: Groups | None,
+    earned: Merit | None,
+    *,
+    top: int,
+    **more: Any,
+) -> Audit:
+    """Name the items and groups of what was measured.
+
+    Parameters
+    ----------
+    found
+        What lists came to.
+    item_ids
+        By number.
+    members, earned
+        Groups of items, and their merit.
+    top
+        How many items to name.
+    more
+        What else an audit says.
+    """
+    weighted, shown = found.exposure.weighted, found.exposure.shown
+    order = np.argsort(-weighted, kind="stable")
+    exposed = order[: np.count_nonzero(weighted)]
+    return Audit(
+        users=found.users,
+        lists=found.lists,
+        items=len(item_ids),
+        metrics=found.metrics,
+        bounds=found.bounds,
+        most_exposed=_name_items(exposed[:top], item_ids, weighted, shown),
+        least_exposed=_name_items(_last(weighted, top), item_ids, weighted, shown),
+        unexposed=len(item_ids) - len(exposed),
+        groups=group_shares(members, weighted) if members else (),
+        ungrouped=ungrouped_share(members, weighted) if members else None,
+        merit=audit_merit(weighted, earned.merit, item_ids, top) if earned else None,
+        conventions=conventions(found.exposure),
+        item_ids=ids_from_arrow(item_ids),
+        exposure=weighted,
+        members=members,
+        seen=found.seen,
+        **more,
+    )
+
+
+def check_settings(k: int | None, top: int) -> None:
+    """Refuse numbers that mean nothing."""
+    if k is not None:
+        check_positive(k, "k")
+    if top < 0:
+        message = f"top must be 0 or more, got {top}"
+        raise ConfigError(message, hint="it is the number of items to report, such as 10")
+
+
+class Shown(Protocol):
+    """Lists, as far as their items go."""
+
+    @property
+    def item_ids(self) -> pa.Array:
+        """The items that they show."""
+
+    @property
+    def label(self) -> str:
+        """What messages call them."""
+
+
+def number_items(
+    files: Sequence[Shown], catalogue: Source | Sequence[Any] | None
+) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
+    """Give items their number in the catalogue, or in the lists where there is none.
+
+    Returns
+    -------
+    tuple
+        The ids by number, the number of each file's item codes, and notes.
+    """
+    notes = []
+    if catalogue is None:
+        item_ids = join_ids([rows.item_ids for rows in files])
+        notes.append(NO_CATALOGUE)
+    else:
+        item_ids, repeats = read_catalogue(catalogue)
+        if repeats:
+            notes.append(f"Repeated rows of the catalogue, counted once: {repeats:,}.")
+    numbers = [positions(rows.item_ids, item_ids).astype(np.int32) for rows in files]
+    for rows, number in zip(files, numbers, strict=True):
+        missing = np.flatnonzero(number < 0)
+        if missing.size:
+            example = rows.item_ids[int(missing[0])].as_py()
+            count = f"{len(missing):,}, e.g. {example!r}"
+            message = f"items of the lists are not in the catalogue: {count} in {rows.label}"
+            raise DataError(message, hint="the catalogue must hold every item that a list shows")
+    return item_ids, numbers, notes
+
+
+def join_ids(ids: Sequence[pa.Array]) -> pa.Array:
+    """Join the ids of all files, as strings if some are integers and some are not."""
+    if len({array.type for array in ids}) > 1:
+        ids = [array.cast(pa.large_string()) for array in ids]
+    return pa.concat_arrays(ids).unique()
+
+
+def notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | None) -> list[str]:
+    """Say what was ignored, and what makes figures hard to compare."""
+    notes = []
+    if members and members.n_ignored:
+        notes.append(f"Group rows of items outside the catalogue, ignored: {members.n_ignored:,}.")
+    if earned and earned.n_ignored:
+        notes.append(f"Merit of items outside the catalogue, ignored: {earned.n_ignored:,} rows.")
+    if max(counts) > _ALIKE * min(counts):
+        after, before = counts
+        notes.append(
+            f"The files have {before:,} and {after:,} lists. Gini falls and coverage grows with "
+            "the number of lists: compare files of the same size."
+        )
+    return notes
+
+
+def _measure(
+    rows: Lists, numbers: NDArray[np.int32], n_items: int, k: int, earned: Merit | None
+) -> Side:
+    """Add up the exposure that one file gives at k, and name its metrics."""
+    rows = rows.within(k)
+    rows = rows._replace(items=numbers[rows.items])
+    exposure = tally(rows.items, rows.ranks, n_items)
+    merit = earned.merit if earned else None
+    metrics = metrics_of(exposure, merit, k)
+    deviations = leave_users_out(rows, exposure, figures_without(exposure, merit, k))
+    return Side(rows, exposure, metrics, deviations)
+
+
+def metrics_of(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, float]:
+    """Name the metrics of exposure, and of exposure against merit."""
+    metrics = exposure_metrics(exposure.weighted, exposure.shown, floor_of(exposure), k)
+    return metrics if merit is None else metrics | merit_metrics(exposure.weighted, merit, k)
+
+
+def _periods(side: Side, n_items: int, every: Every | None) -> tuple[Period, ...]:
+    if side.rows.times is None:
+        return ()
+    every = every or choose_every(side.rows.times)
+    return tuple(by_period(side.rows, n_items, every))
+
+
+def _last(weighted: FloatArray, top: int) -> NDArray[np.int64]:
+    """Choose the least exposed items, least first, ties in the order of the catalogue."""
+    return np.argsort(weighted, kind="stable")[:top]
+
+
+def _name_items(
+    chosen: NDArray[np.int64], item_ids: pa.Array, weighted: FloatArray, shown: NDArray[np.int64]
+) -> tuple[ItemExposure, ...]:
+    total = weighted.sum()
+    return tuple(
+        ItemExposure(
+            item_id=item_ids[int(item)].as_py(),
+            exposure=float(weighted[item]),
+            share=float(weighted[item] / total),
+            lists=int(shown[item]),
+        )
+        for item in chosen
+    )

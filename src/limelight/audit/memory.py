@@ -1,0 +1,46 @@
+"""How much memory an audit takes, before it takes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limelight._base.memory import ARROW
+from limelight.data.estimate import glance
+from limelight.data.sources import open_parts
+
+if TYPE_CHECKING:
+    import os
+
+_HELD = 16
+"""What a row of lists takes: user, item, rank, and the item's number in the catalogue."""
+_SORTED = 16
+"""What it takes more while rows are sorted and left out."""
+_TIMED = 32
+"""What it takes more where the lists have times."""
+_BLOCK = 28 << 20
+"""What a block of rows takes while its figures are worked out."""
+
+
+def audit_bytes(
+    lists: str | os.PathLike[str],
+    against: str | os.PathLike[str] | None = None,
+    *,
+    timestamp: str | None = None,
+) -> int:
+    """Estimate the bytes that :func:`limelight.audit` takes beside what the process holds.
+
+    Parameters
+    ----------
+    lists, against, timestamp
+        As for :func:`limelight.audit`, but no frames.
+    """
+    rows, ids = [], 0.0
+    for source in (lists, against):
+        if source is not None:
+            open_parts(source)  # says what is wrong with it
+            found = glance(Path(source).expanduser(), ["user_id", "item_id"])
+            rows.append(found.n_rows)
+            ids += found.coding_bytes("user_id", "item_id")
+    timed = 0 if timestamp is None else _TIMED
+    return ARROW + _BLOCK + int(sum(rows) * _HELD + max(rows) * (_SORTED + timed) + ids)

@@ -1,0 +1,143 @@
+"""``limelight demo``: the trade-off between accuracy and exposure on a made-up marketplace."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight._base.errors import ConfigError, DataError
+from limelight.cli.data import split_record
+from limelight.cli.flags import Json, Report, Verb
+from limelight.cli.output import note, report, to_json
+from limelight.cli.report import check_page
+
+if TYPE_CHECKING:
+    from limelight.cli.demo.runs import Outcome
+    from limelight.data import Marketplace, Split
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(cls=Verb)(demo)
+
+
+def demo(
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The folder to write to; it is made if need be.",
+        ),
+    ] = Path("run"),
+    users: Annotated[int, typer.Option(metavar="N", help="Users of the marketplace.")] = 20_000,
+    items: Annotated[int, typer.Option(metavar="N", help="Items of the marketplace.")] = 2_000,
+    interactions: Annotated[
+        int, typer.Option(metavar="N", help="Interactions between them.")
+    ] = 1_000_000,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of the data, the split and the models.")
+    ] = 0,
+    factors: Annotated[int, typer.Option(metavar="N", help="Length of the vectors.")] = 32,
+    threads: Annotated[
+        int,
+        typer.Option(metavar="N", help="How many threads to use; 0: all that the process may use."),
+    ] = 0,
+    page: Report = None,
+    as_json: Json = False,
+) -> None:
+    """Show what exposure control does and costs, on made-up data.
+
+    In: nothing. Out, in less than a minute: a table of accuracy against exposure for iALS and for
+    exADMM at several exposure weights, and a folder with report.html (a page to look at; --report
+    puts it elsewhere), results.json, tradeoff.png, lorenz.png, the split, a model, and who
+    provides which item (providers.parquet).
+
+    \b
+    Examples:
+      limelight demo
+      limelight demo -o run/ --users 5000 --items 1000 --interactions 200000
+    """
+    from limelight.cli.demo.runs import choose, exhibit_of, run_all
+    from limelight.cli.demo.story import tell
+    from limelight.data import marketplace, split_users
+    from limelight.report.exhibit_folder import save_exhibit
+    from limelight.report.page import write_page
+
+    check_page(page)
+    market = marketplace(users, items, interactions, seed=seed)
+    split = split_users(market.interactions, validation=0.1, test=0.1, seed=seed)
+    _make_folder(output)
+    _introduce(market, split)
+    outcomes = run_all(market, split, factors=factors, random_state=seed, num_threads=threads)
+    chosen = choose(outcomes)
+    record = _record(market, split, outcomes, chosen)
+    exhibit = exhibit_of(market, split, outcomes, chosen, seed)
+    _write(output, record, market, split, chosen)
+    save_exhibit(output, exhibit)
+    write_page(exhibit, page or output / "report.html")
+    figures = _draw(output, outcomes, chosen)
+    text = tell(output, outcomes, chosen, page=page or output / "report.html", figures=figures)
+    report(text, record, as_json=as_json)
+
+
+def _make_folder(output: Path) -> None:
+    """Make the folder before the work begins: a place that cannot be written to is found here."""
+    if output.exists() and not output.is_dir():
+        message = f"not a folder: {str(output)!r}"
+        raise DataError(message, hint="name a folder with -o")
+    output.mkdir(parents=True, exist_ok=True)
+
+
+def _introduce(market: "Marketplace", split: "Split") -> None:
+    data, n_providers = market.interactions, int(market.providers.max()) + 1
+    note(
+        f"A made-up marketplace (limelight.marketplace): {data.n_users:,} users,\n"
+        f"{data.n_items:,} items, {data.nnz:,} interactions, providers: {n_providers:,}.\n"
+        f"Training on {split.train.n_users:,} users, testing on {split.test.n_users:,} others.\n"
+    )
+
+
+def _record(
+    market: "Marketplace", split: "Split", outcomes: "list[Outcome]", chosen: "Outcome"
+) -> dict[str, Any]:
+    data = market.interactions
+    return {
+        "users": data.n_users,
+        "items": data.n_items,
+        "interactions": data.nnz,
+        **split_record(split),
+        "chosen": chosen.name,
+        "results": [outcome.record() for outcome in outcomes],
+    }
+
+
+def _write(
+    output: Path, record: dict[str, Any], market: "Marketplace", split: "Split", chosen: "Outcome"
+) -> None:
+    """Write everything but the figures, each file whole or not at all."""
+    import pyarrow.parquet as pq
+
+    from limelight._base.files import atomic_file
+
+    split.save(output / "split")
+    chosen.model.save(output / "model")
+    with atomic_file(output / "providers.parquet") as temporary:
+        pq.write_table(market.groups, temporary)
+    with atomic_file(output / "results.json") as temporary:
+        temporary.write_text(to_json(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _draw(output: Path, outcomes: "list[Outcome]", chosen: "Outcome") -> bool:
+    """Draw the figures if matplotlib is there, else say how to get it."""
+    from limelight.cli.demo.story import draw
+    from limelight.report.figures.style import load_matplotlib
+
+    try:
+        load_matplotlib()
+    except ConfigError as error:
+        note(f"No figures: {error.message}.\n\nhint: {error.hint}\n")
+        return False
+    draw(output, outcomes, chosen)
+    return True

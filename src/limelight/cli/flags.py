@@ -1,0 +1,416 @@
+"""The flags that several commands share, each written once.
+
+The flags of targets, the same wherever something can be wished.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from limelight._base.errors import ConfigError
+from limelight._base.settings import declared_settings, flag_of, kind_of
+from limelight.cli.frame import announce, with_held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from limelight._base.settings import Settings
+    from limelight.data.held_out import HeldOut
+    from limelight.data.interactions import Interactions
+    from limelight.data.split import Split
+
+
+DataFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder, "
+        "of which the training part is taken.",
+        show_default=False,
+    ),
+]
+
+
+ModelFolder = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A folder that `limelight fit` wrote.")
+]
+
+
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", help="The same seed gives the same result."),
+]
+
+
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="How many threads to use; 0: all that the process may use; "
+        "if not given, what the model was fitted with.",
+    ),
+]
+
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object to standard output instead of text.")
+]
+
+
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Also write a page to look at: one file that needs nothing else.",
+        show_default=False,
+    ),
+]
+
+
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on from where an interrupted run of the same command stopped; from the beginning "
+        "if there is nothing to go on from.",
+    ),
+]
+
+
+CheckpointEvery = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How often to write down how far the work has come; 0: as often as possible.  [60]",
+        show_default=False,
+    ),
+]
+
+
+SPLIT_FILE = "train.csv"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table of interactions is read; what was not given is left to `limelight.read`."""
+
+    panel: ClassVar[str] = "Data"
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of users; found under the usual names."),
+    ] = None
+    item: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of items; found under the usual names."),
+    ] = None
+    rating: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of ratings; not read unless named."),
+    ] = None
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of times, to order the rows by; not read unless named."
+        ),
+    ] = None
+    min_rating: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="Keep rows rated at least this (needs --rating)."),
+    ] = None
+    min_user: Annotated[
+        int | None, typer.Option(metavar="N", help="Keep users with at least so many items.")
+    ] = None
+    min_item: Annotated[
+        int | None, typer.Option(metavar="N", help="Keep items with at least so many users.")
+    ] = None
+    filter_order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="together|items-first|users-first",
+            help="When the two are counted: both before either filter, or one after the other.",
+        ),
+    ] = None
+    core: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Keep the k-core instead: so many for every user and item."),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the flags that were given, by their names in Python."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def refuse(self, reason: str, hint: str) -> None:
+        """Refuse flags that would have no effect."""
+        if self.given():
+            flag = "--" + next(iter(self.given())).replace("_", "-")
+            message = f"{reason}: {flag}"
+            raise ConfigError(message, hint=hint)
+
+    def refuse_for_split(self) -> None:
+        """Refuse all flags, because a split folder was read with those that hold for it."""
+        hint = "give this flag to `limelight data split`"
+        self.refuse("a split folder is already filtered, it does not take", hint)
+
+    def interactions(self, path: Path) -> Interactions:
+        """Read a table, or the training part of a split folder."""
+        return self.interactions_and_validation(path)[0]
+
+    def interactions_and_validation(self, path: Path) -> tuple[Interactions, HeldOut | None]:
+        """Read a table, or the training and the validation part of a split folder."""
+        from limelight.data import Split
+
+        data = self.interactions_or_split(path)
+        return (data.train, data.validation) if isinstance(data, Split) else (data, None)
+
+    def interactions_or_split(self, path: Path) -> Interactions | Split:
+        """Read a table, or a split folder."""
+        from limelight.data import Split, read
+
+        if not (path / SPLIT_FILE).is_file():
+            self.announce(path)
+            return read(path, **self.given())
+        self.refuse_for_split()
+        return Split.load(path)
+
+    def announce(self, path: Path) -> None:
+        """Say how much memory reading a table takes, or refuse it."""
+        from limelight.data.estimate import reading_bytes
+
+        columns = ("user", "item", "rating", "timestamp", "min_rating")
+        given = {name: value for name, value in self.given().items() if name in columns}
+        hint = "read less: a part of the rows, or those from a higher --min-rating on"
+        announce("reading", with_held(lambda: reading_bytes(path, **given)), hint=hint)
+
+
+class SettingFlags:
+    """A flag for each setting of some models; what was not given is left to their configs.
+
+    A command takes ``settings: Annotated[dict[str, Any], SettingFlags(configs)]``.
+
+    Parameters
+    ----------
+    configs
+        Whose settings they are. A setting of several has one flag.
+    only
+        Which settings; all unless given.
+    """
+
+    def __init__(self, configs: Sequence[type[Settings]], *only: str) -> None:
+        self.parameters: dict[str, inspect.Parameter] = {}
+        for config in configs:
+            for own in fields(config):
+                if own.name not in self.parameters and (not only or own.name in only):
+                    self.parameters[own.name] = _flag_of_setting(config, own)
+
+    def read(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Take the settings out of what was given on the command line, numbers as numbers."""
+        found = {name: given.pop(name) for name in self.parameters}
+        return {name: _as_number(value) for name, value in found.items() if value is not None}
+
+
+def _flag_of_setting(config: type[Settings], own: Field[Any]) -> inspect.Parameter:
+    kind, declared = kind_of(own), declared_settings(config)[own.name]
+    assert kind is not None
+    words = "|".join(kind.choices)
+    number = {None: "", int: "N", float: "NUMBER", bool: ""}[kind.number]
+    option = typer.Option(
+        flag_of(config, own.name),
+        metavar=declared.metavar or "|".join(filter(None, (number, words))),
+        help=declared.help,
+        rich_help_panel="Model",
+    )
+    value: Any = kind.number if kind.number and not words else str
+    return inspect.Parameter(
+        own.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[value | None, option],
+    )
+
+
+def _as_number(value: Any) -> Any:
+    """Read a number where a setting also takes words; its config refuses other words."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def takes_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of flags: the fields of dataclasses, and settings of models."""
+    signature = inspect.signature(command)
+    groups = {
+        name: group
+        for name, parameter in signature.parameters.items()
+        if (group := _group_of(parameter.annotation))
+    }
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        read = {name: group.read(given) for name, group in groups.items()}
+        command(**given, **read)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in groups:
+            parameters += groups[parameter.name].parameters.values()
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+class FieldFlags:
+    """A flag for each field of a dataclass."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        hints = get_type_hints(kind, include_extras=True)
+        for hint in hints.values():
+            for option in getattr(hint, "__metadata__", ()):
+                option.rich_help_panel = getattr(kind, "panel", None)
+        self.parameters = {
+            own.name: inspect.Parameter(
+                own.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if own.default is MISSING else own.default,
+                annotation=hints[own.name],
+            )
+            for own in fields(kind)
+        }
+
+    def read(self, given: dict[str, Any]) -> Any:
+        """Make the dataclass of what was given on the command line."""
+        return self._kind(**{name: given.pop(name) for name in self.parameters})
+
+
+def _group_of(annotation: Any) -> SettingFlags | FieldFlags | None:
+    """Tell whether an argument of a command stands for several flags."""
+    if is_dataclass(annotation):
+        return FieldFlags(annotation)
+    marks = getattr(annotation, "__metadata__", ())
+    return next((mark for mark in marks if isinstance(mark, SettingFlags)), None)
+
+
+class Verb(TyperCommand):
+    """A command whose help has a part for each kind of flags, its own ones first."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the flags."""
+        parts: dict[str, list[Any]] = {"Arguments": [], "Options": [], **{p: [] for p in _PANELS}}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and parameter.param_type_name == "argument":
+                parts["Arguments"].append(record)
+            elif record:
+                parts[_panel_of(parameter)].append(record)
+        for title, records in parts.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+_PANELS = ("Data", "Model", "Target", "Cluster", "Output")
+
+
+_OUTPUT = {"output", "page", "as_json", "no_history", "resume", "checkpoint_every"}
+"""Arguments that say in every verb where results go and how."""
+
+
+def _panel_of(parameter: Any) -> str:
+    if parameter.name in _OUTPUT:
+        return "Output"
+    return getattr(parameter, "rich_help_panel", None) or "Options"
+
+
+def showing(defaults: Callable[[], dict[str, str]]) -> type[TyperCommand]:
+    """Make a kind of command whose help shows defaults that stand elsewhere in the library.
+
+    They are looked up when the help is printed and not before, because that imports the library.
+    """
+
+    class Command(Verb):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            known = defaults()
+            shown = copy.copy(self)
+            shown.params = [copy.copy(option) for option in self.params]
+            options: list[Any] = [option for option in shown.params if option.name in known]
+            for option in options:
+                option.help = f"{option.help}  [default: {known[option.name]}]"
+            Verb.format_help(shown, ctx, formatter)
+
+    return Command
+
+
+def signature_defaults(function: Callable[..., Any], *names: str) -> dict[str, str]:
+    """Look up the defaults of a function's arguments, as text for the help.
+
+    Examples
+    --------
+    >>> signature_defaults(lambda k=(5, 20): k, "k")
+    {'k': '5, 20'}
+    """
+    parameters = inspect.signature(function).parameters
+    return {name: str(parameters[name].default).strip("()") for name in names}
+
+
+Gini = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        rich_help_panel="Target",
+        help="Target: the Gini index of exposure, such as 0.6.",
+    ),
+]
+
+
+MinCoverage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel="Target",
+        help="Target: the share of the catalogue shown, such as 50%.",
+    ),
+]
+
+
+Groups = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel="Target",
+        help="Groups of items, to show or set what they get: item_id,group[,weight].",
+    ),
+]
+
+
+GroupCap = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel="Target",
+        help="Target: the share of all exposure that no group may exceed, such as 3% "
+        "(needs --groups).",
+    ),
+]
+
+
+GroupFloor = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        rich_help_panel="Target",
+        help="Target: the share that every group should have.",
+    ),
+]

@@ -1,0 +1,413 @@
+"""What the processes of one fit say to each other: five verbs, whoever carries them.
+
+A fit over many machines is the same loop on each of them. The users and the items are cut into
+*shards*, runs of rows; a process, a *rank*, has a run of shards. Sums are added up shard by shard,
+in the order of the shards, so that they do not depend on who has which.
+
+What ranks say to each other while they read, in terms of the verbs of an exchange.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from limelight._base.errors import (
+    ConfigError,
+    DataError,
+    LimelightError,
+    MemoryLimitError,
+    SolveError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float64, Int64
+
+
+Result = TypeVar("Result")
+
+
+class Exchange(Protocol):
+    """A rank's door to the others."""
+
+    rank: int
+    size: int
+    n_shards: int
+    threads: int
+    """How many threads this rank may use."""
+    traffic: Counter[str]
+    """Bytes sent to other ranks since the start, by verb."""
+
+    def sum_small(self, parts: Sequence[Float64]) -> Float64:
+        """Add up one array of each shard; every rank gives those of its own and gets the sum."""
+        ...
+
+    def gather_items(self, mine: NDArray[Any]) -> NDArray[Any]:
+        """Put the rows of all ranks one below the other; every rank gets all of them."""
+        ...
+
+    def exchange_rows(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
+        """Give every rank what each of my shards has for it, and get what is for me.
+
+        Parameters
+        ----------
+        outgoing
+            For each shard of this rank, in order: an array, or a tuple of arrays, for each rank.
+
+        Yields
+        ------
+        The number of a shard and what it has for this rank, for all shards.
+        """
+        ...
+
+    def commit(self, epoch: int) -> None:
+        """Say that this rank's part of the checkpoint of an epoch is on disk; does not wait."""
+        ...
+
+    def tell(self, epoch: int, news: dict[str, Any]) -> bool:
+        """Say how the fit goes; all ranks learn whether to stop after this epoch."""
+        ...
+
+
+class Program(Protocol):
+    """What every rank of a run does; it travels to them as a pickle."""
+
+    def prepare(self, exchange: Exchange) -> None:
+        """Load this rank's data, which it keeps when another rank is lost.
+
+        A rank that takes the place of a lost one prepares alone: it must not wait for the others.
+        """
+        ...
+
+    def run(self, exchange: Exchange) -> Any:
+        """Do the work, from the last checkpoint that all have committed or from the beginning."""
+        ...
+
+
+def deal(n_shards: int, size: int) -> list[range]:
+    """Deal shards to ranks: runs of them, as equal as they can be.
+
+    Examples
+    --------
+    >>> deal(5, 2)
+    [range(0, 3), range(3, 5)]
+    """
+    if not 1 <= size <= n_shards:
+        message = f"{n_shards} shards cannot be dealt to {size} workers"
+        raise ConfigError(message, hint="use at least one worker, and at least a shard for each")
+    ends = [-(-n_shards * rank // size) for rank in range(size + 1)]
+    return [range(first, end) for first, end in pairwise(ends)]
+
+
+def shard_order(n_shards: int, size: int, rank: int, *, deterministic: bool) -> list[int]:
+    """Say in which order a rank adds up what the shards have for it.
+
+    In ascending order the sums do not depend on the number of ranks. Otherwise they come in waves,
+    the first shard of every rank, the second, and so on, each rank beginning with its own: so
+    nobody is asked by all others at once, and little waits.
+
+    Examples
+    --------
+    >>> shard_order(4, 2, 1, deterministic=True), shard_order(4, 2, 1, deterministic=False)
+    ([0, 1, 2, 3], [2, 0, 3, 1])
+    """
+    if deterministic:
+        return list(range(n_shards))
+    dealt = deal(n_shards, size)
+    turns = [dealt[(rank + turn) % size] for turn in range(size)]
+    return [shards[wave] for wave in range(len(dealt[0])) for shards in turns if wave < len(shards)]
+
+
+def sent(payload: Any) -> int:
+    """Count the bytes of an array, or of a tuple of arrays.
+
+    Examples
+    --------
+    >>> sent((np.zeros(2), np.zeros(1, np.int32)))
+    20
+    """
+    parts = payload if isinstance(payload, tuple) else (payload,)
+    return sum(part.nbytes for part in parts)
+
+
+class _Room:
+    """Where the threads of one process meet."""
+
+    def __init__(self, size: int) -> None:
+        self.barrier = threading.Barrier(size)
+        self.slots: dict[int, Any] = {}
+        self.lock = threading.Lock()
+        self.committed: Counter[int] = Counter()
+        self.answers: dict[int, bool] = {}
+
+    def share(self, rank: int, value: Any) -> dict[int, Any]:
+        """Give a value and get those of all ranks."""
+        self.slots[rank] = value
+        self.barrier.wait()
+        found = dict(self.slots)
+        self.barrier.wait()
+        return found
+
+
+class LocalExchange:
+    """One of several ranks that are threads of one process.
+
+    Parameters
+    ----------
+    rank, size, n_shards
+        Who this is, and among how many.
+    room
+        Where they meet.
+    deterministic
+        Whether sums over rows are to be the same for any number of ranks.
+    on_commit, on_news
+        Called with an epoch when all ranks have committed it; with what a rank tells. An answer
+        that is true stops the fit.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        n_shards: int,
+        room: _Room,
+        *,
+        deterministic: bool,
+        on_commit: Callable[[int], object],
+        on_news: Callable[[int, int, dict[str, Any]], object],
+    ) -> None:
+        self.rank, self.size, self.n_shards, self.threads = rank, size, n_shards, 1
+        self.traffic: Counter[str] = Counter()
+        self._room, self._deterministic = room, deterministic
+        self._on_commit, self._on_news = on_commit, on_news
+
+    def sum_small(self, parts: Sequence[Float64]) -> Float64:
+        """Add up one array of each shard, in the order of the shards."""
+        found = self._room.share(self.rank, parts)
+        if self.rank:
+            # What a rank sends, and the sum that it gets back.
+            self.traffic["sum_small"] += (len(parts) + 1) * parts[0].nbytes
+        return add_up([part for rank in range(self.size) for part in found[rank]])
+
+    def gather_items(self, mine: NDArray[Any]) -> NDArray[Any]:
+        """Put the rows of all ranks one below the other."""
+        self.traffic["gather_items"] += (self.size - 1) * mine.nbytes
+        found = self._room.share(self.rank, mine)
+        return np.concatenate([found[rank] for rank in range(self.size)])
+
+    def exchange_rows(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
+        """Give every rank what each of my shards has for it, and get what is for me."""
+        mine = dict(zip(deal(self.n_shards, self.size)[self.rank], outgoing, strict=True))
+        for payloads in mine.values():
+            others = (p for rank, p in enumerate(payloads) if rank != self.rank)
+            self.traffic["exchange_rows"] += sum(map(sent, others))
+        found = self._room.share(self.rank, mine)
+        shards = {shard: payloads for rank in found for shard, payloads in found[rank].items()}
+        order = shard_order(self.n_shards, self.size, self.rank, deterministic=self._deterministic)
+        for shard in order:
+            yield shard, shards[shard][self.rank]
+
+    def commit(self, epoch: int) -> None:
+        """Say that this rank's part of the checkpoint of an epoch is on disk."""
+        with self._room.lock:
+            self._room.committed[epoch] += 1
+            if self._room.committed[epoch] == self.size:
+                self._on_commit(epoch)
+
+    def tell(self, epoch: int, news: dict[str, Any]) -> bool:
+        """Say how the fit goes; the first to ask decides for all."""
+        with self._room.lock:
+            answer = bool(self._on_news(self.rank, epoch, news))
+            return self._room.answers.setdefault(epoch, answer)
+
+
+def add_up(parts: Sequence[Float64]) -> Float64:
+    """Add up arrays in their order."""
+    total = np.array(parts[0], np.float64)
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def run_locally(
+    work: Callable[[Exchange], Result],
+    size: int,
+    n_shards: int,
+    *,
+    deterministic: bool = False,
+    on_commit: Callable[[int], object] = lambda _: None,
+    on_news: Callable[[int, int, dict[str, Any]], object] = lambda *_: False,
+) -> list[Result]:
+    """Do the same work in several threads that can talk to each other.
+
+    Returns
+    -------
+    list
+        What each rank returned. If one fails, all end, and its error is raised.
+
+    Examples
+    --------
+    >>> def count(exchange):
+    ...     return exchange.gather_items(np.array([exchange.rank]))
+    >>> run_locally(count, 3, 3)[0]
+    array([0, 1, 2])
+    """
+    room, results, errors = _Room(size), dict[int, Result](), list[BaseException]()
+
+    def rank_work(rank: int) -> None:
+        exchange = LocalExchange(
+            rank, size, n_shards, room,
+            deterministic=deterministic, on_commit=on_commit, on_news=on_news,
+        )  # fmt: skip
+        try:
+            results[rank] = work(exchange)
+        except threading.BrokenBarrierError:
+            pass  # another rank failed, and says why
+        except BaseException as error:  # it is raised again below
+            errors.append(error)
+            room.barrier.abort()
+
+    threads = [threading.Thread(target=rank_work, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[rank] for rank in range(size)]
+
+
+_KINDS = {kind.__name__: kind for kind in (ConfigError, DataError, MemoryLimitError, SolveError)}
+
+
+def swap(exchange: Exchange, payloads: Sequence[Any]) -> list[Any]:
+    """Give each rank its payload and return what each rank has for this one.
+
+    Parameters
+    ----------
+    exchange
+        The door to the others; all of them must call this.
+    payloads
+        An array, or a tuple of arrays, for each rank.
+
+    Examples
+    --------
+    >>> from limelight.cluster.collectives import run_locally
+    >>> def greet(exchange):
+    ...     mine = 10 * exchange.rank
+    ...     return [int(a[0]) for a in swap(exchange, [np.array([mine + to]) for to in range(3)])]
+    >>> run_locally(greet, 3, 5)
+    [[0, 10, 20], [1, 11, 21], [2, 12, 22]]
+    """
+    dealt = deal(exchange.n_shards, exchange.size)
+    nothing = [np.empty(0)] * exchange.size
+    mine = dealt[exchange.rank]
+    outgoing = (payloads if shard == mine[0] else nothing for shard in mine)
+    # Everything goes with the first shard of each rank.
+    sender = {shards[0]: rank for rank, shards in enumerate(dealt)}
+    found = {sender.get(shard): payload for shard, payload in exchange.exchange_rows(outgoing)}
+    return [found[rank] for rank in range(exchange.size)]
+
+
+def share(exchange: Exchange, payload: Any) -> list[Any]:
+    """Give every rank the same, and return what every rank gave.
+
+    Examples
+    --------
+    >>> from limelight.cluster.collectives import run_locally
+    >>> run_locally(lambda exchange: share(exchange, np.array([exchange.rank])), 2, 2)[0]
+    [array([0]), array([1])]
+    """
+    return swap(exchange, [payload] * exchange.size)
+
+
+def collect(exchange: Exchange, payload: Any) -> list[Any] | None:
+    """Give something to the first rank, which gets it of all; the others get None.
+
+    Examples
+    --------
+    >>> from limelight.cluster.collectives import run_locally
+    >>> run_locally(lambda exchange: collect(exchange, np.array([exchange.rank])), 2, 2)
+    [[array([0]), array([1])], None]
+    """
+    found = swap(exchange, [payload, *[np.empty(0)] * (exchange.size - 1)])
+    return None if exchange.rank else found
+
+
+def sum_counts(exchange: Exchange, counts: Int64) -> Int64:
+    """Add up an array of counts over all ranks; each adds up a stretch of it.
+
+    Examples
+    --------
+    >>> from limelight.cluster.collectives import run_locally
+    >>> run_locally(lambda exchange: sum_counts(exchange, np.array([1, 2, 3])), 2, 2)[1]
+    array([2, 4, 6])
+    """
+    stretches = swap(exchange, np.array_split(counts, exchange.size))
+    return exchange.gather_items(np.stack(stretches).sum(axis=0, dtype=np.int64))
+
+
+def all_agree(exchange: Exchange, holds: object) -> bool:
+    """Tell whether something holds for every rank.
+
+    Examples
+    --------
+    >>> from limelight.cluster.collectives import run_locally
+    >>> run_locally(lambda exchange: all_agree(exchange, exchange.rank < 1), 2, 2)
+    [False, False]
+    """
+    return bool(exchange.gather_items(np.array([bool(holds)])).all())
+
+
+def wait(exchange: Exchange) -> None:
+    """Wait until every rank has come this far."""
+    all_agree(exchange, holds=True)
+
+
+@contextmanager
+def together(exchange: Exchange) -> Iterator[None]:
+    """Fail where any rank fails, with the error of the first of them.
+
+    Ranks read in the order of their numbers, so this is what one machine would have met first.
+
+    Examples
+    --------
+    >>> from limelight.cluster.collectives import run_locally
+    >>> def fail(exchange):
+    ...     with together(exchange):
+    ...         if exchange.rank:
+    ...             raise DataError(f"row {exchange.rank} is bad")
+    >>> run_locally(fail, 3, 3)
+    Traceback (most recent call last):
+    limelight._base.errors.DataError: row 1 is bad
+    """
+    failure = None
+    try:
+        yield
+    except LimelightError as error:
+        failure = error
+    for rank, packed in enumerate(share(exchange, _pack(failure))):
+        if len(packed):
+            raise failure if failure and rank == exchange.rank else _unpack(packed)
+
+
+def _pack(error: LimelightError | None) -> Any:
+    if error is None:
+        return np.empty(0, np.uint8)
+    text = json.dumps([type(error).__name__, error.message, error.hint])
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def _unpack(packed: Any) -> LimelightError:
+    kind, message, hint = json.loads(bytes(packed))
+    return _KINDS.get(kind, LimelightError)(message, hint=hint)

@@ -1,0 +1,286 @@
+"""A fit that many ranks share, from the data to the model folder."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from limelight._base.errors import ConfigError, LimelightError
+from limelight._base.files import atomic_file, delete_folder, refuse_stranger
+from limelight.cluster.checkpoint import ShardCheckpoint, flip
+from limelight.cluster.ingest.prepare import about_source, prepare
+from limelight.cluster.ingest.shards import ShardedData, has_shards, load_shards
+from limelight.cluster.model_parts import leave_rows, left_rows, write_model
+from limelight.cluster.partition import Clock, Cut, Share, stacked
+from limelight.models.factor_model import first_state, training_problem, unpadded
+from limelight.models.folder import config_of
+from limelight.solve.loop import Schedule, run
+from limelight.solve.problem import padded_width, sparse_rows
+from limelight.store.checkpoint import EVERY, described, read_record
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from limelight._base.arrays import Float64
+    from limelight._native._kernels import Csr
+    from limelight.cluster.collectives import Exchange, Program
+    from limelight.models.factor_model import FactorModel
+    from limelight.solve.loop import Status
+    from limelight.solve.trace import TraceRecord
+
+    OnNews = Callable[[int, int, dict[str, Any]], object]
+
+_RECORD, _SHARDS, _RESULT = "cluster.json", "shards", "result"
+
+
+class Runtime(Protocol):
+    """What runs a program on many ranks."""
+
+    def __call__(
+        self, program: Program, *, on_commit: Callable[[int], object], on_news: OnNews
+    ) -> list[Any]:
+        """Return what each rank returned."""
+        ...
+
+
+class Kept(NamedTuple):
+    """How the stand of a fit is kept."""
+
+    every: float = EVERY
+    """Seconds between two checkpoints; 0 writes one after every epoch."""
+    resume: bool = False
+    """Whether to go on from where an earlier run of the same fit stopped."""
+
+
+class Ending(NamedTuple):
+    """What all ranks know alike at the end of a fit; the factors are left on disk."""
+
+    mean_user: Float64
+    dual: Float64
+    trace: list[TraceRecord]
+    status: Status
+    is_complete: bool
+    shape: tuple[int, int, int]
+    """Users, items, interactions."""
+
+
+@dataclass
+class ShardedFit:
+    """What every rank of a fit does."""
+
+    model: FactorModel
+    source: Any
+    reading: dict[str, Any]
+    work: Path
+    """A folder that all ranks can reach."""
+    about: dict[str, Any]
+    every: float
+
+    def __post_init__(self) -> None:
+        self._share: Share | None = None
+        self._checkpoint = ShardCheckpoint(self.work, self.every)
+
+    def prepare(self, exchange: Exchange) -> None:
+        """Read this rank's users, and find out what has to travel."""
+        width, folder = padded_width(self.model.config.factors), self.work / _SHARDS
+        alone = has_shards(folder)
+        data = prepare(self.source, folder, exchange, **self.reading)
+        cut = Cut(data.user_bounds, data.item_bounds, data.item_counts)
+        if alone:
+            self._share = Share.again(exchange, cut, width, _all_rows(folder, data))
+        else:
+            self._share = Share.of(exchange, cut, width, stacked(_rows(data)))
+
+    def run(self, exchange: Exchange) -> Ending:
+        """Fit; leave the factors of this rank's users and items in the folder."""
+        assert self._share is not None
+        config, share = self.model.config, replace(self._share, exchange=exchange, clock=Clock())
+        exposure = self.model._exposure(share.cut.n_users)
+        problem = training_problem(config, share.rows, exposure, share=share)
+        problem = replace(problem, threads=exchange.threads)
+        state = first_state(config, problem, None)
+        checkpoint = self._checkpoint.of(share)
+        schedule = Schedule(
+            epochs=config.epochs,
+            tolerance=config.tolerance,
+            trace_every=config.trace_every,
+            show_progress=False,
+            checkpoint=checkpoint,
+            about=self.about,
+        )
+        outcome = run(problem, state, lambda state: self.model._epoch(problem, state), schedule)
+        if not checkpoint.is_stopped:
+            factors = config.factors
+            for shard, cell, items in zip(
+                share.numbers, share.cells, share.item_cells, strict=True
+            ):
+                place = self.work / _RESULT
+                leave_rows(place, "user_factors", shard, unpadded(state.U[cell], factors))
+                leave_rows(place, "item_factors", shard, unpadded(state.V[items], factors))
+        return Ending(
+            state.s[: config.factors],
+            state.w[: config.factors],
+            outcome.trace,
+            outcome.status,
+            not checkpoint.is_stopped,
+            (share.cut.n_users, len(state.V), share.cut.n_entries),
+        )
+
+
+def _rows(data: ShardedData) -> list[Csr]:
+    return [sparse_rows(*shard, data.n_items) for shard in data.shards]
+
+
+def _all_rows(folder: Path, data: ShardedData) -> Iterator[Csr]:
+    """Read the histories of all shards, one shard at a time."""
+    for shard in range(data.n_shards):
+        yield from _rows(load_shards(folder, range(shard, shard + 1)))
+
+
+def fit_shards(
+    model: FactorModel,
+    source: Any,
+    path: str | os.PathLike[str],
+    runtime: Runtime,
+    *,
+    n_shards: int,
+    kept: Kept | None = None,
+    history: bool = True,
+    on_news: OnNews = lambda *_: None,
+    **reading: Any,
+) -> Ending:
+    """Fit a model on many ranks and write its folder.
+
+    Parameters
+    ----------
+    model
+        A model of factors, not fitted.
+    source
+        A file, a folder of parts or a split folder that all ranks can reach; or interactions.
+    path
+        Where the model folder shall be. The work is kept beside it until it is complete, in a
+        folder whose name ends in ".cluster", which all ranks must be able to reach, too.
+    runtime
+        What runs the ranks.
+    n_shards
+        How many shards users and items are cut into.
+    kept
+        How often checkpoints are written, and whether to go on from one.
+    history
+        Whether to keep the training histories in the model folder.
+    on_news
+        Called with a rank, an epoch, and what the rank tells of it.
+    **reading
+        As for :func:`limelight.read`.
+
+    Returns
+    -------
+    Ending
+        What is known at the end. If the fit was stopped before, there is no model yet.
+    """
+    refuse_descent(model)
+    target = Path(path).expanduser()
+    work = work_folder(target)
+    about = {
+        "model": type(model).__name__,
+        **{name: v for name, v in model.get_params().items() if name != "num_threads"},
+        "source": about_source(source, n_shards, **reading),
+    }
+    kept = kept or Kept()
+    token = _open(work, about, resume=kept.resume)
+    program = ShardedFit(model, source, reading, work, about, kept.every)
+
+    def on_commit(epoch: int) -> None:
+        _require_ours(work, token)
+        flip(work, epoch, about)
+
+    with _leaving_what_can_be_resumed(work):
+        ending: Ending = runtime(program, on_commit=on_commit, on_news=on_news)[0]
+        _require_ours(work, token)
+    if ending.is_complete:
+        data = load_shards(work / _SHARDS, range(0))
+        _write(target, model, ending, data, work / _RESULT, history=history)
+        delete_folder(work)
+    return ending
+
+
+@contextmanager
+def _leaving_what_can_be_resumed(work: Path) -> Iterator[None]:
+    """Delete the work if it has failed for good, or has not begun.
+
+    Workers that were lost may come back, and a full disk may be emptied: then it stays.
+    """
+    try:
+        yield
+    except LimelightError as error:
+        is_final = type(error) is not LimelightError and not isinstance(error.__cause__, OSError)
+        if is_final or not has_shards(work / _SHARDS):
+            delete_folder(work)
+        raise
+
+
+def work_folder(path: Path) -> Path:
+    """Return where the work is kept until a model is complete; not where one machine keeps its."""
+    target = path.resolve()
+    return target.with_name(f"{target.name}.cluster")
+
+
+def is_begun(path: Path) -> bool:
+    """Tell whether there is a fit to go on with."""
+    return (work_folder(path) / _RECORD).is_file()
+
+
+def refuse_descent(model: FactorModel) -> None:
+    """Refuse row solves that need the rows of an item more than once."""
+    if model.config.row_solver != "cholesky":
+        message = f"a fit on many machines needs row_solver='cholesky': {model.config.row_solver!r}"
+        raise ConfigError(message, hint="leave row_solver out")
+
+
+def _open(work: Path, about: dict[str, Any], *, resume: bool) -> str:
+    """Make the folder of the work, or take up the one that is there; return a sign of ours."""
+    refuse_stranger(work, lambda folder: (folder / _RECORD).is_file())
+    if resume and (work / _RECORD).is_file():
+        read_record(work / _RECORD, described(about))
+    else:
+        delete_folder(work)
+        work.mkdir(parents=True)
+    token = secrets.token_hex(8)
+    with atomic_file(work / _RECORD) as temporary:
+        record = {"about": described(about), "record": {"token": token}}
+        temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    return token
+
+
+def _require_ours(work: Path, token: str) -> None:
+    """Refuse to go on with what another fit has begun at the same place."""
+    try:
+        found = json.loads((work / _RECORD).read_text(encoding="utf-8"))["record"]["token"]
+    except (OSError, ValueError, KeyError):
+        found = None
+    if found != token:
+        message = f"another fit works at the same place: {str(work)!r}"
+        raise LimelightError(message, hint="let one of them write to another --output")
+
+
+def _write(
+    path: Path,
+    model: FactorModel,
+    ending: Ending,
+    data: ShardedData,
+    result: Path,
+    *,
+    history: bool,
+) -> None:
+    """Put the parts of the model together."""
+    arrays: dict[str, Any] = {
+        name: left_rows(result, name, data.n_shards) for name in ("user_factors", "item_factors")
+    }
+    arrays |= {"mean_user": ending.mean_user, "dual": ending.dual}
+    config = config_of(model, data.fingerprint, ending.trace, ending.status)
+    write_model(path, config, arrays, data, history=history)

@@ -1,0 +1,1 @@
+"""What a fit on a cluster would move, hold and take, from its size alone."""

@@ -1,0 +1,282 @@
+"""How long histories are: as many lengths as it takes, and how many rows have each.
+
+What is to be fitted, and on what: the two halves of a question to the simulator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from limelight._base.errors import ConfigError
+from limelight._base.settings import check_choice, check_integer, check_number
+from limelight.cluster.ingest.routing import MOST_SHARDS
+from limelight.cluster.partition import HEAD
+from limelight.solve.problem import padded_width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._base.arrays import Float64, Int64
+
+
+_NODES = 64
+"""Lengths that stand for a lognormal distribution; twice as many change nothing that is shown."""
+
+
+class Histories(NamedTuple):
+    """Lengths of histories, and how many rows have each of them."""
+
+    lengths: Float64
+    rows: Float64
+
+    @classmethod
+    def lognormal(cls, n_rows: int, n_entries: int, sigma: float) -> Histories:
+        """Spread entries over rows: evenly if sigma is 0, ever more unevenly above.
+
+        Examples
+        --------
+        >>> Histories.lognormal(10, 200, 0).lengths
+        array([20.])
+        >>> round(Histories.lognormal(10, 200, 1.5).sum(lambda n: n))
+        200
+        """
+        mean = n_entries / n_rows
+        if sigma == 0:
+            return cls(np.array([mean]), np.array([float(n_rows)]))
+        # Gauss-Hermite: the mean of any smooth function of a normal number, from a few of them.
+        normal, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+        return cls(mean * np.exp(sigma * normal - sigma**2 / 2), n_rows * weights / weights.sum())
+
+    @classmethod
+    def counted(cls, lengths: Int64) -> Histories:
+        """Take the lengths of a data set as they are.
+
+        Examples
+        --------
+        >>> Histories.counted(np.array([3, 1, 3]))
+        Histories(lengths=array([1., 3.]), rows=array([1., 2.]))
+        """
+        found, rows = np.unique(lengths, return_counts=True)
+        return cls(found.astype(np.float64), rows.astype(np.float64))
+
+    def sum(self, of: Callable[[Float64], Float64]) -> float:
+        """Add up a function of the length over all rows."""
+        return float(np.dot(self.rows, of(self.lengths)))
+
+    def reached(self, share: float) -> float:
+        """Count the rows with at least one entry in a part that holds this share of all.
+
+        Whose entry is whose is taken as drawn at random: a history of n misses the part with
+        probability (1 - share)^n.
+
+        Examples
+        --------
+        >>> Histories.lognormal(100, 200, 0).reached(0.5)
+        75.0
+        """
+        return self.sum(lambda n: 1 - (1 - share) ** n)
+
+
+Solver: TypeAlias = Literal["ials", "exact", "admm"]
+"""iALS; exADMM with all users solved at once; exADMM with a gradient step of the users."""
+
+
+_MOST = 10**15
+
+
+_GIGA = 1e9
+
+
+class Heads(NamedTuple):
+    """Items that are too much for one machine."""
+
+    items: int
+    share: float
+    """Their share of all interactions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A fit, as far as its cost depends on it.
+
+    Parameters
+    ----------
+    n_users, n_items, n_interactions
+        The size of the data.
+    factors
+        Length of the vectors; they are held and sent padded to a multiple of 16.
+    solver
+        "exact" or "admm" for exADMM, or "ials".
+    epochs
+        How many epochs the fit has.
+    spread
+        How unequal the histories of users are: sigma of a lognormal distribution, 0 if all are
+        equally long, which is the worst case for traffic.
+    user_lengths, item_lengths
+        The lengths of a data set, instead of ``spread``.
+    head_items, head_share
+        Heads are items that so many users have that shards send sums for them instead of rows: how
+        many there are, and their share of all interactions. Where ``item_lengths`` are known, heads
+        follow from them.
+
+    Examples
+    --------
+    >>> Workload(n_users=1000, n_items=100, n_interactions=5000, factors=60).width
+    64
+    """
+
+    n_users: int
+    n_items: int
+    n_interactions: int
+    factors: int = 64
+    solver: Solver = "exact"
+    epochs: int = 16
+    spread: float = 0.0
+    user_lengths: Int64 | None = None
+    item_lengths: Int64 | None = None
+    head_items: int = 0
+    head_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody could fit."""
+        for name in ("n_users", "n_items", "n_interactions"):
+            check_integer(name, getattr(self, name), least=1, most=_MOST)
+        check_integer("factors", self.factors, least=1, most=2**15)
+        check_integer("epochs", self.epochs, least=1)
+        check_integer("head_items", self.head_items, least=0, most=self.n_items)
+        check_choice("solver", self.solver, get_args(Solver))
+        for name in ("spread", "head_share"):
+            check_number(name, getattr(self, name))
+        if self.n_interactions > self.n_users * self.n_items:
+            pairs = self.n_users * self.n_items
+            message = f"there are only {pairs:,} pairs: n_interactions={self.n_interactions}"
+            raise ConfigError(message, hint="check n_users, n_items and n_interactions")
+        if self.head_share > 1:
+            message = f"head_share must be at most 1: {self.head_share}"
+            raise ConfigError(message, hint="use a share of all interactions, such as 0.1")
+
+    @property
+    def width(self) -> int:
+        """Floats of a factor row, in memory and on the wire."""
+        return padded_width(self.factors)
+
+    @property
+    def users(self) -> Histories:
+        """How long the histories of users are."""
+        if self.user_lengths is not None:
+            return Histories.counted(self.user_lengths)
+        return Histories.lognormal(self.n_users, self.n_interactions, self.spread)
+
+    @property
+    def items(self) -> Histories:
+        """How long the histories of items are; equal ones, where they are not known."""
+        if self.item_lengths is not None:
+            return Histories.counted(self.item_lengths)
+        return Histories.lognormal(self.n_items, self.n_interactions, 0.0)
+
+    def heads(self, n_shards: int) -> Heads:
+        """Return how many items are heads, if users are cut into so many shards."""
+        if self.item_lengths is None:
+            return Heads(self.head_items, self.head_share)
+        is_head = self.item_lengths > HEAD * self.n_interactions / n_shards
+        share = float(self.item_lengths[is_head].sum()) / self.n_interactions
+        return Heads(int(is_head.sum()), share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Machines that are all alike, and how the work is dealt to them.
+
+    Parameters
+    ----------
+    machines
+        How many machines there are, one worker each.
+    shards
+        Into how many parts users and items are cut; None: four a machine, and at least 16.
+    network
+        Gigabits a second that a machine sends and, at the same time, receives.
+    cores
+        Cores of a machine.
+    core_speed
+        Gflop/s of one core in a product of large matrices.
+    efficiency
+        The share of that speed that a fit reaches.
+    memory_speed
+        GB/s between the memory and the cores of a machine.
+    wire_bytes
+        Bytes of a number on the wire.
+    deterministic
+        Whether rows wait for their turn, so that the bits do not depend on the machines.
+
+    Examples
+    --------
+    >>> Cluster(machines=3, shards=16).held
+    array([6, 5, 5])
+    """
+
+    machines: int
+    shards: int | None = None
+    network: float = 10.0
+    cores: int = 16
+    core_speed: float = 20.0
+    efficiency: float = 0.5
+    memory_speed: float = 50.0
+    wire_bytes: int = 4
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse clusters that cannot be."""
+        check_integer("machines", self.machines, least=1, most=2**12)
+        if self.shards is not None:
+            check_integer("shards", self.shards, least=1, most=MOST_SHARDS)
+            if self.shards < self.machines:
+                message = f"every machine needs a shard: {self.shards} for {self.machines} machines"
+                raise ConfigError(message, hint=f"use shards={4 * self.machines}")
+        check_integer("cores", self.cores, least=1, most=2**12)
+        check_integer("wire_bytes", self.wire_bytes, least=1, most=8)
+        for name in ("network", "core_speed", "memory_speed", "efficiency"):
+            check_number(name, getattr(self, name), above=0)
+        if self.efficiency > 1:
+            message = f"efficiency must be at most 1: {self.efficiency}"
+            raise ConfigError(message, hint="use a share of the speed, such as 0.5")
+
+    @property
+    def n_shards(self) -> int:
+        """Into how many parts users and items are cut."""
+        return max(16, 4 * self.machines) if self.shards is None else self.shards
+
+    @property
+    def held(self) -> Int64:
+        """How many shards each machine holds: as equal as can be, the first one the most."""
+        ends = -(-self.n_shards * np.arange(self.machines + 1) // self.machines)
+        return np.diff(ends)
+
+    @property
+    def shares(self) -> Float64:
+        """Which share of users, items and interactions each machine holds."""
+        return self.held / self.n_shards
+
+    @property
+    def largest_share(self) -> float:
+        """The share of the machine that all others wait for."""
+        return float(self.shares[0])
+
+    def network_seconds(self, n_bytes: float) -> float:
+        """Return how long a machine takes to send, or to receive, so many bytes."""
+        return 8 * n_bytes / (self.network * _GIGA)
+
+    def work_seconds(self, flops: float, n_bytes: float = 0.0) -> float:
+        """Return how long a machine works: as long as its cores, or its memory, are busy.
+
+        Parameters
+        ----------
+        flops
+            Floating-point operations.
+        n_bytes
+            What passes between memory and cores meanwhile.
+        """
+        speed = self.cores * self.core_speed * self.efficiency
+        return max(flops / (speed * _GIGA), n_bytes / (self.memory_speed * _GIGA))

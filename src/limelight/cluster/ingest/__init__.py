@@ -1,0 +1,1 @@
+"""From files to shards: every rank reads some files and keeps the rows that are its own."""

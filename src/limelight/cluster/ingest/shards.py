@@ -1,0 +1,286 @@
+"""Interactions in shards on a disk that all ranks see.
+
+shards.json              how much there is, of what it was made, the fingerprint; written last
+bounds.safetensors       where users and items are cut, and how many pairs each item has
+shard-00000.safetensors  indptr and indices of the users of a shard; one file for each
+users.parquet            user_id by row number, as in a model folder
+items.parquet            item_id by column number
+
+Whoever finds the first of these finds all others, so that a rank can take up the work of another.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight._base.errors import DataError
+from limelight._base.files import atomic_file, refuse_stranger
+from limelight._base.machine import package_version
+from limelight.cluster.ingest.routing import cut_rows
+from limelight.data.interactions import fingerprint
+from limelight.store.arrays import load_arrays, read_rows, save_arrays
+from limelight.store.ids import read_ids, write_ids
+from limelight.store.json import read_json
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    from limelight._base.arrays import Int32, Int64
+    from limelight.cluster.ingest.routing import Shard
+    from limelight.data.interactions import Ids, Interactions
+
+MANIFEST, BOUNDS, USERS, ITEMS = (
+    "shards.json",
+    "bounds.safetensors",
+    "users.parquet",
+    "items.parquet",
+)
+_SHARD, _ANY_SHARD = "shard-{:05d}.safetensors", "shard-*.safetensors"
+_AGAIN = "delete the folder, and the data are read again"
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedData:
+    """What a rank has of the interactions, and what it knows of the rest.
+
+    Made by :func:`limelight.cluster.ingest.prepare.prepare` or :func:`load_shards`.
+    """
+
+    folder: Path
+    """Where all of it is kept."""
+    numbers: range
+    """Which shards this rank has."""
+    shards: list[Shard]
+    """Their rows: `indptr` (int64, from 0) and `indices` (int32, numbers of all items)."""
+    user_bounds: Int64
+    """The first user of each of all shards, and the number of users."""
+    item_bounds: Int64
+    """The first item of each of all shards, and the number of items."""
+    item_counts: Int64
+    """How many pairs each of all items has."""
+    duplicates: int
+    """How many repeated pairs were merged."""
+    fingerprint: str
+    """Of all interactions, as :meth:`limelight.data.Interactions.fingerprint` has it."""
+
+    @property
+    def n_shards(self) -> int:
+        """Number of all shards."""
+        return len(self.user_bounds) - 1
+
+    @property
+    def n_users(self) -> int:
+        """Number of all users."""
+        return int(self.user_bounds[-1])
+
+    @property
+    def n_items(self) -> int:
+        """Number of all items."""
+        return int(self.item_bounds[-1])
+
+    @property
+    def nnz(self) -> int:
+        """Number of distinct pairs of all ranks."""
+        return int(self.item_counts.sum())
+
+    @property
+    def users(self) -> range:
+        """The users of this rank."""
+        first, end = self.user_bounds[[self.numbers.start, self.numbers.stop]]
+        return range(int(first), int(end))
+
+    @property
+    def items(self) -> range:
+        """The items of this rank."""
+        first, end = self.item_bounds[[self.numbers.start, self.numbers.stop]]
+        return range(int(first), int(end))
+
+    def user_ids(self) -> Ids:
+        """Read the ids of all users."""
+        return read_ids(self.folder / USERS, "user_id")
+
+    def item_ids(self) -> Ids:
+        """Read the ids of all items."""
+        return read_ids(self.folder / ITEMS, "item_id")
+
+
+def has_shards(folder: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder holds all the shards of some data.
+
+    Examples
+    --------
+    >>> has_shards("no/such/folder")
+    False
+    """
+    return (Path(folder) / MANIFEST).is_file()
+
+
+def forget_other(folder: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+    """Delete shards that were made of something else, or not to the end, before any rank starts.
+
+    Parameters
+    ----------
+    folder
+        Where shards may be, and nothing else.
+    about
+        What they should be made of, from :func:`limelight.cluster.ingest.prepare.about_source`.
+    """
+    refuse_stranger(Path(folder), _is_ours)
+    if not has_shards(folder) or _manifest(Path(folder))["about"] != about:
+        forget(folder)
+
+
+def forget(folder: str | os.PathLike[str]) -> None:
+    """Delete shards, the manifest first: what is left of a broken delete is no shards."""
+    root = Path(folder)
+    others = (root / name for name in (MANIFEST, BOUNDS, USERS, ITEMS))
+    for file in (*others, *root.glob(_ANY_SHARD)):
+        file.unlink(missing_ok=True)
+
+
+def _is_ours(root: Path) -> bool:
+    """Tell whether a folder holds shards, be it not all of them, and nothing else."""
+    files = [file for file in root.iterdir() if not file.name.startswith(".")]
+    shards = [file for file in files if file.match(_ANY_SHARD)]
+    names = {file.name for file in files} - {file.name for file in shards}
+    return bool(shards) and names <= {MANIFEST, BOUNDS, USERS, ITEMS}
+
+
+def load_shards(folder: str | os.PathLike[str], numbers: range) -> ShardedData:
+    """Load some shards; needs nobody else.
+
+    Parameters
+    ----------
+    folder
+        Where they are kept.
+    numbers
+        Which, for example ``deal(n_shards, size)[rank]``.
+    """
+    root = Path(folder)
+    manifest, bounds = _manifest(root), load_arrays(root / BOUNDS)
+    return ShardedData(
+        folder=root,
+        numbers=numbers,
+        shards=[_load_shard(root, number, bounds["user_bounds"]) for number in numbers],
+        **bounds,
+        duplicates=manifest["duplicates"],
+        fingerprint=manifest["fingerprint"],
+    )
+
+
+def save_shard(folder: Path, number: int, shard: Shard) -> None:
+    """Write the rows of a shard, whole or not at all."""
+    indptr, indices = shard
+    save_arrays(folder / _SHARD.format(number), {"indptr": indptr, "indices": indices})
+
+
+def save_rest(
+    folder: Path,
+    *,
+    user_bounds: Int64,
+    item_counts: Int64,
+    user_ids: Any,
+    item_ids: Any,
+    duplicates: int,
+    about: Mapping[str, Any],
+) -> None:
+    """Write what belongs to no shard, once all shards are written; the manifest comes last.
+
+    Parameters
+    ----------
+    folder
+        Where the shards are.
+    user_bounds, item_counts, duplicates
+        As in :class:`ShardedData`.
+    user_ids, item_ids
+        NumPy or Arrow arrays.
+    about
+        What the shards were made of, as JSON.
+    """
+    n_shards = len(user_bounds) - 1
+    bounds = {
+        "user_bounds": user_bounds,
+        "item_bounds": cut_rows(item_counts, n_shards),
+        "item_counts": item_counts,
+    }
+    save_arrays(folder / BOUNDS, bounds)
+    write_ids(folder / USERS, "user_id", user_ids)
+    write_ids(folder / ITEMS, "item_id", item_ids)
+    indptr, indices = stream_indptr(folder, n_shards), stream_indices(folder, n_shards)
+    manifest = {
+        "limelight": package_version(),
+        "about": about,
+        "duplicates": duplicates,
+        "fingerprint": fingerprint(indptr, indices, user_ids, item_ids),
+    }
+    with atomic_file(folder / MANIFEST) as temporary:
+        temporary.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
+def save_all(folder: Path, data: Interactions, n_shards: int, about: Mapping[str, Any]) -> None:
+    """Cut interactions that lie in memory, and write all shards."""
+    bounds = cut_rows(np.diff(data.indptr), n_shards)
+    for number, (start, end) in enumerate(pairwise(bounds)):
+        indptr = data.indptr[start : end + 1]
+        rows = indptr - indptr[0], data.indices[indptr[0] : indptr[-1]]
+        save_shard(folder, number, rows)
+    save_rest(
+        folder,
+        user_bounds=bounds,
+        item_counts=np.bincount(data.indices, minlength=data.n_items),
+        user_ids=data.user_ids,
+        item_ids=data.item_ids,
+        duplicates=data.duplicates,
+        about=about,
+    )
+
+
+def stream_indptr(folder: Path, n_shards: int) -> Iterator[Int64]:
+    """Read the row pointers of all users, in stretches."""
+    yield np.zeros(1, np.int64)
+    before = 0
+    for number in range(n_shards):
+        last = 0
+        for stretch in read_rows(folder / _SHARD.format(number), "indptr", first=1):
+            yield stretch + before
+            last = int(stretch[-1])
+        before += last
+
+
+def stream_indices(folder: Path, n_shards: int) -> Iterator[Int32]:
+    """Read the items of all users, in stretches."""
+    for number in range(n_shards):
+        yield from read_rows(folder / _SHARD.format(number), "indices")
+
+
+def _manifest(root: Path) -> dict[str, Any]:
+    try:
+        manifest = read_json(root / MANIFEST)
+        return {
+            "about": manifest["about"],
+            "duplicates": int(manifest["duplicates"]),
+            "fingerprint": str(manifest["fingerprint"]),
+        }
+    except FileNotFoundError as error:
+        message = f"no prepared shards in {str(root)!r}"
+        raise DataError(message, hint="is it on a disk that all machines see?") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"cannot read {MANIFEST} of {str(root)!r}: {error}"
+        raise DataError(message, hint=_AGAIN) from error
+
+
+def _load_shard(root: Path, number: int, user_bounds: Int64) -> Shard:
+    arrays = load_arrays(root / _SHARD.format(number))
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    n_users = user_bounds[number + 1] - user_bounds[number]
+    if len(indptr) != n_users + 1 or indptr[-1] != len(indices):
+        message = f"shard {number} of {str(root)!r} does not have the {n_users:,} users it should"
+        raise DataError(message, hint=_AGAIN)
+    return indptr, indices

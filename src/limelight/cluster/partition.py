@@ -1,0 +1,381 @@
+"""Where the time of an epoch goes, part by part.
+
+A rank's share of a fit: its users, its items, and what travels between the two.
+
+Users stay where they are. For the items' step a shard of users sends the rows that some item of a
+rank needs, once, whatever the number of such items; the rank adds them to the normal equations of
+its items and lets them go. Of an item that a large part of all users have, a *head*, the shards
+send what they contribute to its equations instead: no rank does the work of such an item alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from limelight._base.arrays import factor_matrix
+from limelight._native import kernels
+from limelight.cluster.collectives import deal
+from limelight.solve.gramian import Eigenbasis, eigenbasis, gramian, largest_entry
+from limelight.solve.problem import sparse_rows, unsolvable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from limelight._base.arrays import Float32, Float64, Int32, Int64
+    from limelight._native._kernels import Csr
+    from limelight.cluster.collectives import Exchange
+    from limelight.solve.problem import Problem
+    from limelight.solve.state import State
+
+
+Thing = TypeVar("Thing")
+
+
+class Clock:
+    """Adds up the seconds of named parts.
+
+    Examples
+    --------
+    >>> clock = Clock()
+    >>> with clock("solve"):
+    ...     pass
+    >>> [number for number in clock.waiting("rows", [3, 4])], sorted(clock.seconds)
+    ([3, 4], ['rows', 'solve'])
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, part: str) -> Iterator[None]:
+        """Count what a block takes."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[part] += time.perf_counter() - started
+
+    def waiting(self, part: str, things: Iterable[Thing]) -> Iterator[Thing]:
+        """Count what it takes until things come, not what is done with them."""
+        source = iter(things)
+        while True:
+            with self(part):
+                try:
+                    thing = next(source)
+                except StopIteration:
+                    return
+            yield thing
+
+
+HEAD = 0.5
+"""An item is a head if it has more of a fair shard's interactions than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """How users and items are cut into shards."""
+
+    user_bounds: Int64
+    item_bounds: Int64
+    item_counts: Int64
+    """The interactions of every item."""
+
+    @property
+    def n_users(self) -> int:
+        """The number of all users."""
+        return int(self.user_bounds[-1])
+
+    @property
+    def n_entries(self) -> int:
+        """The number of all interactions."""
+        return int(self.item_counts.sum())
+
+    @property
+    def n_shards(self) -> int:
+        """The number of shards."""
+        return len(self.user_bounds) - 1
+
+    @cached_property
+    def heads(self) -> Int64:
+        """The items that are too much for one rank."""
+        return np.flatnonzero(self.item_counts > HEAD * self.n_entries / self.n_shards)
+
+    def cells(self, shards: range) -> list[slice]:
+        """Return the users of each of a run of shards, counted from the first of them."""
+        bounds = self.user_bounds[shards.start : shards.stop + 1] - self.user_bounds[shards.start]
+        return [slice(first, stop) for first, stop in pairwise(bounds.tolist())]
+
+    def item_runs(self, size: int) -> list[slice]:
+        """Return the items of each of so many ranks."""
+        return [run_of(self.item_bounds, shards) for shards in deal(self.n_shards, size)]
+
+
+class Route(NamedTuple):
+    """What a shard of users has for the items of a rank."""
+
+    users: Int32
+    """Which rows of the shard are sent."""
+    indptr: Int64
+    positions: Int32
+    """The histories of the rank's items, heads left out, as places among these rows."""
+
+    @property
+    def rows(self) -> Csr:
+        """The histories, for the kernels."""
+        return sparse_rows(self.indptr, self.positions, len(self.users))
+
+
+def route(by_item: Csr, items: slice, heads: Int64) -> Route:
+    """Find what a shard has for a run of items.
+
+    Parameters
+    ----------
+    by_item
+        The shard's interactions: items x its users.
+    items
+        The run.
+    heads
+        Items that no rows are sent for.
+    """
+    lengths = np.diff(by_item.indptr[items.start : items.stop + 1])
+    entries = by_item.indices[by_item.indptr[items.start] : by_item.indptr[items.stop]]
+    ours = _within(heads, items)
+    is_head = np.zeros(len(lengths), dtype=bool)
+    is_head[ours] = True
+    entries = entries[np.repeat(~is_head, lengths)]
+    lengths[ours] = 0
+    needed = np.zeros(by_item.n_columns, dtype=bool)
+    needed[entries] = True
+    users = np.flatnonzero(needed).astype(np.int32)
+    place = np.cumsum(needed, dtype=np.int32) - 1
+    return Route(users, np.concatenate(([0], np.cumsum(lengths))), place[entries])
+
+
+class Outgoing(NamedTuple):
+    """What a shard of users sends in every epoch."""
+
+    users: Sequence[Int32]
+    """Which of its rows each rank gets."""
+    heads: Csr
+    """The histories of the heads among its users."""
+
+
+def outgoing(by_item: Csr, runs: Sequence[slice], heads: Int64) -> tuple[Outgoing, list[Route]]:
+    """Find what a shard has for the items of each rank, and for the heads."""
+    routes = [route(by_item, run, heads) for run in runs]
+    pieces = [by_item.indices[by_item.indptr[j] : by_item.indptr[j + 1]] for j in heads]
+    ends = np.cumsum([0, *map(len, pieces)])
+    entries = np.concatenate([np.zeros(0, np.int32), *pieces])
+    rows = sparse_rows(ends, entries, by_item.n_columns)
+    return Outgoing([one.users for one in routes], rows), routes
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one rank knows and does; :meth:`of` and :meth:`again` make one."""
+
+    exchange: Exchange
+    cut: Cut
+    width: int
+    """How wide factors are."""
+    rows: Csr
+    """The histories of this rank's users."""
+    outgoing: Sequence[Outgoing]
+    """What each shard of this rank sends."""
+    incoming: Sequence[Csr]
+    """For each of all shards, the histories of this rank's items among the rows that it sends."""
+    clock: Clock = field(default_factory=Clock)
+    """Where the time of the items' steps goes."""
+
+    @classmethod
+    def of(cls, exchange: Exchange, cut: Cut, width: int, rows: Csr) -> Share:
+        """Find out, together with the other ranks, what each shard has for each rank."""
+        runs, sending = cut.item_runs(exchange.size), list[Outgoing]()
+
+        def routes() -> Iterator[list[Route]]:
+            for cell in cut.cells(deal(cut.n_shards, exchange.size)[exchange.rank]):
+                own, found = outgoing(some_rows(rows, cell).transpose(), runs, cut.heads)
+                sending.append(own)
+                yield found
+
+        received = dict(exchange.exchange_rows(routes()))
+        incoming = [Route(*received[shard]).rows for shard in range(cut.n_shards)]
+        return cls(exchange, cut, width, rows, sending, incoming)
+
+    @classmethod
+    def again(cls, exchange: Exchange, cut: Cut, width: int, all_shards: Iterable[Csr]) -> Share:
+        """Find the same without the others, from the histories of all shards, one at a time."""
+        ours = deal(cut.n_shards, exchange.size)[exchange.rank]
+        runs = cut.item_runs(exchange.size)
+        own, incoming = [], []
+        sending: list[Outgoing] = []
+        for shard, rows in enumerate(all_shards):
+            by_item = rows.transpose()
+            incoming.append(route(by_item, runs[exchange.rank], cut.heads).rows)
+            if shard in ours:
+                own.append(rows)
+                sending.append(outgoing(by_item, runs, cut.heads)[0])
+        return cls(exchange, cut, width, stacked(own), sending, incoming)
+
+    @cached_property
+    def users(self) -> slice:
+        """The users of this rank."""
+        return run_of(self.cut.user_bounds, self.numbers)
+
+    @cached_property
+    def items(self) -> slice:
+        """The items of this rank."""
+        return run_of(self.cut.item_bounds, self.numbers)
+
+    @cached_property
+    def numbers(self) -> range:
+        """The shards of this rank."""
+        return deal(self.cut.n_shards, self.exchange.size)[self.exchange.rank]
+
+    @cached_property
+    def cells(self) -> list[slice]:
+        """The rows of each shard among those of this rank."""
+        return self.cut.cells(self.numbers)
+
+    @cached_property
+    def item_cells(self) -> list[slice]:
+        """The items of each shard of this rank, among all items."""
+        return [run_of(self.cut.item_bounds, range(s, s + 1)) for s in self.numbers]
+
+    @cached_property
+    def shards(self) -> list[Csr]:
+        """The histories of the users of each shard of this rank."""
+        return [some_rows(self.rows, cell) for cell in self.cells]
+
+    def total(self, parts: Sequence[Sequence[Float64 | float]]) -> list[Float64]:
+        """Add up what each shard contributes to several sums, over all ranks, in one message."""
+        shapes = [np.shape(one) for one in parts[0]]
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        flat = [np.concatenate([np.ravel(one) for one in part]) for part in parts]
+        pieces = np.split(self.exchange.sum_small(flat), ends[:-1])
+        return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+    def sum_of_ranks(self, number: float) -> float:
+        """Add up one number of each rank."""
+        parts = [np.array([float(number)]), *(np.zeros(1) for _ in self.cells[1:])]
+        return float(self.exchange.sum_small(parts)[0])
+
+    def largest(self, U: Float32) -> float:
+        """Return the largest absolute value of all users' factors."""
+        parts = np.zeros((len(self.cells), self.cut.n_shards))
+        for part, shard, cell in zip(parts, self.numbers, self.cells, strict=True):
+            part[shard] = largest_entry(U[cell])
+        return float(self.exchange.sum_small(list(parts)).max())
+
+    def item_gramian(self, V: Float32, threads: int) -> Float64:
+        """Return V^T V; each rank adds up its own items."""
+        return self.exchange.sum_small([gramian(V[cell], threads) for cell in self.item_cells])
+
+    def solve_items(self, problem: Problem, state: State, shared: Float64) -> None:
+        """Solve for every item, each where it belongs, and give the items to all ranks.
+
+        x_j = (shared + reg_j I + sum_i u_i u_i^T)^-1 sum_i u_i, as on one machine.
+        """
+        values, Q = self._basis(problem, shared)
+        sums, heads = self._sums, self._head_rows
+        sums[:] = 0
+        travelling = self.exchange.exchange_rows(self._rotated(problem, state, Q))
+        for shard, (rows, parts) in self.clock.waiting("rows", travelling):
+            with self.clock("add"):
+                kernels.add_rows(self.incoming[shard], rows, sums, problem.threads)
+                sums[heads] += parts
+        state.pending = None
+        out = factor_matrix(len(sums), self.width)
+        with self.clock("solve"):
+            ridge = problem.item_regularization[self.items]
+            failed = kernels.solve_sums(sums, values, ridge, out, problem.threads)
+            kernels.rotate(out, np.ascontiguousarray(Q.T), out, problem.threads)
+        # All ranks have to know: one that gives up alone would leave the others waiting.
+        if everywhere := int(self.sum_of_ranks(failed)):
+            raise unsolvable(everywhere, len(state.V), problem.advice)
+        with self.clock("gather"):
+            state.V[:] = self.exchange.gather_items(out)
+
+    def _basis(self, problem: Problem, shared: Float64) -> Eigenbasis:
+        """Return the eigenbasis that the first rank finds.
+
+        Another processor may turn it another way, and rows that were turned one way are worth
+        nothing in another.
+        """
+        own = eigenbasis(shared, problem.factors, problem.advice)
+        mine = np.vstack(own) if self.exchange.rank == 0 else np.zeros((0, self.width), np.float32)
+        found = self.exchange.gather_items(mine)
+        return Eigenbasis(np.ascontiguousarray(found[0]), np.ascontiguousarray(found[1:]))
+
+    @cached_property
+    def _sums(self) -> Float32:
+        """Room for the equations of this rank's items, kept from epoch to epoch."""
+        return factor_matrix(self.items.stop - self.items.start, kernels.sums_width(self.width))
+
+    @cached_property
+    def _head_rows(self) -> Int64:
+        """Which rows of the sums are those of heads."""
+        return _within(self.cut.heads, self.items)
+
+    def _rotated(
+        self, problem: Problem, state: State, Q: Float32
+    ) -> Iterator[list[tuple[Float32, Float32]]]:
+        """Turn the users of each shard into the basis; pick out what each rank is to get."""
+        threads = problem.threads
+        ends = [run.stop for run in self.cut.item_runs(self.exchange.size)[:-1]]
+        owners = np.searchsorted(self.cut.heads, ends)
+        for cell, sending in zip(self.cells, self.outgoing, strict=True):
+            U = state.U[cell]
+            rotated = factor_matrix(*U.shape)
+            if state.pending is None:
+                kernels.rotate(U, Q, rotated, threads)
+            else:
+                steps, h = state.pending
+                kernels.shift_and_rotate(U, steps[cell], h, Q, rotated, threads)
+            parts = np.zeros((sending.heads.n_rows, kernels.sums_width(self.width)), np.float32)
+            kernels.add_rows(sending.heads, rotated, parts, threads)
+            yield [
+                (rotated[users], head)
+                for users, head in zip(sending.users, np.split(parts, owners), strict=True)
+            ]
+
+
+def some_rows(rows: Csr, run: slice) -> Csr:
+    """Return a run of rows, which shares their memory."""
+    indptr = rows.indptr[run.start : run.stop + 1]
+    return sparse_rows(indptr - indptr[0], rows.indices[indptr[0] : indptr[-1]], rows.n_columns)
+
+
+def stacked(blocks: Sequence[Csr]) -> Csr:
+    """Put blocks of rows one below the other.
+
+    Examples
+    --------
+    >>> one = sparse_rows(np.array([0, 2]), np.array([0, 3]), 4)
+    >>> both = stacked([one, one])
+    >>> both.indptr, both.indices
+    (array([0, 2, 4]), array([0, 3, 0, 3], dtype=int32))
+    """
+    ends = np.cumsum([0, *(block.n_entries for block in blocks)])
+    pieces = [block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False)]
+    indices = np.concatenate([block.indices for block in blocks])
+    return sparse_rows(np.concatenate([[0], *pieces]), indices, blocks[0].n_columns)
+
+
+def run_of(bounds: Int64, shards: range) -> slice:
+    """Return the rows of a run of shards."""
+    return slice(int(bounds[shards.start]), int(bounds[shards.stop]))
+
+
+def _within(numbers: Int64, run: slice) -> Int64:
+    """Return the places of those numbers that are in a run."""
+    places: Int64 = numbers[(numbers >= run.start) & (numbers < run.stop)] - run.start
+    return places

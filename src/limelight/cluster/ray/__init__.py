@@ -1,0 +1,1 @@
+"""Ranks, collectives and executors that run as actors and tasks of Ray."""

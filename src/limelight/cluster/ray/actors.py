@@ -1,0 +1,244 @@
+"""A rank as an actor of Ray: it holds its program, and data with it, from one term to the next.
+
+The actors of a run: where they are placed, and who takes the place of a lost one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from limelight._base.errors import LimelightError
+from limelight.cluster.ray.collectives import RayExchange
+from limelight.cluster.ray.coordinator import Meeting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from limelight.cluster.collectives import Exchange, Program
+    from limelight.cluster.ray.collectives import Seat
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a rank came out of a term."""
+
+    result: Any = None
+    error: LimelightError | None = None
+    system: OSError | None = None
+    """What the operating system said, where that was the cause: causes do not travel."""
+    is_over: bool = False
+    """Whether the term ended before the work did, because something was lost."""
+
+
+class Rank:
+    """What runs in the process of a rank."""
+
+    def __init__(self) -> None:
+        self._program: Program | None = None
+        self._traffic: Counter[str] = Counter()
+
+    def is_here(self) -> bool:
+        """Answer, which says that the process has a place and is up."""
+        return True
+
+    def prepare(self, seat: Seat, program: Program) -> Outcome:
+        """Take over a program and let it load its data."""
+        self._program = program
+        return self._attend(seat, program.prepare)
+
+    def run(self, seat: Seat) -> Outcome:
+        """Run the program that was prepared."""
+        assert self._program is not None
+        return self._attend(seat, self._program.run)
+
+    def _attend(self, seat: Seat, work: Callable[[Exchange], Any]) -> Outcome:
+        """Do the work; an error of ours is a result, because Ray would dress it as its own.
+
+        That the term is over shows in the exchange, whatever the program made of the exception.
+        """
+        exchange = RayExchange(seat, self._traffic)
+        try:
+            result = work(exchange)
+            exchange.settle()
+        except Exception as error:
+            if exchange.is_over:
+                return Outcome(is_over=True)
+            if isinstance(error, LimelightError):
+                cause = error.__cause__
+                return Outcome(error=error, system=cause if isinstance(cause, OSError) else None)
+            raise
+        return Outcome(result=result)
+
+
+_PLACING_SECONDS = 30.0
+"""How long a rank may wait for processors that nobody else uses."""
+
+
+_GLANCE_SECONDS = 0.5
+
+
+_MEETING_CALLS = 10_000
+"""How many calls may wait in the meeting at once: a few of each rank."""
+
+
+class Crew:
+    """One actor for each rank and one for the meeting; Ray neither restarts nor retries them.
+
+    Ranks are called ``limelight-rank-0`` and so on in the dashboard, and are spread over the nodes.
+    The meeting is on the node of the driver: if that is lost, so is the driver.
+
+    Parameters
+    ----------
+    size
+        How many ranks there are.
+    threads
+        How many threads each uses; None for a fair share of the smallest node.
+    """
+
+    def __init__(self, size: int, threads: int | None) -> None:
+        self.size = size
+        share = share_of_a_node(_processors(), size)
+        self.threads = threads or max(1, math.floor(share))
+        self._cpus = min(self.threads, share)
+        self._namespace = f"limelight-{uuid4().hex}"
+        self._n_made = 0
+        self.meeting = self._make_meeting()
+        self._ranks: dict[int, Any] = {}
+        self.replace(range(size))
+
+    def rank(self, number: int) -> Any:
+        """Return the handle of a rank."""
+        return self._ranks[number]
+
+    def replace(self, ranks: Collection[int]) -> None:
+        """Make ranks anew, anywhere.
+
+        After the loss of a node there may be no processors that nobody uses. Then a rank works
+        beside another one, which is slower, but better than to wait.
+        """
+        late = self._make(ranks, self._cpus)
+        end = time.monotonic() + _PLACING_SECONDS
+        while late and time.monotonic() < end and self._has_room():
+            late = _not_up(late, timeout=_GLANCE_SECONDS)
+        _not_up(self._make(late.values(), 0), timeout=None)
+
+    def dismiss(self) -> None:
+        """End all processes of the crew."""
+        for actor in (*self._ranks.values(), self.meeting):
+            _end(actor)
+
+    def _make(self, ranks: Collection[int], cpus: float) -> dict[Any, int]:
+        """Make ranks; return what they will answer once they are up."""
+        for number in ranks:
+            if number in self._ranks:
+                _end(self._ranks[number])
+            self._ranks[number] = self._make_rank(number, cpus)
+        return {self._ranks[number].is_here.remote(): number for number in ranks}
+
+    def _has_room(self) -> bool:
+        """Tell whether the nodes could hold all ranks; that one is lost may be noticed late."""
+        return has_room(_processors(), self.size, self._cpus)
+
+    def _make_rank(self, number: int, cpus: float) -> Any:
+        """Make the actor of a rank.
+
+        A lost one keeps its name until the cluster is sure that it is dead, so that every new one
+        has a namespace of its own.
+        """
+        import ray
+
+        self._n_made += 1
+        return (
+            ray.remote(Rank)
+            .options(
+                name=f"limelight-rank-{number}",
+                namespace=f"{self._namespace}-{self._n_made}",
+                num_cpus=cpus,
+                scheduling_strategy="SPREAD",
+                max_restarts=0,
+                max_task_retries=0,
+            )
+            .remote()
+        )
+
+    def _make_meeting(self) -> Any:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = ray.get_runtime_context().get_node_id()
+        return (
+            ray.remote(Meeting)
+            .options(
+                name="limelight-meeting",
+                namespace=self._namespace,
+                num_cpus=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
+                max_restarts=0,
+                max_task_retries=0,
+                max_concurrency=_MEETING_CALLS,
+            )
+            .remote(self.size)
+        )
+
+
+def share_of_a_node(nodes: Sequence[float], size: int) -> float:
+    """Return how many processors a rank may ask for, such that all find a place on idle nodes.
+
+    Parameters
+    ----------
+    nodes
+        The processors of each node.
+    size
+        How many ranks there are.
+
+    Examples
+    --------
+    >>> share_of_a_node([16.0, 8.0], size=2), share_of_a_node([2.0], size=3)
+    (8, 0.6666)
+    """
+    usable = [cpus for cpus in nodes if cpus > 0]
+    if not usable:
+        return 0
+    share = min(usable) / math.ceil(size / len(usable))
+    # Ray takes whole processors, or a part of one, to four digits.
+    return math.floor(share) if share >= 1 else math.floor(share * 10_000) / 10_000
+
+
+def has_room(nodes: Sequence[float], size: int, cpus: float) -> bool:
+    """Tell whether idle nodes could hold so many ranks with so many processors each.
+
+    Examples
+    --------
+    >>> has_room([4.0, 4.0], size=2, cpus=4), has_room([4.0, 7.0], size=3, cpus=4)
+    (True, False)
+    """
+    return cpus == 0 or sum(math.floor(node / cpus) for node in nodes) >= size
+
+
+def _processors() -> list[float]:
+    """Return the processors of each node that is alive."""
+    import ray
+
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]]
+
+
+def _not_up(answers: dict[Any, int], *, timeout: float | None) -> dict[Any, int]:
+    """Wait for ranks to come up; return those that have not."""
+    import ray
+
+    if not answers:
+        return {}
+    _, waiting = ray.wait(list(answers), num_returns=len(answers), timeout=timeout)
+    return {answer: answers[answer] for answer in waiting}
+
+
+def _end(actor: Any) -> None:
+    import ray
+
+    ray.kill(actor, no_restart=True)

@@ -1,0 +1,272 @@
+"""Who leads the ranks of a run: terms, what happens in them, and what to do about a loss.
+
+Run a program on all ranks of a Ray cluster, and go on when some of them are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from limelight._base.errors import ConfigError, LimelightError
+from limelight._base.text import first_words
+from limelight.cluster.ray.actors import Crew, Outcome
+from limelight.cluster.ray.collectives import Seat
+from limelight.cluster.ray.connect import connected
+from limelight.cluster.ray.coordinator import Commit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limelight.cluster.collectives import Program
+    from limelight.cluster.ray.coordinator import Event
+
+
+OnCommit: TypeAlias = Callable[[int], None]
+"""Called with an epoch, once all ranks have their parts of its checkpoint on disk."""
+
+
+OnNews: TypeAlias = Callable[[int, int, dict[str, Any]], None]
+"""Called with a rank, an epoch, and what the rank told of it."""
+
+
+_LISTEN_SECONDS = 0.2
+"""How often to ask whether the run should stop."""
+
+
+_FRUITLESS = 5
+"""How often something may be lost in a row without a checkpoint in between."""
+
+
+_RESUME = "give the command again with --resume: it goes on from the last checkpoint"
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What whoever started a run wants to be called."""
+
+    on_commit: OnCommit
+    on_news: OnNews
+    should_stop: Callable[[], bool]
+
+
+class Driver:
+    """Leads a crew through terms until all ranks have run to the end.
+
+    In a term, some ranks prepare or all of them run. When something is lost, the next term begins
+    at once, which sends everybody home from this one; what was lost is replaced when all are back.
+    """
+
+    def __init__(
+        self, program: Program, crew: Crew, hooks: Hooks, n_shards: int, *, deterministic: bool
+    ) -> None:
+        self._program = program
+        self._crew = crew
+        self._hooks = hooks
+        self._n_shards = n_shards
+        self._deterministic = deterministic
+        self._term = 0
+        self._epoch = 0
+        self._n_events = 0
+        self._n_fruitless = 0
+        self._lost: dict[int, Exception] = {}
+        self._is_stopping = False
+        self._bell = self._listen()
+
+    def drive(self) -> list[Any]:
+        """Return what each rank returned.
+
+        Until all have been prepared, they may need each other for it, so that a loss sends all of
+        them back to the beginning. Later, only who is new prepares, and the others keep their data.
+        """
+        everyone = set(range(self._crew.size))
+        unprepared = everyone
+        had_all = False
+        while True:
+            results = self._hold_term(unprepared or everyone, is_preparing=bool(unprepared))
+            if results is None:
+                replaced = self._replace_lost()
+                unprepared = unprepared | replaced if had_all else everyone
+            elif unprepared:
+                unprepared, had_all = set(), True
+            else:
+                return [results[rank] for rank in sorted(everyone)]
+
+    def _hold_term(self, ranks: Iterable[int], *, is_preparing: bool) -> dict[int, Any] | None:
+        """Let ranks work; return their results, or None if something was lost."""
+        self._begin_term()
+        calls = {self._call(rank, is_preparing=is_preparing): rank for rank in ranks}
+        results: dict[int, Any] = {}
+        is_over = False
+        while calls:
+            for answer in self._next_answers(calls):
+                rank = calls.pop(answer)
+                outcome = self._outcome(rank, answer)
+                results[rank] = outcome.result
+                if outcome.is_over and not is_over:
+                    is_over = True
+                    self._begin_term()
+        self._catch_up()
+        return None if is_over else results
+
+    def _call(self, rank: int, *, is_preparing: bool) -> Any:
+        crew = self._crew
+        seat = Seat(
+            rank=rank,
+            size=crew.size,
+            n_shards=self._n_shards,
+            deterministic=self._deterministic,
+            threads=crew.threads,
+            term=self._term,
+            meeting=crew.meeting,
+        )
+        if is_preparing:
+            return crew.rank(rank).prepare.remote(seat, self._program)
+        return crew.rank(rank).run.remote(seat)
+
+    def _outcome(self, rank: int, answer: Any) -> Outcome:
+        """Return how a rank came out of the term; raise its error.
+
+        Checkpoints that were completed before the error are made good first.
+        """
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+
+        try:
+            outcome: Outcome = ray.get(answer)
+        except RayTaskError:
+            self._catch_up()
+            raise
+        except RayError as error:
+            self._lost[rank] = error
+            return Outcome(is_over=True)
+        if outcome.error:
+            self._catch_up()
+            raise outcome.error from outcome.system
+        return outcome
+
+    def _replace_lost(self) -> set[int]:
+        """Make lost ranks anew; return them. None is lost where only rows were."""
+        lost, self._lost = self._lost, {}
+        why = {rank: first_words(error) for rank, error in lost.items()}
+        self._n_fruitless += 1
+        if self._n_fruitless > _FRUITLESS:
+            message = f"lost ranks {_FRUITLESS + 1} times without a checkpoint in between: {why}"
+            hint = f"memory is often why; see the logs of Ray. Then {_RESUME}"
+            raise LimelightError(message, hint=hint) from next(iter(lost.values()), None)
+        for rank, words in why.items():
+            self._hooks.on_news(rank, self._epoch, {"lost": words})
+        self._crew.replace(sorted(lost))
+        return set(lost)
+
+    def _next_answers(self, calls: Iterable[Any]) -> list[Any]:
+        """Wait a moment for answers of ranks; meanwhile pass events on, and the wish to stop."""
+        import ray
+
+        if not self._is_stopping and self._hooks.should_stop():
+            self._is_stopping = True
+            self._ask(self._crew.meeting.ask_to_stop.remote())
+        ready, _ = ray.wait([*calls, self._bell], timeout=_LISTEN_SECONDS)
+        if self._bell not in ready:
+            return list(ready)
+        self._pass_on(self._ask(self._bell))
+        self._bell = self._listen()
+        return []
+
+    def _begin_term(self) -> None:
+        self._term += 1
+        self._ask(self._crew.meeting.begin.remote(self._term))
+
+    def _listen(self) -> Any:
+        """Ask the meeting to answer when something happens."""
+        return self._crew.meeting.events.remote(self._n_events, wait=True)
+
+    def _catch_up(self) -> None:
+        """Pass on all that has happened."""
+        self._pass_on(self._ask(self._crew.meeting.events.remote(self._n_events, wait=False)))
+
+    def _pass_on(self, events: list[Event]) -> None:
+        for number, what in events:
+            if number < self._n_events:
+                continue
+            self._n_events += 1
+            if isinstance(what, Commit):
+                self._epoch = what.epoch
+                self._n_fruitless = 0
+                self._hooks.on_commit(what.epoch)
+            else:
+                self._hooks.on_news(what.rank, what.epoch, what.news)
+
+    def _ask(self, question: Any) -> Any:
+        """Wait for an answer of the meeting, without which there is no going on."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        try:
+            return ray.get(question)
+        except RayActorError as error:
+            message = f"the process where the ranks meet was lost: {first_words(error)}"
+            raise LimelightError(message, hint=_RESUME) from error
+
+
+def run_on_ray(  # noqa: PLR0913 - a run and its hooks
+    program: Program,
+    *,
+    workers: int,
+    n_shards: int,
+    deterministic: bool,
+    address: str | None = None,
+    threads: int | None = None,
+    on_commit: OnCommit = lambda epoch: None,
+    on_news: OnNews = lambda rank, epoch, news: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Any]:
+    """Run a program on the ranks of a Ray cluster; return what each rank returned.
+
+    A rank that dies, alone or with its machine, is made anew elsewhere, and all ranks go on from
+    the last checkpoint that was committed; the others keep their data. What they return is the
+    same, bit for bit, as if nothing had happened, if that holds for the program when it is resumed.
+
+    Parameters
+    ----------
+    program
+        What every rank runs: a picklable `limelight.cluster.collectives.Program`. A rank that is
+        made anew after all were prepared prepares alone, so that it must not wait for others.
+    workers
+        How many ranks there are. They are spread over the machines of the cluster.
+    n_shards
+        Into how many shards users and items are cut; at least one for each rank.
+    deterministic
+        Whether rows are exchanged in an order that does not depend on the number of ranks.
+    address
+        Where the head of the cluster listens; see `limelight.cluster.ray.connect.connected`.
+    threads
+        How many threads each rank uses, which Ray is asked to keep free for it. None takes a fair
+        share of the machine.
+    on_commit
+        Called here with an epoch, once all ranks have their parts of its checkpoint on disk.
+    on_news
+        Called here with a rank, an epoch and what the rank told; of a rank that was lost, the
+        epoch from which the run goes on and ``{"lost": why}``.
+    should_stop
+        Asked a few times a second; once true, all ranks are told to stop after their epoch.
+
+    Raises
+    ------
+    ConfigError
+        If Ray is not installed, no cluster answers, or there are fewer shards than ranks.
+    LimelightError
+        What a rank raised; or, if ranks are lost again and again, or the meeting with them, how to
+        go on.
+    """
+    if not 1 <= workers <= n_shards:
+        message = f"there must be from 1 to {n_shards} workers, one for each shard: {workers}"
+        raise ConfigError(message, hint="use fewer workers, or more shards")
+    with connected(address):
+        crew = Crew(workers, threads)
+        try:
+            hooks = Hooks(on_commit, on_news, should_stop)
+            return Driver(program, crew, hooks, n_shards, deterministic=deterministic).drive()
+        finally:
+            crew.dismiss()

@@ -1,0 +1,142 @@
+"""What is kept of a front that is being traced: in a folder, to go on from, or in memory.
+
+frontier.json, frontier.parquet, frontier.png   the front, once it is complete
+models/plain, models/exadmm-3, ...              the models of its points
+exhibit/                                        what `limelight report` shows
+state/notebook.json                             every point, as soon as it was found
+state/sights/                                   who was shown what at every point
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.files import atomic_file, delete_within, refuse_stranger
+from limelight._base.signals import finishing
+from limelight._base.text import short
+from limelight.control.frontier_result import FrontierPoint
+from limelight.models.folder import load_model
+from limelight.report.exhibit import Sight
+from limelight.report.exhibit_folder import load_sight, save_exhibit, sight_arrays
+from limelight.store.arrays import save_arrays
+from limelight.store.checkpoint import FILE, Checkpoint, Notebook
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from limelight.control.frontier_result import Frontier
+    from limelight.models.exadmm import ExADMM
+
+PLAIN = "plain"
+_MODELS, _STATE, _SIGHTS = "models", "state", "sights"
+
+
+class FrontierFolder:
+    """Points and models by name.
+
+    Parameters
+    ----------
+    path
+        The folder; None keeps everything in memory.
+    about
+        What the front is of. A folder with any other front is refused, and so is one that holds
+        something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
+        self._path = None if path is None else Path(path)
+        self._models: dict[str, ExADMM] = {}
+        self._sights: dict[str, Sight] = {}
+        self._notebook: Notebook | None = None
+        if self._path is not None:
+            if self._path.exists() and not self._path.is_dir():
+                message = f"the output is not a folder: {str(self._path)!r}"
+                raise DataError(message, hint="choose another name")
+            refuse_stranger(self._path, _may_go_on)
+            self._notebook = Notebook(self._path / _STATE, about)
+
+    def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
+        """Return a point, found out now unless it was before."""
+        if self._notebook is None:
+            return find_out()
+        # A signal waits until the point is written down.
+        with finishing():
+            found = self._notebook.once(name, lambda: asdict(find_out()))
+        point = FrontierPoint.from_dict(found)
+        if f"{point.method}-{point.number}" != name:
+            # They name files and folders, which may be read and deleted: no others than ours.
+            message = f"the folder holds another point in place of {name}: {short(point.method)}"
+            raise DataError(message, hint="move the folder away to start anew")
+        return point
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """Where the fit that starts from nothing keeps how far it has come."""
+        return None if self._path is None else Checkpoint(self._path / _STATE / "fit.checkpoint")
+
+    def keep(self, name: str, model: ExADMM) -> None:
+        """Keep a model."""
+        if self._path is None:
+            self._models[name] = model
+        else:
+            model.save(self._path / _MODELS / name)
+
+    def model(self, name: str) -> ExADMM:
+        """Return a model that was kept."""
+        if self._path is None:
+            return self._models[name]
+        return cast("ExADMM", load_model(self._path / _MODELS / name))
+
+    def see(self, name: str, sight: Sight) -> None:
+        """Keep who was shown what at a point."""
+        if self._path is None:
+            self._sights[name] = sight
+        else:
+            save_arrays(self._sight_file(name), sight_arrays(sight))
+
+    def sight(self, point: FrontierPoint) -> Sight:
+        """Return who was shown what; nothing, where an older version has traced the point."""
+        name = f"{point.method}-{point.number}" if point.number else f"{PLAIN}-0"
+        if self._path is None:
+            return self._sights[name]
+        file = self._sight_file(name)
+        return load_sight(file) if file.is_file() else Sight()
+
+    def _sight_file(self, name: str) -> Path:
+        return Path(self._path or "") / _STATE / _SIGHTS / f"{name}.safetensors"
+
+    def finish(self, found: Frontier) -> Frontier:
+        """Write the front, and delete the models that are not on it; says what was left out."""
+        if self._path is None:
+            return found
+        for point in found.points:
+            # Whatever else stands there is not ours to delete.
+            if point.method == "exadmm" and point.number and not point.on_front:
+                folder = self._path / _MODELS / f"{point.method}-{point.number}"
+                delete_within(self._path, folder)
+        try:
+            found.plot(self._path / "frontier.png")
+        except ConfigError as error:
+            # Without matplotlib the figures are still there as numbers.
+            found = replace(found, notes=(*found.notes, f"No figure: {error.hint}"))
+        if found.exhibit is not None:
+            save_exhibit(self._path, found.exhibit)
+        with atomic_file(self._path / "frontier.json") as temporary:
+            temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+        with atomic_file(self._path / "frontier.parquet") as temporary:
+            import pyarrow.parquet as pq
+
+            pq.write_table(found.to_table(), temporary)
+        return found
+
+
+def _may_go_on(folder: Path) -> bool:
+    """Tell whether a folder holds a front, or no file at all, as after a start on a full disk."""
+    return (folder / _STATE / FILE).is_file() or not any(
+        path.is_file() and not path.name.startswith(".") for path in folder.rglob("*")
+    )

@@ -1,0 +1,373 @@
+"""A front as it was measured: its points, what they cost, and which to take.
+
+What a front has to show.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from limelight._base.documents import Document, Table
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import check_choice, check_integer, check_number
+from limelight._base.text import first_words
+from limelight.metrics.exposure import top_share
+from limelight.report.exhibit import Examples, Exhibit, Point, about_data, held_out_rows, how_made
+from limelight.report.figures.front import front
+from limelight.report.figures.inputs import Point as FigurePoint
+from limelight.report.figures.inputs import Tradeoff
+from limelight.report.figures.style import save
+from limelight.report.page import write_page
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping
+
+    import pyarrow as pa
+
+    from limelight.data.split import Split
+    from limelight.report.exhibit import Sight
+
+
+_HEAD = (
+    "point", "strength", "front", "nDCG", "Gini", "coverage",
+    "test nDCG", "interval", "Gini", "coverage", "seconds",
+)  # fmt: skip
+
+
+_METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
+
+
+class Cost(NamedTuple):
+    """What all points of exADMM took, in units of the one fit that starts from nothing."""
+
+    training: float
+    """Of the seconds in which factors were updated, and nothing else."""
+    wall_clock: float
+    """Of all seconds: reading and writing models, lists and their measures as well."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Accuracy and exposure of the lists of some users."""
+
+    ndcg: float
+    ndcg_low: float
+    ndcg_high: float
+    """The bounds of the 95 % bootstrap interval."""
+    gini: float
+    coverage: float
+
+    @classmethod
+    def of(cls, figures: Mapping[str, float], k: int) -> Measured:
+        """Take the measures of lists of a length from all figures of theirs."""
+        return cls(**{name: figures[_key(name, k)] for name in _METRICS})
+
+    def to_dict(self, k: int) -> dict[str, float]:
+        """Return the measures under keys such as "ndcg@20" and "ndcg@20_low"."""
+        return {_key(name, k): getattr(self, name) for name in _METRICS}
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A method at one strength."""
+
+    method: str
+    number: int
+    """In which order the points of the method were found; the plain model is 0."""
+    strength: float
+    validation: Measured
+    test: Measured
+    seconds: float
+    """Training for exADMM and for the plain model, making the lists for re-rankers."""
+    wall_seconds: float
+    """Everything that the point needed."""
+    epochs: int
+    """Of training; 0 for re-rankers."""
+    on_front: bool = False
+    """Whether no other point of the method is both more accurate and more even, for validation
+    users."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> FrontierPoint:
+        """Read what ``dataclasses.asdict`` wrote; refuse anything else."""
+        try:
+            parts = {part: Measured(**values[part]) for part in ("validation", "test")}
+            point = cls(**{**values, **parts})
+            check_integer("number", point.number, least=0)
+            for name in ("strength", "seconds", "wall_seconds", "epochs"):
+                check_number(name, getattr(point, name))
+            for part in (point.validation, point.test):
+                for name, value in asdict(part).items():
+                    check_number(name, value, above=-math.inf)
+        except (TypeError, KeyError, ConfigError) as error:
+            reason = getattr(error, "message", first_words(error))
+            message = f"the folder holds a point that limelight did not write: {reason}"
+            raise DataError(message, hint="move the folder away to start anew") from error
+        return point
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier:
+    """The trade-off between accuracy and exposure of one or more methods.
+
+    Attributes
+    ----------
+    points : tuple of FrontierPoint
+        Method by method, each from strength 0 up.
+    at : int
+        Length of the lists.
+    notes : tuple of str
+        What the reader should know.
+    """
+
+    points: tuple[FrontierPoint, ...]
+    at: int
+    notes: tuple[str, ...] = ()
+    exhibit: Exhibit | None = field(default=None, compare=False)
+    """Who was shown what, for a report."""
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, in the order in which they were asked for."""
+        return list(dict.fromkeys(point.method for point in self.points))
+
+    @property
+    def cost(self) -> Cost | None:
+        """What the points of exADMM took in all, over what the first took; None without exADMM."""
+        found = [point for point in self.points if point.method == "exadmm"]
+        if not found:
+            return None
+        training, wall = (
+            sum(getattr(point, name) for point in found) / getattr(found[0], name)
+            for name in ("seconds", "wall_seconds")
+        )
+        return Cost(training, wall)
+
+    def best(self, method: str | None = None, max_ndcg_loss: float = 0.05) -> FrontierPoint:
+        """Return the point of the most even exposure that keeps the accuracy, for validation users.
+
+        Parameters
+        ----------
+        method
+            Whose points to look at; everybody's, unless given.
+        max_ndcg_loss
+            Share of the nDCG of the plain model that may go.
+        """
+        check_number("max_ndcg_loss", max_ndcg_loss)
+        if method is not None:
+            check_choice("method", method, self.methods)
+        least = (1 - max_ndcg_loss) * self.points[0].validation.ndcg
+        kept = [
+            point
+            for point in self.points
+            if method in {None, point.method} and point.validation.ndcg >= least
+        ]
+        return min(kept, key=lambda point: point.validation.gini)
+
+    def to_table(self) -> pa.Table:
+        """Return an Arrow table, one row a point."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([self._row(point) for point in self.points])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        points = []
+        for point in self.points:
+            parts = {part: getattr(point, part).to_dict(self.at) for part in ("validation", "test")}
+            points.append(asdict(point) | parts)
+        cost = self.cost
+        return {
+            "at": self.at,
+            "points": points,
+            "cost": cost._asdict() if cost else None,
+            "notes": list(self.notes),
+        }
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw the front for test users; the ending of the file's name says the format.
+
+        Only points that validation users put on the front are drawn. Needs the extra ``plot``.
+
+        Parameters
+        ----------
+        path
+            Where to write the figure.
+        """
+        save(front(self), path)
+
+    def tradeoff(self) -> Tradeoff:
+        """Return the points that validation users put on the front, with test users' figures."""
+        series = {
+            method: [_drawn(p) for p in self.points if p.method == method and p.on_front]
+            for method in self.methods
+        }
+        plain = {"no control": [_drawn(self.points[0])]} if self.points else {}
+        return Tradeoff(plain | series, f"nDCG@{self.at}")
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one HTML page to look at: the front, who gains, who loses, what users get.
+
+        Parameters
+        ----------
+        path
+            Where to write the page.
+        """
+        if self.exhibit is None:
+            message = "this front has no lists to show"
+            raise DataError(message, hint="pass what `ll.frontier` returned")
+        write_page(self.exhibit, path)
+
+    def __repr__(self) -> str:
+        """Show a table, and what the front cost."""
+        lines = self._table().lines("  ") if self.points else []
+        return "\n".join([self._title(), *lines, *self._notes()])
+
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        return Document(self._title(), [self._table()], self._notes())
+
+    def _repr_html_(self) -> str:
+        return self.document().html()
+
+    def _table(self) -> Table:
+        return Table(_HEAD, [_cells(point) for point in self.points])
+
+    def _title(self) -> str:
+        return f"Frontier of {' and '.join(self.methods) or 'no method'}, lists of {self.at}"
+
+    def _notes(self) -> list[str]:
+        if self.cost is None:
+            return list(self.notes)
+        cost = (
+            f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
+            f"{self.cost.wall_clock:.1f} x its wall-clock time"
+        )
+        return [cost, *self.notes]
+
+    def _row(self, point: FrontierPoint) -> dict[str, Any]:
+        measures = {
+            f"{part}_{name}": value
+            for part in ("validation", "test")
+            for name, value in getattr(point, part).to_dict(self.at).items()
+        }
+        row = asdict(point)
+        del row["validation"], row["test"]
+        return row | measures
+
+
+def mark_front(points: Iterable[FrontierPoint]) -> list[FrontierPoint]:
+    """Say which points of one method no other one beats in both, for validation users."""
+    found = list(points)
+
+    def is_beaten(point: FrontierPoint) -> bool:
+        own = point.validation
+        return any(
+            other.validation.ndcg > own.ndcg and other.validation.gini < own.gini for other in found
+        )
+
+    return [replace(point, on_front=not is_beaten(point)) for point in found]
+
+
+def _key(name: str, k: int) -> str:
+    """Return the key of a measure, such as "ndcg@20_low"."""
+    metric, _, bound = name.partition("_")
+    return f"{metric}@{k}_{bound}" if bound else f"{metric}@{k}"
+
+
+def _cells(point: FrontierPoint) -> tuple[str, ...]:
+    low, high = point.test.ndcg_low, point.test.ndcg_high
+    return (
+        f"{point.method}-{point.number}" if point.number else point.method,
+        f"{point.strength:.4g}",
+        "yes" if point.on_front else "",
+        *_short(point.validation),
+        *_short(point.test)[:1],
+        f"{low:.4f}-{high:.4f}",
+        *_short(point.test)[1:],
+        f"{point.seconds:.1f}",
+    )
+
+
+def _short(found: Measured) -> tuple[str, str, str]:
+    return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
+
+
+def _drawn(point: FrontierPoint) -> FigurePoint:
+    label = f"{point.strength:.2g}" if point.strength else ""
+    return FigurePoint(point.test.gini, point.test.ndcg, label)
+
+
+_NAMES = {
+    "plain": "No control",
+    "exadmm": "exADMM",
+    "best-response": "Best response",
+    "online": "Online",
+    "prices": "Prices",
+}
+
+
+def exhibit_of(
+    found: Frontier,
+    split: Split,
+    settings: Mapping[str, Any],
+    sight_of: Callable[[FrontierPoint], Sight],
+) -> Exhibit:
+    """Put together what a page shows of a front; the plain model comes first, and once.
+
+    Parameters
+    ----------
+    found
+        The front.
+    split
+        What it is of.
+    settings
+        Of the factor model.
+    sight_of
+        What the lists of a point look like.
+    """
+    kept = [found.points[0], *(point for point in found.points if point.number)]
+    best = found.best()
+    points = tuple(_point(point, found.at, settings, sight_of(point)) for point in kept)
+    return Exhibit(
+        kind="frontier",
+        title=f"What even exposure costs: {' and '.join(_NAMES[name] for name in found.methods)}",
+        k=found.at,
+        points=points,
+        item_ids=split.train.item_ids,
+        chosen=kept.index(best) if best in kept else 0,
+        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
+        examples=Examples.of(held_out_rows(split.test), split.test),
+        data=about_data(split),
+        made=how_made(
+            seconds=sum(point.wall_seconds for point in kept), seed=settings.get("random_state")
+        ),
+        notes=found.notes,
+    )
+
+
+def _point(point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: Sight) -> Point:
+    method = point.method if point.number else "plain"
+    figures = point.test.to_dict(k)
+    if sight.exposure is not None:
+        figures[f"top_share@{k}"] = top_share(sight.exposure)
+    name = _NAMES[method]
+    return Point(
+        method=name,
+        label=f"{name}, strength {point.strength:.3g}" if point.number else "no control",
+        figures=figures,
+        strength=point.strength,
+        settings={"strength": point.strength, "epochs": point.epochs, **_told(settings)},
+        on_front=point.on_front,
+        sight=sight,
+    )
+
+
+def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("factors", "regularization", "unobserved_weight", "random_state")
+    return {name: settings[name] for name in names if name in settings}

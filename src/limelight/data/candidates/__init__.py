@@ -1,0 +1,1 @@
+"""Candidates with scores, sorted in as much memory as there is."""

@@ -1,0 +1,142 @@
+"""The groups that an audit reads beside the lists, checked and numbered.
+
+The share of exposure that each group of items holds, beside its share of the catalogue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limelight._base.errors import DataError
+from limelight.data.columns import NumberColumn, join, scan
+from limelight.data.ids import IdColumn, positions
+from limelight.data.rows import repeated_pair
+from limelight.data.sources import describe, has, open_parts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from limelight._base.arrays import Float64
+    from limelight.data.sources import Source
+
+
+IndexArray = NDArray[np.int64]
+
+
+WEIGHT = NumberColumn(
+    "weight",
+    "a weight must be a finite number above 0",
+    lambda weights: (weights > 0) & np.isfinite(weights),
+)
+
+
+class Groups(NamedTuple):
+    """One entry per item and group it belongs to; an item's weights add up to 1."""
+
+    items: IndexArray
+    groups: IndexArray
+    weights: Float64
+    group_ids: list[Any]
+    n_ignored: int
+
+
+def read_groups(source: Source, item_ids: pa.Array) -> Groups:
+    """Read `item_id, group[, weight]` for the items of the catalogue; ignore other items.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"item_id": ["a", "a", "z"], "group": ["x", "y", "x"]})
+    >>> read_groups(table, pa.array(["a", "b"])).weights
+    array([0.5, 0.5])
+    """
+    parts = open_parts(source)
+    item, group = IdColumn("item_id"), IdColumn("group")
+    weighted = [WEIGHT] if has(parts, WEIGHT.name) else []
+    items, groups, *given = join(scan(parts, [item, group, *weighted]))
+    grouped_ids, group_ids = item.ids(), group.ids()
+    _refuse_repeated_groups(items, groups, grouped_ids, group_ids)
+    weights = given[0] if given else np.ones(len(items))
+    weights = weights / np.bincount(items, weights=weights)[items]
+    numbers = positions(grouped_ids, item_ids)[items]
+    known = numbers >= 0
+    if not known.any():
+        example = grouped_ids[0].as_py()
+        message = f"no item of {describe(parts)} is in the catalogue, e.g. {example!r}"
+        raise DataError(message, hint="use the same item ids in groups and lists")
+    return Groups(
+        numbers[known],
+        groups[known].astype(np.int64),
+        weights[known],
+        group_ids.to_pylist(),
+        int((~known).sum()),
+    )
+
+
+def _refuse_repeated_groups(
+    items: NDArray[np.int32], groups: NDArray[np.int32], item_ids: pa.Array, group_ids: pa.Array
+) -> None:
+    if repeat := repeated_pair(items, groups):
+        item, group, count = repeat
+        pair = f"item {item_ids[item].as_py()!r} is in group {group_ids[group].as_py()!r}"
+        message = f"{pair} twice ({count:,} such rows)"
+        raise DataError(message, hint="keep one row per item and group")
+
+
+@dataclass(frozen=True)
+class GroupExposure:
+    """One group of items: its share of the exposure, of the catalogue, and their ratio."""
+
+    group: int | str
+    exposure_share: float
+    catalogue_share: float
+    ratio: float
+    """Above 1: more exposure than the group's share of the catalogue."""
+
+
+def group_shares(members: Groups, weighted: Float64) -> tuple[GroupExposure, ...]:
+    """Compare each group's share of the exposure with its share of the catalogue.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from limelight.data.groups import read_groups
+    >>> table = pa.table({"item_id": ["a", "b"], "group": ["x", "y"]})
+    >>> members = read_groups(table, pa.array(["a", "b"]))
+    >>> group_shares(members, np.array([3.0, 1.0]))[0]
+    GroupExposure(group='x', exposure_share=0.75, catalogue_share=0.5, ratio=1.5)
+    """
+    held, owned = exposure_of(members, weighted), owned_by(members)
+    shares = [
+        _share(members.group_ids[g], held[g] / weighted.sum(), owned[g] / len(weighted))
+        for g in np.flatnonzero(owned)
+    ]
+    return tuple(sorted(shares, key=lambda share: -share.ratio))
+
+
+def exposure_of(members: Groups, weighted: Float64) -> Float64:
+    """Add up the exposure of each group's items, weighted with their membership."""
+    shares = members.weights * weighted[members.items]
+    return np.asarray(np.bincount(members.groups, shares, len(members.group_ids)), np.float64)
+
+
+def owned_by(members: Groups) -> Float64:
+    """Add up the memberships of each group: how many items of the catalogue it has."""
+    owned = np.bincount(members.groups, members.weights, len(members.group_ids))
+    return np.asarray(owned, np.float64)
+
+
+def ungrouped_share(members: Groups, weighted: Float64) -> GroupExposure:
+    """Measure the items that belong to no group."""
+    alone = np.ones(len(weighted), dtype=bool)
+    alone[members.items] = False
+    return _share("(no group)", weighted[alone].sum() / weighted.sum(), alone.mean())
+
+
+def _share(group: int | str, exposure_share: float, catalogue_share: float) -> GroupExposure:
+    ratio = float(exposure_share / catalogue_share) if catalogue_share else 0.0
+    return GroupExposure(group, float(exposure_share), float(catalogue_share), ratio)

@@ -1,0 +1,187 @@
+"""From pairs in file order to sorted rows, and back.
+
+A row is sorted and unique, because kernels and merges want it so. The order of the file is kept
+beside it as a permutation inside each row, because the published split depends on it.
+
+Pairs of numbers as single keys: finding a repeated pair without a table of pairs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from limelight._native import kernels, resolve_threads
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Rows(NamedTuple):
+    """Sorted rows of unique item numbers, with the order in which each row was first written."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    order: NDArray[np.int32]
+    duplicates: int
+
+
+def group(
+    users: NDArray[Any],
+    items: NDArray[Any],
+    n_users: int,
+    n_items: int,
+    times: NDArray[Any] | None = None,
+) -> Rows:
+    """Group pairs by user, sort each row by item and merge repeated pairs.
+
+    Parameters
+    ----------
+    users, items
+        Row and column numbers, in file order.
+    n_users, n_items
+        The shape, both below 2^31.
+    times
+        When the pairs happened, int32, int64 or float64. They, and the file only where they are
+        equal, then give the order in each row.
+
+    Returns
+    -------
+    Rows
+        ``indices[row][order[row]]`` is the row in file order; a repeated pair counts where it
+        first appears.
+
+    Examples
+    --------
+    >>> rows = group(np.array([1, 0, 1, 1]), np.array([2, 0, 1, 2]), 2, 3)
+    >>> rows.indptr, rows.indices, rows.order, rows.duplicates
+    (array([0, 1, 3]), array([0, 1, 2], dtype=int32), array([0, 1, 0], dtype=int32), 1)
+    """
+    indptr = np.empty(n_users + 1, dtype=np.int64)
+    indices, order = np.empty(len(users), dtype=np.int32), np.empty(len(users), dtype=np.int32)
+    users, items = (np.ascontiguousarray(array, dtype=np.int32) for array in (users, items))
+    threads = resolve_threads(0)
+    n_kept = kernels.group_pairs(users, items, times, n_items, indptr, indices, order, threads)
+    # Where pairs repeat, the arrays are longer than what they hold: give the rest back in place.
+    indices.resize(n_kept, refcheck=False)
+    order.resize(n_kept, refcheck=False)
+    return Rows(indptr, indices, order, len(users) - n_kept)
+
+
+def row_starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Turn row lengths into row pointers.
+
+    Examples
+    --------
+    >>> row_starts(np.array([2, 0, 3]))
+    array([0, 2, 2, 5])
+    """
+    indptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
+
+
+def row_numbers(indptr: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Name the row of every stored entry.
+
+    Examples
+    --------
+    >>> row_numbers(np.array([0, 2, 2, 3]))
+    array([0, 0, 2], dtype=int32)
+    """
+    return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+
+
+def file_slots(indptr: NDArray[np.int64], order: NDArray[np.int32] | None) -> NDArray[np.int64]:
+    """List the slots of all rows, each row in file order.
+
+    Examples
+    --------
+    >>> file_slots(np.array([0, 1, 3]), np.array([0, 1, 0], dtype=np.int32))
+    array([0, 2, 1])
+    """
+    if order is None:
+        return np.arange(indptr[-1], dtype=np.int64)
+    slots = np.repeat(indptr[:-1], np.diff(indptr))
+    slots += order
+    return slots
+
+
+def walk(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    order: NDArray[np.int32] | None,
+    rows: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Walk the given rows one after the other, each in file order.
+
+    Returns
+    -------
+    tuple
+        Row pointers of the walk, and the item numbers met on it.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3]), np.array([5, 6, 7], dtype=np.int32)
+    >>> walk(indptr, indices, np.array([0, 1, 0], dtype=np.int32), np.array([1, 0]))
+    (array([0, 2, 3]), array([7, 6, 5], dtype=int32))
+    """
+    starts = row_starts(np.diff(indptr)[rows])
+    base = np.repeat(indptr[rows], np.diff(starts))
+    slot = np.arange(starts[-1], dtype=np.int64)
+    slot -= np.repeat(starts[:-1], np.diff(starts))
+    slot += base
+    if order is not None:
+        slot = base + order[slot]
+    return starts, indices[slot]
+
+
+def pair_numbers(rows: NDArray[Any], items: NDArray[Any], n_items: int) -> NDArray[np.int64]:
+    """Give every pair of a row and an item a number of its own.
+
+    Examples
+    --------
+    >>> pair_numbers(np.array([0, 2], np.int32), np.array([1, 1], np.int32), 5)
+    array([ 1, 11])
+    """
+    return np.asarray(rows.astype(np.int64) * n_items + items)
+
+
+class Repeat(NamedTuple):
+    """A pair that occurs again, and how many rows repeat one."""
+
+    left: int
+    right: int
+    rows: int
+
+
+def repeated_pair(left: NDArray[np.int32], right: NDArray[np.int32]) -> Repeat | None:
+    """Find a pair of numbers that occurs again, and count the rows that repeat one.
+
+    Examples
+    --------
+    >>> repeated_pair(np.array([1, 1, 1]), np.array([7, 8, 7]))
+    Repeat(left=1, right=7, rows=1)
+    """
+    span = int(right.max()) + 1
+    keys = sorted_keys(left, right, span)
+    again = keys[1:][keys[1:] == keys[:-1]]
+    if not again.size:
+        return None
+    return Repeat(*divmod(int(again[0]), span), len(again))
+
+
+def sorted_keys(left: NDArray[np.int32], right: NDArray[np.int32], span: int) -> NDArray[np.int64]:
+    """Give left * span + right of every row, sorted; all of `right` are below `span`.
+
+    Examples
+    --------
+    >>> sorted_keys(np.array([1, 0]), np.array([2, 1]), span=10)
+    array([ 1, 12])
+    """
+    keys = left.astype(np.int64)
+    keys *= span
+    keys += right
+    keys.sort()
+    return keys

@@ -1,0 +1,1 @@
+"""All users of a saved model, piece by piece, on one machine or many."""

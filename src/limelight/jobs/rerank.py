@@ -1,0 +1,271 @@
+"""Lists that meet a target, for more users than one machine holds."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from limelight._base.errors import ConfigError
+from limelight._base.progress import progress_bar
+from limelight._base.settings import check_choice, check_integer
+from limelight.audit.audit import join_ids
+from limelight.audit.parts import are_apart, digests, refuse_repeats
+from limelight.data.catalogue import read_catalogue
+from limelight.data.ids import ids_from_arrow
+from limelight.data.sources import files_of
+from limelight.jobs.rerank_controls import BestResponseShards, PricesShards, ShardDial
+from limelight.jobs.rerank_shards import FromFiles, FromModel, ListItems, Shards, Stage, Sums
+from limelight.jobs.service import PER_PIECE, Service
+from limelight.metrics.lists import Lists
+from limelight.rerank.market.market import Survey
+from limelight.rerank.measured import Examples, Figures, examples_of, figures, result_of
+from limelight.rerank.relevance import BY_RANK, ScoreRelevance
+from limelight.rerank.rerank import METHODS, check_lengths, least_loss, missed
+from limelight.rerank.result import Lengths
+from limelight.rerank.targets.controls import Setting
+from limelight.rerank.targets.goal import as_goal
+from limelight.rerank.targets.search import FIRST, TRIES, meet
+from limelight.rerank.welfare import as_welfare
+from limelight.store.checkpoint import digest_ids
+from limelight.store.lists import ListWriter, gather_parts, part_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from limelight._base.executor import Pieces
+    from limelight.data.interactions import Ids
+    from limelight.data.sources import Source
+    from limelight.jobs.rerank_shards import Facts, Origin
+    from limelight.rerank.result import RerankResult
+    from limelight.rerank.targets.goal import Goal
+    from limelight.rerank.welfare import WelfareName
+    from limelight.store.checkpoint import Checkpoint
+
+_IN_TURN = {
+    "online": "serves one user after the other",
+    "fairrec": "lets users take turns, item by item",
+    "allocate": "moves prices whenever a user chooses",
+}
+"""Methods in which nobody can choose before the one before has chosen."""
+
+
+class _Origin(NamedTuple):
+    """Where candidates come from, in how many shards."""
+
+    source: Origin
+    n_shards: int
+    item_ids: Ids
+
+
+@dataclass(frozen=True)
+class DigestShard:
+    """Digests the ids of a shard's users."""
+
+    shards: Shards
+    name = "rerank: users"
+
+    def __call__(self, number: int) -> np.ndarray:
+        """Digest a shard."""
+        return digests(self.shards.user_ids(number))
+
+
+class Written(NamedTuple):
+    """What a shard's lists come to, and some of them."""
+
+    found: Figures
+    examples: Examples
+    user_ids: Ids
+    lists: Lists
+
+
+@dataclass(frozen=True)
+class WriteLists:
+    """Writes the lists of a shard as a part, and measures them."""
+
+    shards: Shards
+    lists: str
+    item_ids: Ids
+    name = "rerank: write"
+
+    def __call__(self, number: int) -> Written:
+        """Write a shard."""
+        user_ids = self.shards.user_ids(number)
+        with self.shards.pool(number) as pool:
+            places = self.shards.places(pool, self.lists, number)
+            with ListWriter(self.shards.folder / part_name(number)) as writer:
+                for rows, ids, scores, _ in pool.chosen(places):
+                    writer.write(user_ids[rows], self.item_ids, ids, scores)
+            examples = examples_of(pool.candidates, self.shards.k)
+            lists = pool.lists(places)
+            found = figures(pool, places)
+        at = examples.rows
+        # The examples are all the users that go back.
+        shown = Lists(lists.ids[at], lists.scores[at])
+        return Written(found, Examples(np.arange(len(at)), examples.own), user_ids[at], shown)
+
+
+def rerank(  # noqa: PLR0913
+    pieces: Pieces,
+    source: Path,
+    output: Path,
+    checkpoint: Checkpoint,
+    *,
+    k: int = 20,
+    gini: float | None = None,
+    min_coverage: float | None = None,
+    max_relevance_loss: float | None = None,
+    method: str = "auto",
+    relevance: str = "auto",
+    catalogue: Source | None = None,
+    memory: int = 1 << 30,
+    random_state: int = 0,
+    num_threads: int = 1,
+    per_shard: int = PER_PIECE,
+) -> RerankResult:
+    """Write a folder of lists that meet a target at the least loss of relevance.
+
+    Parameters
+    ----------
+    pieces
+        Does the work.
+    source
+        A model folder, for the users of its training, or a folder of candidates
+        ``user_id, item_id, score``, in which all rows of a user are in one file.
+    output
+        The folder for the lists.
+    checkpoint
+        Where candidates and lists are kept while strengths are tried, on the disk of the output.
+    k, gini, min_coverage, max_relevance_loss, relevance, catalogue, memory, random_state
+        As for :func:`limelight.rerank`.
+    method
+        ``best-response``, ``prices``, or ``auto``, which tries welfares on the first shard.
+    num_threads
+        How many threads a piece may use.
+    per_shard
+        How many users of a model are a shard.
+
+    Returns
+    -------
+    RerankResult
+        Whose lists are those of some examples; all are in the folder.
+    """
+    started = time.perf_counter()
+    goal = as_goal(gini=gini, min_coverage=min_coverage, max_relevance_loss=max_relevance_loss)
+    _check(k, method, relevance, random_state)
+    origin = _origin(pieces, source, catalogue, per_shard, num_threads)
+    about = {
+        "source": [
+            [file.name, file.stat().st_size, file.stat().st_mtime_ns]
+            for file in files_of(source.resolve())
+        ],
+        "goal": f"{goal}",
+        "settings": [k, method, relevance, random_state, per_shard],
+        "items": digest_ids(origin.item_ids),
+    }
+    if checkpoint.load(about) is None:
+        checkpoint.save({}, {})
+    law = ScoreRelevance() if relevance == "score" else BY_RANK
+    shards = Shards(checkpoint.path, len(origin.item_ids), k, law, memory, num_threads)
+    facts = _stage(pieces, shards, origin)
+    dial, name, first = _dial(pieces, shards, facts, goal, method, random_state)
+    with progress_bar("rerank", TRIES) as advance:
+        met = meet(dial, goal, first=first, advance=advance)
+    work = WriteLists(shards, dial.lists(met.places), origin.item_ids)
+    written = list(pieces.map(work, range(len(facts)), len(facts)))
+    gather_parts(output, [shards.folder / part_name(number) for number in range(len(facts))])
+    return result_of(
+        _added_up([part.found for part in written]),
+        written[0].examples,
+        lists=written[0].lists,
+        user_ids=written[0].user_ids,
+        item_ids=origin.item_ids,
+        method=name,
+        strength=met.strength,
+        goal={goal.kind: goal.value},
+        notes=tuple(missed(goal, met.measure)),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _check(k: int, method: str, relevance: str, random_state: int) -> None:
+    check_integer("k", k, least=1)
+    check_integer("random_state", random_state, least=0)
+    check_choice("method", method, METHODS)
+    check_choice("relevance", relevance, ("auto", "score"))
+    if method in _IN_TURN:
+        message = f"{method} {_IN_TURN[method]}, so it cannot be done in pieces"
+        raise ConfigError(message, hint="use best-response or prices, or leave --executor out")
+
+
+def _origin(
+    pieces: Pieces, source: Path, catalogue: Source | None, per_shard: int, threads: int
+) -> _Origin:
+    if (source / "config.json").is_file():
+        found = Service(source.resolve(), 0).open()
+        service = Service(source.resolve(), len(found.user_ids), threads=threads)
+        n_shards = math.ceil(service.n_users / per_shard)
+        return _Origin(FromModel(service, per_shard), n_shards, found.item_ids)
+    files = files_of(source.resolve())
+    if catalogue is not None:
+        item_ids: pa.Array = read_catalogue(catalogue)[0]
+    else:
+        item_ids = join_ids(list(pieces.map(ListItems(), files, len(files))))
+    return _Origin(FromFiles(tuple(files), item_ids), len(files), ids_from_arrow(item_ids))
+
+
+def _stage(pieces: Pieces, shards: Shards, origin: _Origin) -> list[Facts]:
+    """Make the candidates of all shards, and refuse those that cannot be used."""
+    numbers = range(origin.n_shards)
+    facts = list(pieces.map(Stage(shards, origin.source), numbers, origin.n_shards))
+    check_lengths(max(fact.longest for fact in facts), shards.k)
+    if not are_apart([fact.users for fact in facts]):
+        refuse_repeats(pieces.map(DigestShard(shards), numbers, origin.n_shards))
+    return facts
+
+
+def _dial(
+    pieces: Pieces, shards: Shards, facts: Sequence[Facts], goal: Goal, method: str, seed: int
+) -> tuple[ShardDial, str, float]:
+    """Return the method, what it is called, and a strength to start from."""
+    own = functools.reduce(Sums.plus, (fact.own for fact in facts))
+    places, n_users = sum(fact.places for fact in facts), sum(fact.n_users for fact in facts)
+    unit = own.relevance / places if places else 1.0
+    survey = Survey(unit, places / max(n_users, 1), np.zeros(shards.n_items))
+    if method == "prices":
+        return PricesShards(pieces, shards, facts, survey=survey, seed=seed), method, FIRST
+    welfare: WelfareName = "log"
+    name, first = method, FIRST
+    if method == "auto":
+        with shards.pool(0) as pool:
+            setting = Setting(pool, shards.k, shards.threads, seed)
+            welfare, first = least_loss(setting, goal, shards.law)
+        name = f"best-response ({welfare})"
+    kind = as_welfare(welfare)
+    dial = BestResponseShards(pieces, shards, facts, kind, survey=survey, seed=seed)
+    return dial, name, first
+
+
+def _added_up(parts: Sequence[Figures]) -> Figures:
+    """Add up the figures of shards."""
+    total = parts[0]
+    after, before = (type(total.after)(total.after.n_items, total.after.k) for _ in range(2))
+    for part in parts:
+        after.merge(part.after)
+        before.merge(part.before)
+    gained, kept = (sum(part.relevance[side] for part in parts) for side in (0, 1))
+    return Figures(
+        after,
+        before,
+        np.concatenate([part.losses for part in parts]),
+        (gained, kept),
+        sum(part.kept for part in parts),
+        Lengths(*(sum(values) for values in zip(*(part.lengths for part in parts), strict=True))),
+    )

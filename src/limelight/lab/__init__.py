@@ -1,0 +1,1 @@
+"""Benchmarks against other libraries, and the paper's experiments."""

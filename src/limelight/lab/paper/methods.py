@@ -1,0 +1,135 @@
+"""The methods that the paper compares, and what is searched for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limelight.models import IALS, ExADMM, MultiFR, MultVAE, Popularity, Random
+from limelight.models.neural.model import NeuralModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limelight.data import Split
+    from limelight.lab.paper.experiments import Experiment
+    from limelight.models.base import Model
+
+FAIRREC = "iALS+FairRec"
+"""Has no training of its own: it starts from the best iALS."""
+
+
+class Range(NamedTuple):
+    """Values of a setting to search."""
+
+    low: float
+    high: float
+    log: bool = True
+    """Whether decades count, rather than distances."""
+    whole: bool = False
+    """Whether only integers do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A model, what is fixed, what is searched, and what is tried before the search."""
+
+    kind: type[Model]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    space: Mapping[str, Range] = field(default_factory=dict)
+    first: Sequence[Mapping[str, float]] = ()
+    share: float = 0.0
+    """Of the time for tuning."""
+    controls: bool = False
+    """Whether it trades accuracy for evenness, so that both are searched for."""
+    epochs: int | None = None
+    """How many the paper trains for."""
+
+    def make(self, settings: Mapping[str, Any]) -> Model:
+        """Make a model that has not been fitted."""
+        return self.kind(**{**self.fixed, **settings})
+
+    def fit(self, settings: Mapping[str, Any], split: Split) -> Model:
+        """Fit a model; one that watches validation users gets those of the split."""
+        model = self.make(settings)
+        if isinstance(model, NeuralModel):
+            return model.fit(split.train, validation=split.validation)
+        return model.fit(split.train)
+
+
+_LOSS = {"regularization": Range(1e-4, 1.0), "unobserved_weight": Range(1e-4, 1.0)}
+
+
+def methods_of(
+    experiment: Experiment, *, factors: int, epochs: int | None, threads: int
+) -> dict[str, Method]:
+    """Return all methods that train, by the name that tables show.
+
+    Parameters
+    ----------
+    experiment
+        Gives the settings that are tried first.
+    factors
+        Length of the vectors of iALS and exADMM.
+    epochs
+        How many to train for at most, instead of the paper's.
+    threads
+        As ``num_threads`` of the models.
+    """
+    shared = {"num_threads": threads}
+    factor = {**shared, "factors": factors, "epochs": _at_most(epochs, 50), "trace_every": 0}
+    return {
+        "Random": Method(kind=Random, fixed=shared),
+        "Popularity": Method(kind=Popularity, fixed=shared),
+        "iALS": Method(
+            kind=IALS, fixed=factor, space=_LOSS, first=[experiment.ials], share=0.06, epochs=50
+        ),
+        "Mult-VAE": Method(
+            kind=MultVAE,
+            fixed={**shared, "epochs": _at_most(epochs, 200)},
+            space={
+                "dropout": Range(0.1, 0.9, log=False),
+                "beta": Range(0.1, 1.0, log=False),
+                "anneal_steps": Range(100, 200_000, whole=True),
+                "regularization": Range(1e-7, 1e-2),
+            },
+            # The default, which was published for large data, and what suits small data better.
+            first=[{}, {"anneal_steps": 500, "dropout": 0.7}],
+            share=0.3,
+            epochs=200,
+        ),
+        "exADMM": Method(
+            kind=ExADMM,
+            fixed={**factor, "solver": "admm"},
+            space={**_LOSS, "exposure_weight": Range(*experiment.weight_range)},
+            first=[
+                {**experiment.ials, "exposure_weight": experiment.weight_range[0]},
+                *(
+                    {**experiment.exadmm, "exposure_weight": weight}
+                    for weight in experiment.weights
+                ),
+            ],
+            share=0.14,
+            controls=True,
+            epochs=50,
+        ),
+        "Multi-FR": Method(
+            kind=MultiFR,
+            # The exposure has evened out long before the 500 epochs that the paper trains for.
+            fixed={**shared, "epochs": _at_most(epochs, 60), "latent": 64},
+            space={
+                "preference": Range(0.05, 20.0),
+                "patience": Range(0.6, 1.0, log=False),
+                "temperature": Range(1e-3, 1.0),
+                "dropout": Range(0.1, 0.9, log=False),
+            },
+            first=[{"preference": preference} for preference in (0.1, 0.3, 1.0, 3.0, 10.0)],
+            share=0.5,
+            controls=True,
+            epochs=500,
+        ),
+    }
+
+
+def _at_most(given: int | None, published: int) -> int:
+    return published if given is None else min(given, published)

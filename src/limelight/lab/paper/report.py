@@ -1,0 +1,253 @@
+"""Tables and figures of a run, as Markdown, CSV, PNG and SVG.
+
+The paper's figures.
+
+What the paper's experiments have to show: all methods at the longest lists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight._base.files import atomic_file
+from limelight.lab import tables
+from limelight.report.exhibit import Examples, Exhibit, Point, about_data, held_out_rows, how_made
+from limelight.report.figures.front import front
+from limelight.report.figures.inputs import Point as FigurePoint
+from limelight.report.figures.lorenz import lorenz
+from limelight.report.figures.style import MUTED, PALETTE, STYLE, load_matplotlib, save
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from limelight.data import Split
+    from limelight.lab.paper.run import Findings, Plan
+    from limelight.report.exhibit import Sight
+
+
+REPORT = "report.md"
+
+
+def write_report(plan: Plan, found: Findings, folder: Path) -> Path:
+    """Write everything into a folder; return the file to read first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    experiment = plan.experiment
+    title = f"{experiment.title}-like marketplace" if plan.made_up else experiment.title
+    parts = [f"# The paper's experiments on {title}", _about(plan), "## Data"]
+    parts.append(_table(folder, "table1", tables.statistics(
+        experiment, found.size, made_up=plan.made_up
+    )))  # fmt: skip
+    parts += ["## Accuracy against exposure", _FIGURE_1, "![Figure 1](figure1.svg)"]
+    _figure(folder, "figure1", tradeoffs(found.points, f"Figure 1. {title}"))
+    for k, points in found.points.items():
+        parts.append(_table(folder, f"figure1-{k}", tables.accuracy(points, k)))
+    if found.exposures:
+        k = experiment.cutoffs[-1]
+        drawn = distribution(found.exposures, f"Figure 2. {title}, K = {k}")
+        _figure(folder, "figure2", drawn)
+        parts += ["## What the exposure weight does", _FIGURE_2, "![Figure 2](figure2.svg)"]
+    if found.times:
+        parts += ["## Time", _TABLE_3]
+        parts.append(_table(folder, "table3", tables.seconds(experiment, found.times)))
+        parts += ["## Growth", _TABLE_2, _table(folder, "table2", tables.complexity(found.growth))]
+    return _write(folder / REPORT, "\n\n".join(parts) + "\n")
+
+
+_FIGURE_1 = (
+    "Settings were chosen on the validation users: the most accurate one for each K or, for "
+    "methods that control exposure, all that no other beats in both accuracy and evenness; FairRec "
+    "starts from the best iALS and is shown at every guarantee, or at some if there are many. The "
+    "test users were looked at afterwards, once for each point below. The Gini counts the whole "
+    "catalogue, with the weight 1 / log2(rank + 1); the broken line is the least Gini that so many "
+    "lists can have. Intervals are bootstrapped over the test users."
+)
+
+
+_FIGURE_2 = (
+    "The published settings with the paper's exposure weights, and with some in between where "
+    "those do nothing or all they can. Left: the share of the exposure that the "
+    "items hold together, less what they hold without control, items in that order. Right: each "
+    "model's own Lorenz curve."
+)
+
+
+_TABLE_3 = (
+    "By the clock on the wall, the fastest of up to three. Training runs for as many epochs as the "
+    "paper's (iALS and exADMM 50, Mult-VAE 200, Multi-FR 500) without stopping early; where it was "
+    "cut short, the rest is extrapolated and marked so. Lists are those of all test users; "
+    "FairRec's are made with its largest guarantee. The paper does not say on what machine its "
+    "seconds were measured."
+)
+
+
+_TABLE_2 = (
+    "Left what the paper states, with our changes; right how much longer an epoch of ours takes "
+    "(for FairRec: the lists of all users) when one thing of a small marketplace doubles."
+)
+
+
+def _about(plan: Plan) -> str:
+    experiment = plan.experiment
+    factors, epochs = plan.factors or experiment.factors, plan.epochs
+    text = (
+        f"{factors} factors; {experiment.held_out:,} users held out for validation and as many for "
+        f"the test; a budget of {plan.budget:g} minutes."
+    )
+    if epochs:
+        text += f" No model was trained for more than {epochs:,} epochs."
+    if plan.made_up:
+        text += (
+            " The data are made up, in the size of the published ones: times and growth can be "
+            "compared with the paper's, accuracy cannot."
+        )
+    return text
+
+
+def _table(folder: Path, name: str, table: tables.Titled) -> str:
+    _write(folder / f"{name}.csv", table.table.csv())
+    return table.markdown()
+
+
+def _figure(folder: Path, name: str, drawn: Axes) -> None:
+    for kind in ("png", "svg"):
+        save(drawn, folder / f"{name}.{kind}")
+
+
+def _write(path: Path, text: str) -> Path:
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], title: str) -> Axes:
+    """Draw Figure 1: accuracy against the inequality of exposure, one panel for each cutoff.
+
+    Parameters
+    ----------
+    points
+        By cutoff and method, what was measured on the test users.
+    title
+        Of the whole figure.
+    """
+    mpl = load_matplotlib()
+    with mpl.rc_context(STYLE):
+        figure, panels = _panels(len(points), title)
+        for ax, (k, methods) in zip(panels, points.items(), strict=True):
+            series = {
+                name: [FigurePoint(one[f"gini@{k}"], one[f"ndcg@{k}"]) for one in measured]
+                for name, measured in methods.items()
+            }
+            front(series, title=f"K = {k}", accuracy=f"nDCG@{k}", ax=ax)
+            floor = next(iter(methods.values()))[0][f"gini_floor@{k}"]
+            ax.axvline(floor, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+            ax.annotate(
+                "floor", (floor, 1), (4, -4), xycoords=("data", "axes fraction"),
+                textcoords="offset points", va="top", color=MUTED,
+            )  # fmt: skip
+            ax.get_legend().remove()
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    first: Axes = panels[0]
+    return first
+
+
+def distribution(exposures: Mapping[float, Sequence[float]], title: str) -> Axes:
+    """Draw Figure 2: what three exposure weights do to the exposure of the items.
+
+    On the left as the paper does, against no control: items stand in the order of their exposure
+    without it, and a curve is the share of the exposure that the first items hold together, less
+    what they hold without it. On the right the Lorenz curves, each with its own order.
+
+    Parameters
+    ----------
+    exposures
+        By exposure weight, the exposure of every item; the first is the weight 0.
+    title
+        Of the whole figure.
+    """
+    mpl = load_matplotlib()
+    names = {weight: f"{weight:.0e}" if weight else "0" for weight in exposures}
+    with mpl.rc_context(STYLE):
+        _, (left, right) = _panels(2, title)
+        base = np.asarray(next(iter(exposures.values())))
+        order = np.argsort(base, kind="stable")
+        items = np.arange(1, len(base) + 1) / len(base)
+        held = np.cumsum(base[order]) / base.sum()
+        for number, (weight, exposure) in enumerate(exposures.items()):
+            own = np.asarray(exposure)
+            gained = np.cumsum(own[order]) / own.sum() - held
+            left.plot(items, gained, color=PALETTE[number], label=names[weight])
+        left.set(xlim=(0, 1), xlabel="Items, from the least to the most exposed without control")
+        left.set_ylabel("Share of the exposure, less without control")
+        for axis in (left.xaxis, left.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        left.legend(title="exposure weight")
+        left.set_title("What the less exposed items gain")
+        lorenz({names[weight]: own for weight, own in exposures.items()}, ax=right)
+        right.set_title("Lorenz curves")
+    first: Axes = left
+    return first
+
+
+def _panels(count: int, title: str) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2 * count, 4.8), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    return figure, np.atleast_1d(figure.subplots(1, count))
+
+
+_BASE = "iALS"
+
+
+def exhibit_of(
+    plan: Plan, found: Findings, split: Split, sight_of: Callable[[Mapping[str, Any]], Sight]
+) -> Exhibit:
+    """Put together what a page shows of a run.
+
+    Parameters
+    ----------
+    plan
+        What was run.
+    found
+        What it found.
+    split
+        What it is of.
+    sight_of
+        Who was shown what at a point.
+    """
+    k = max(found.points)
+    points = tuple(
+        _point(name, one, k, sight_of(one))
+        for name, measured in found.points[k].items()
+        for one in sorted(measured, key=lambda one: -one[f"gini@{k}"])
+    )
+    names = [point.method for point in points]
+    base = names.index(_BASE) if _BASE in names else None
+    return Exhibit(
+        kind="reproduce",
+        title=f"The paper's experiments: {plan.experiment.title}{'-like' * plan.made_up}",
+        k=k,
+        points=points,
+        item_ids=split.train.item_ids,
+        base=base,
+        chosen=names.index("exADMM") if "exADMM" in names else base or 0,
+        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
+        examples=Examples.of(held_out_rows(split.test), split.test),
+        data=about_data(split),
+        made=how_made(),
+    )
+
+
+def _point(name: str, one: Mapping[str, Any], k: int, sight: Sight) -> Point:
+    figures = {key: value for key, value in one.items() if f"@{k}" in key}
+    settings = one["settings"]
+    dials = ("exposure_weight", "guarantee", "preference")
+    strength = next((settings[dial] for dial in dials if dial in settings), None)
+    label = name if strength is None else f"{name}, {strength:.3g}"
+    return Point(name, label, figures, strength, settings, sight=sight)

@@ -1,0 +1,251 @@
+"""What the chosen models do for the test users, who took no part in the choice.
+
+One command from interactions to the paper's tables and figures.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.signals import finishing
+from limelight._base.text import short
+from limelight.lab.fronts import thin
+from limelight.lab.growth import growth
+from limelight.lab.paper.experiments import size_of
+from limelight.lab.paper.methods import FAIRREC, methods_of
+from limelight.lab.paper.times import fair_lists_of, inference_times, lists_of, training_time
+from limelight.lab.paper.tuning import Search
+from limelight.metrics.exposure import exposure
+from limelight.models import ExADMM
+from limelight.report.exhibit import Sight, look
+from limelight.report.exhibit_folder import load_sight, sight_arrays
+from limelight.rerank.methods.fairrec import FairRec
+from limelight.store.arrays import save_arrays
+from limelight.store.checkpoint import Notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from limelight.data import HeldOut, Split
+    from limelight.lab.paper.experiments import Experiment
+    from limelight.lab.paper.methods import Method
+    from limelight.models.base import Model
+
+
+if TYPE_CHECKING:
+    See = Callable[[Sight], str]
+
+
+MOST_POINTS = 12
+"""Points of a front that are measured on the test users."""
+
+
+FEW_POINTS = 5
+"""Points of FairRec where each takes long."""
+
+
+LARGE = 100_000_000
+"""Pairs of a user and an item that are many."""
+
+
+def measured_points(search: Search, test: HeldOut, k: int, see: See) -> list[dict[str, Any]]:
+    """Measure a method's front, or its best model, at one cutoff."""
+    chosen = thin(search.chosen(k), MOST_POINTS, lambda one: one.metrics[f"gini@{k}"])
+    return [_measured(one.settings, search.model(one), test, k, see) for one in chosen]
+
+
+def _measured(
+    settings: dict[str, Any], model: Any, test: HeldOut, k: int, see: See
+) -> dict[str, Any]:
+    """Measure lists for the test users, and keep who is shown what."""
+    sight, figures = look(model.recommend(test.history, k=k).ids, test, k)
+    return {"settings": settings, "sight": see(sight), **figures}
+
+
+def fairrec_points(model: Model, split: Split, k: int, see: See) -> list[dict[str, Any]]:
+    """Measure FairRec at every guarantee or, where there are many, at some of them."""
+    n_users, n_items = split.test.n_users, split.train.n_items
+    most = n_users * k // n_items
+    points = FEW_POINTS if n_users * n_items > LARGE else MOST_POINTS
+    guarantees = sorted({int(l) for l in np.linspace(0, most, min(most + 1, points))})
+    return [
+        _measured({"guarantee": l}, FairRec(guarantee=l).over(model), split.test, k, see)
+        for l in guarantees
+    ]
+
+
+def exposures(settings: dict[str, Any], weight: float, split: Split, k: int) -> list[float]:
+    """Return the exposure of every item in the lists of the test users at an exposure weight."""
+    model = ExADMM(**settings, exposure_weight=weight).fit(split.train)
+    scored = np.flatnonzero(np.diff(split.test.targets.indptr))
+    ids = model.recommend(split.test.history, k=k).ids[scored]
+    shown: list[float] = exposure(ids, split.train.n_items).tolist()
+    return shown
+
+
+METHODS = ("Random", "Popularity", "iALS", "Mult-VAE", FAIRREC, "Multi-FR", "exADMM")
+"""In the order of tables and figures."""
+
+
+_TUNING = 0.7  # of the budget; the rest is for the test users, the times and the growth
+
+
+_PATIENCE = 0.06  # of the budget, for one training that is timed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to run."""
+
+    experiment: Experiment
+    made_up: bool = False
+    """Whether the data are a marketplace of the experiment's size."""
+    methods: Sequence[str] = METHODS
+    budget: float = 60.0
+    """Minutes. 0 tries only the published settings."""
+    factors: int | None = None
+    epochs: int | None = None
+    """At most so many, instead of the paper's."""
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run."""
+        for name in self.methods:
+            if name not in METHODS:
+                message = f"unknown method: {name!r}"
+                raise ConfigError(message, hint=f"choose from: {', '.join(METHODS)}")
+        if FAIRREC in self.methods and "iALS" not in self.methods:
+            message = f"{FAIRREC} starts from iALS, which is not among the methods"
+            raise ConfigError(message, hint="add iALS")
+
+    @property
+    def order(self) -> list[str]:
+        """The methods in the order of tables and figures."""
+        return [name for name in METHODS if name in self.methods]
+
+
+@dataclass
+class Findings:
+    """Everything that tables and figures show."""
+
+    size: Any
+    points: dict[int, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
+    """By cutoff and method, measured on the test users."""
+    exposures: dict[float, list[float]] = field(default_factory=dict)
+    times: dict[str, dict[str, Any]] = field(default_factory=dict)
+    growth: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+class Run:
+    """Carries a plan out, and remembers in a folder how far it has come."""
+
+    def __init__(self, plan: Plan, split: Split, folder: Path, tell: Callable[[str], None]) -> None:
+        about = {
+            "experiment": plan.experiment.title,
+            "data": split.train.fingerprint(),
+            "factors": plan.factors,
+            "epochs": plan.epochs,
+        }
+        self.plan, self.split, self._tell = plan, split, tell
+        self._sights = folder / "sights"
+        self._notebook = Notebook(folder, about)
+        factors = plan.factors or plan.experiment.factors
+        known = methods_of(
+            plan.experiment, factors=factors, epochs=plan.epochs, threads=plan.threads
+        )
+        self._methods: dict[str, Method] = {
+            name: known[name] for name in plan.order if name in known
+        }
+        self._searches = {
+            name: Search(name, method, folder / name.lower(), plan.experiment.cutoffs)
+            for name, method in self._methods.items()
+        }
+
+    def findings(self) -> Findings:
+        """Tune, then measure on the test users, then time."""
+        experiment = self.plan.experiment
+        self._tune()
+        found = Findings(size_of(self.split))
+        for k in experiment.cutoffs:
+            found.points[k] = {name: self._points(name, k) for name in self.plan.order}
+        if "exADMM" in self._methods:
+            for weight in (0.0, *sorted({*experiment.weights, *experiment.between})):
+                what = f"exposure at weight {weight:g}"
+                found.exposures[weight] = self._once(what, self._exposure, weight)
+        threads = f"{self.plan.threads or 'all'} threads"
+        for name in self.plan.order:
+            if name in experiment.times:
+                found.times[name] = self._once(f"time of {name}, {threads}", self._time, name)
+                what = f"growth of {name}, {threads}"
+                found.growth[name] = self._once(what, growth, name, self.plan.threads)
+        return found
+
+    def _once(self, what: str, find_out: Callable[..., Any], *arguments: Any, of: str = "") -> Any:
+        """Find out what the notebook does not hold; a result of something else is another one."""
+        self._tell(what)
+        # A signal waits until the result is written down.
+        with finishing():
+            return self._notebook.once(what + of, lambda: find_out(*arguments))
+
+    def _tune(self) -> None:
+        total = sum(method.share for method in self._methods.values()) or 1.0
+        for name, search in self._searches.items():
+            share = self._methods[name].share / total
+            search.run(self.split, 60 * self.plan.budget * _TUNING * share, self._tell)
+
+    def _points(self, name: str, k: int) -> Any:
+        """Measure a method on the test users; another choice of trials is another measurement."""
+        search = self._search(name)
+        chosen = ", chosen: " + " ".join(str(one.number + 1) for one in search.chosen(k))
+        what = f"{name} for the test users, K = {k}"
+        if name == FAIRREC:
+            best = self._best(name, k)
+            return self._once(what, fairrec_points, best, self.split, k, self._see, of=chosen)
+        return self._once(what, measured_points, search, self.split.test, k, self._see, of=chosen)
+
+    def _see(self, sight: Sight) -> str:
+        """Keep who is shown what in a file of its own; return its name."""
+        name = f"{secrets.token_hex(8)}.safetensors"
+        save_arrays(self._sights / name, sight_arrays(sight))
+        return name
+
+    def sight(self, point: Mapping[str, Any]) -> Sight:
+        """Return who was shown what; nothing, where an older version has measured the point."""
+        name = str(point.get("sight", ""))
+        if Path(name).name != name:
+            # It was read from a file, and must not lead out of the folder.
+            message = f"the notebook names a file outside of its folder: {short(name)}"
+            raise DataError(message, hint="move the folder away to start anew")
+        file = self._sights / name
+        return load_sight(file) if file.is_file() else Sight()
+
+    def _search(self, name: str) -> Search:
+        """Return the search for the model that a method trains or starts from."""
+        return self._searches["iALS" if name == FAIRREC else name]
+
+    def _best(self, name: str, k: int) -> Any:
+        """Load a method's most accurate model at a cutoff."""
+        search = self._search(name)
+        return search.model(search.chosen(k)[-1])
+
+    def _exposure(self, weight: float) -> list[float]:
+        settings = {**self._methods["exADMM"].fixed, **self.plan.experiment.exadmm}
+        k = self.plan.experiment.cutoffs[-1]
+        return exposures(settings, weight, self.split, k)
+
+    def _time(self, name: str) -> dict[str, Any]:
+        experiment = self.plan.experiment
+        k = experiment.cutoffs[-1]
+        search = self._search(name)
+        patience = max(1.0, 60 * self.plan.budget * _PATIENCE)
+        settings = search.chosen(k)[-1].settings
+        training = training_time(search.method, settings, self.split, patience)
+        make_lists = fair_lists_of if name == FAIRREC else lists_of
+        lists = make_lists(self._best(name, k), self.split.test)
+        return {**training, "inference": inference_times(lists, experiment.timed)}

@@ -1,0 +1,249 @@
+"""The paper's tables, with our figures beside the published ones.
+
+Results as Markdown tables.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from limelight._base.documents import Table
+from limelight.lab.paper.methods import FAIRREC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from limelight.lab.bench.records import Entry, Race
+    from limelight.lab.paper.experiments import Experiment, Size
+
+
+_COMPLEXITY = {
+    "iALS": ("nnz d² + (users + items) d³", "(users + items) d"),
+    "Mult-VAE": ("users x items x d", "items x d"),
+    FAIRREC: ("users x items x (d + log K)", "users x candidates (the paper: users x items)"),
+    "Multi-FR": ("nnz x items + users x items x d", "items x d"),
+    "exADMM": (
+        "nnz d² + items d³ (ours: items only; users nnz d + users d²)",
+        "(users + items) d",
+    ),
+}
+
+
+class Titled(NamedTuple):
+    """A table of the paper, and what it shows."""
+
+    title: str
+    table: Table
+
+    def markdown(self) -> str:
+        """Write it for people, below its title."""
+        return f"### {self.title}\n\n{self.table.markdown()}"
+
+
+def titled(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Titled:
+    """Make a table with all its columns to the left.
+
+    Examples
+    --------
+    >>> print(titled("Sizes", ["data", "users"], [["ours", 3]]).markdown())
+    ### Sizes
+    <BLANKLINE>
+    | data | users |
+    |---|---|
+    | ours | 3 |
+    """
+    return Titled(title, Table(header, rows, left=len(header)))
+
+
+def statistics(experiment: Experiment, size: Size, *, made_up: bool) -> Titled:
+    """Table 1: how large the data are."""
+    ours = f"made up like {experiment.title}" if made_up else experiment.title
+    rows = [["the paper's " + experiment.title, *experiment.size], [ours, *size]]
+    return titled("Table 1. The data", ["data", "users", "items", "interactions"], rows)
+
+
+def complexity(growth: Mapping[str, Mapping[str, float]]) -> Titled:
+    """Table 2: how the work grows, as published and as measured."""
+    whats = list(next(iter(growth.values())))
+    header = ["method", "time", "memory", *(f"twice the {what}" for what in whats)]
+    rows = [
+        [name, *_COMPLEXITY[name], *(f"{measured[what]:.2f} x" for what in whats)]
+        for name, measured in growth.items()
+    ]
+    return titled("Table 2. How the work grows", header, rows)
+
+
+def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Titled:
+    """Every measured point of Figure 1 at one cutoff."""
+    header = ["method", f"nDCG@{k}", "95 % interval", f"Gini@{k}", f"coverage@{k}", "settings"]
+    rows = []
+    for name, series in points.items():
+        for point in series:
+            interval = f"{point[f'ndcg@{k}_low']:.4f} to {point[f'ndcg@{k}_high']:.4f}"
+            figures = (f"{point[f'{metric}@{k}']:.4f}" for metric in ("gini", "coverage"))
+            settings = ", ".join(f"{key} {value:.3g}" for key, value in point["settings"].items())
+            rows.append([name, f"{point[f'ndcg@{k}']:.4f}", interval, *figures, settings])
+    return titled(f"Test users at K = {k}", header, rows)
+
+
+def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Titled:
+    """Table 3: training and inference."""
+    header = ["method", "training", "seconds an epoch", "epochs that ran", "training / exADMM's"]
+    for k in experiment.timed:
+        header += [f"lists, K = {k}"]
+    header += ["the paper: training", *(f"the paper: K = {k}" for k in experiment.timed)]
+    own = times["exADMM"]["seconds"] if "exADMM" in times else None
+    rows = []
+    for name, time in times.items():
+        published = experiment.times[name]
+        mark = " (extrapolated)" if time.get("extrapolated") else ""
+        rows.append(
+            [
+                name,
+                f"{time['seconds']:.4g}{mark}",
+                time.get("seconds_per_epoch"),
+                time["epochs"],
+                f"{time['seconds'] / own:.2f}" if own else None,
+                *(time["inference"][str(k)] for k in experiment.timed),
+                *(
+                    "NA" if value is None else value
+                    for value in (published.training, *published.inference)
+                ),
+            ]
+        )
+    return titled("Table 3. Seconds", header, rows)
+
+
+T = TypeVar("T")
+
+
+class Column(NamedTuple):
+    """A column of a table of races: its head, and what it says of an entry; None is a blank."""
+
+    head: str
+    cell: Callable[[Race, Entry], str | None]
+
+
+def details(races: Sequence[Race]) -> str:
+    """Write one line for each entry, and only columns that say something.
+
+    Examples
+    --------
+    >>> from limelight.lab.bench.records import Entry, Race
+    >>> race = Race("exact", "ml-1m", (Entry("limelight", 0.1), Entry("irspack", 0.4)), factors=64)
+    >>> print(details([race]))
+    | data | factors | threads | who | time | ratio |
+    |---|---|---|---|--:|--:|
+    | ml-1m | 64 | 1 | limelight | 100 ms |  |
+    | ml-1m | 64 | 1 | irspack | 400 ms | 0.25 |
+    """
+    entries = [(race, entry) for race in races for entry in race.entries]
+    columns = [
+        (column.head, [column.cell(race, entry) or "" for race, entry in entries])
+        for column in COLUMNS
+    ]
+    used = [(head, cells) for head, cells in columns if any(cells)]
+    heads = [head for head, _ in used]
+    rows = list(zip(*(cells for _, cells in used), strict=True))
+    return Table(heads, rows, left=heads.index("who") + 1).markdown()
+
+
+def glance(races: Sequence[Race]) -> str:
+    """Write the ratios of a job that ran at several numbers of factors, one column for each.
+
+    Examples
+    --------
+    >>> from limelight.lab.bench.records import Entry, Race
+    >>> race = Race("exact", "ml-1m", (Entry("limelight", 0.1), Entry("irspack", 0.4)), factors=64)
+    >>> print(glance([race]))
+    | data | threads | against | 64 factors |
+    |---|---|---|--:|
+    | ml-1m | 1 | irspack | 0.25 |
+    """
+    sizes = sorted({race.factors for race in races if race.factors})
+    lines: dict[tuple[str, str, str], dict[int | None, str]] = {}
+    for race in races:
+        for entry in race.entries[1:]:
+            line = lines.setdefault((race.data, str(race.threads), entry.who), {})
+            line[race.factors] = f"{race.ratio(entry):.2f}"
+    heads = ["data", "threads", "against", *(f"{size} factors" for size in sizes)]
+    rows = [(*start, *(line.get(size, "") for size in sizes)) for start, line in lines.items()]
+    return Table(heads, rows, left=3).markdown()
+
+
+def duration(seconds: float) -> str:
+    """Write a time with three digits.
+
+    Examples
+    --------
+    >>> duration(0.01234), duration(12.34)
+    ('12.3 ms', '12.3 s')
+    """
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def mebibytes(n_bytes: float) -> str:
+    """Write a number of bytes in MiB.
+
+    Examples
+    --------
+    >>> mebibytes(3 * 2**20)
+    '3.0 MiB'
+    """
+    return f"{n_bytes / 2**20:,.1f} MiB"
+
+
+def giga(rate: float) -> str:
+    """Write operations a second in billions."""
+    return f"{rate / 1e9:.1f}"
+
+
+def percent(share: float) -> str:
+    """Write a share of 1."""
+    return f"{share:.0%}"
+
+
+def six_digits(value: float) -> str:
+    """Write an objective with at least six digits, and no exponent.
+
+    Examples
+    --------
+    >>> six_digits(0.7227421), six_digits(1027370.0)
+    ('0.722742', '1,027,370')
+    """
+    return f"{value:,.0f}" if value >= 1e5 else f"{value:.6g}"
+
+
+def four_places(value: float) -> str:
+    """Write an nDCG."""
+    return f"{value:.4f}"
+
+
+def _ratio(race: Race, entry: Entry) -> str | None:
+    return None if entry is race.entries[0] else f"{race.ratio(entry):.2f}"
+
+
+def _whole(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _applied(write: Callable[[T], str], value: T | None) -> str | None:
+    return None if value is None else write(value)
+
+
+COLUMNS = (
+    Column("data", lambda race, _: race.data),
+    Column("factors", lambda race, _: _whole(race.factors)),
+    Column("threads", lambda race, _: str(race.threads)),
+    Column("what", lambda race, _: race.part or None),
+    Column("who", lambda _, entry: entry.who),
+    Column("time", lambda _, entry: _applied(duration, entry.seconds)),
+    Column("memory", lambda _, entry: _applied(mebibytes, entry.n_bytes)),
+    Column("ratio", _ratio),
+    Column("GFLOP/s", lambda race, entry: _applied(giga, race.rate(entry))),
+    Column("of peak", lambda race, entry: _applied(percent, race.share_of_peak(entry))),
+    Column("objective", lambda _, entry: _applied(six_digits, entry.objective)),
+    Column("nDCG@20", lambda _, entry: _applied(four_places, entry.ndcg)),
+)

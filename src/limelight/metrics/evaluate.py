@@ -1,0 +1,174 @@
+"""Evaluation on held-out users: accuracy and exposure of the same lists, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from limelight._base.documents import Document, Table
+from limelight._base.errors import DataError
+from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.lists import IntArray, check_cutoffs
+
+if TYPE_CHECKING:
+    from limelight.metrics.accuracy import Sparse
+
+
+@runtime_checkable
+class HeldOutPart(Protocol):
+    """Users whose items were divided into a history to show and targets to find."""
+
+    @property
+    def history(self) -> Sparse:
+        """Users x items, what the model may see."""
+
+    @property
+    def targets(self) -> Sparse:
+        """Users x items, what it should find."""
+
+
+class Recommender(Protocol):
+    """Anything that makes ranked lists from histories."""
+
+    def recommend(self, histories: Any, k: int) -> tuple[IntArray, Any]:
+        """Return item numbers and scores, users x k, padded with -1 and -inf."""
+
+
+class Evaluation(Mapping[str, float]):
+    """The metrics of one evaluation: read-only, under flat keys such as "ndcg@20".
+
+    Parameters
+    ----------
+    metrics
+        Unrounded values by key.
+
+    Examples
+    --------
+    >>> evaluation = Evaluation({"users": 462, "ndcg@5": 0.0512, "gini@5": 0.9})
+    >>> evaluation["ndcg@5"]
+    0.0512
+    >>> evaluation
+    Evaluation over 462 users
+              @5
+    ndcg  0.0512
+    gini  0.9000
+    """
+
+    def __init__(self, metrics: Mapping[str, float]) -> None:
+        self._metrics = MappingProxyType(dict(metrics))
+
+    def __getitem__(self, key: str) -> float:
+        return self._metrics[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def __repr__(self) -> str:
+        """Show a table, one row per metric and one column per cutoff."""
+        found = self._table()
+        lines = found.lines() if found.rows else []
+        return "\n".join([self._title(), *lines])
+
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        return Document(self._title(), [self._table()])
+
+    def _repr_html_(self) -> str:
+        return self.document().html()
+
+    def _title(self) -> str:
+        return f"Evaluation over {self['users']:,} users" if "users" in self else "Evaluation"
+
+    def _table(self) -> Table:
+        main = [key for key in self if "@" in key and not key.endswith(("_low", "_high"))]
+        names = list(dict.fromkeys(key.split("@")[0] for key in main))
+        cutoffs = list(dict.fromkeys(key.split("@")[1] for key in main))
+        rows = [(name, *(self._cell(f"{name}@{k}") for k in cutoffs)) for name in names]
+        return Table(("", *(f"@{k}" for k in cutoffs)), rows)
+
+    def _cell(self, key: str) -> str:
+        if key not in self:
+            return ""
+        value = f"{self[key]:.4f}"
+        if f"{key}_low" not in self:
+            return value
+        return f"{value} [{self[f'{key}_low']:.4f}, {self[f'{key}_high']:.4f}]"
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the metrics as a plain dictionary, ready for JSON.
+
+        Examples
+        --------
+        >>> Evaluation({"users": 3, "gini@5": 0.5}).to_dict()
+        {'users': 3, 'gini@5': 0.5}
+        """
+        return dict(self._metrics)
+
+
+def evaluate(
+    model: Recommender, held_out: HeldOutPart, k: int | Sequence[int] = (5, 20)
+) -> Evaluation:
+    """Measure accuracy and exposure of a model's lists for held-out users.
+
+    The histories go to the model in one call, because a joint fold-in depends on all users that
+    ask together. Users without targets are then left out, of accuracy and exposure alike.
+
+    Parameters
+    ----------
+    model
+        A fitted model, or anything with `recommend(histories, k=...)`.
+    held_out
+        The held-out part of a split, such as `split.test`: `history` and `targets`.
+    k
+        One or several cutoffs. A cutoff above the size of the catalogue is allowed: lists are
+        then padded and as long as the catalogue.
+
+    Returns
+    -------
+    Evaluation
+        `ndcg@k` and `recall@k` with 95 % bootstrap bounds (`_low`, `_high`); `gini@k` (log
+        weight), `gini_uniform@k`, `gini_floor@k`, `coverage@k`, `entropy@k`, `top_share@k` (held
+        by the top 1 % of the items); `users`, the number of scored users.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> class Newest:
+    ...     def recommend(self, histories, k):
+    ...         ids = np.tile(np.arange(3, 3 - k, -1), (histories.shape[0], 1))
+    ...         return ids, -ids
+    >>> part = SimpleNamespace(
+    ...     history=sparse.csr_matrix([[1, 0, 0, 0], [0, 1, 0, 0]]),
+    ...     targets=sparse.csr_matrix([[0, 0, 0, 1], [0, 0, 1, 0]]),
+    ... )
+    >>> evaluation = evaluate(Newest(), part, k=2)
+    >>> evaluation["recall@2"], evaluation["coverage@2"]
+    (1.0, 0.5)
+    """
+    cutoffs = check_cutoffs(k)
+    history, targets = _parts(held_out)
+    if getattr(model, "by_user", False) and hasattr(held_out, "user_ids"):
+        ids, _ = model.recommend(history, k=cutoffs[-1], user_ids=held_out.user_ids)  # type: ignore[call-arg]
+    else:
+        ids, _ = model.recommend(history, k=cutoffs[-1])
+    accumulator = ListAccumulator(targets.shape[1], cutoffs)
+    accumulator.update(ids, targets)
+    return Evaluation(accumulator.result())
+
+
+def _parts(held_out: object) -> tuple[Sparse, Sparse]:
+    """Return history and targets, or say what is wrong with them."""
+    if not isinstance(held_out, HeldOutPart):
+        message = f"no history and targets to evaluate on: {type(held_out).__name__}"
+        raise DataError(message, hint="pass a held-out part such as split.test")
+    history, targets = held_out.history, held_out.targets
+    if history.shape != targets.shape:
+        message = f"history and targets differ in shape: {history.shape} and {targets.shape}"
+        raise DataError(message, hint="both are users x items with the same numbering")
+    return history, targets

@@ -1,0 +1,139 @@
+"""Ranked lists as arrays: users x k item numbers, best first, padded with -1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limelight._base.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from limelight._base.arrays import Float32, Int32
+
+
+IntArray: TypeAlias = NDArray[np.integer[Any]]
+
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+Weight: TypeAlias = Literal["log", "uniform"]
+
+
+def position_weights(k: int, weight: str = "log") -> FloatArray:
+    """Give the weight of every rank from 1 to k.
+
+    "log" is the discount of nDCG, 1 / log2(rank + 1); "uniform" counts every rank the same.
+
+    Examples
+    --------
+    >>> position_weights(3)
+    array([1.        , 0.63092975, 0.5       ])
+    """
+    return rank_weights(np.arange(1, k + 1), weight)
+
+
+def rank_weights(ranks: IntArray, weight: str = "log") -> FloatArray:
+    """Give the weight of each of the given ranks, counted from 1.
+
+    Examples
+    --------
+    >>> rank_weights(np.array([1, 3, 1]))
+    array([1. , 0.5, 1. ])
+    """
+    if weight == "log":
+        return np.asarray(1.0 / np.log2(ranks + 1.0), dtype=np.float64)
+    if weight == "uniform":
+        return np.ones(len(ranks), dtype=np.float64)
+    message = f"unknown position weight: {weight!r}"
+    raise ConfigError(message, hint='choose "log" or "uniform"')
+
+
+def check_lists(ids: ArrayLike, n_items: int, k: int | None = None) -> IntArray:
+    """Return the first k columns of the lists, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> check_lists([[2, 0, 1], [1, -1, -1]], n_items=3, k=2)
+    array([[ 2,  0],
+           [ 1, -1]])
+    """
+    lists = np.asarray(ids)
+    if lists.ndim != 2 or not np.issubdtype(lists.dtype, np.integer):
+        message = f"lists must be a users x k array of integers, got {lists.dtype}{lists.shape}"
+        raise DataError(message, hint="pass the ids that `recommend` returns")
+    check_positive(n_items, "n_items")
+    lists = lists[:, : check_cutoff(k, lists.shape[1])]
+    if lists.size and (lists.min() < -1 or lists.max() >= n_items):
+        wrong = lists.min() if lists.min() < -1 else lists.max()
+        message = f"item number outside the catalogue of {n_items:,} items: {wrong}"
+        raise DataError(message, hint="item numbers run from 0 to n_items - 1; -1 is padding")
+    _refuse_repeats(lists)
+    return lists
+
+
+def _refuse_repeats(lists: IntArray) -> None:
+    """Refuse a list that shows one item twice: it would count twice in every metric."""
+    ordered = np.sort(lists, axis=1)
+    repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if repeated.any():
+        row, column = np.argwhere(repeated)[0]
+        message = f"item {ordered[row, column]} is listed twice for the user in row {row}"
+        raise DataError(message, hint="a list may show an item once; keep its best rank")
+
+
+def check_cutoff(k: int | None, n_columns: int) -> int:
+    """Return k, or the width of the lists where it is not given.
+
+    Examples
+    --------
+    >>> check_cutoff(None, 20)
+    20
+    """
+    if k is None:
+        return n_columns
+    check_positive(k, "k")
+    if k > n_columns:
+        message = f"k is larger than the lists are long: {k} > {n_columns}"
+        raise ConfigError(message, hint=f"ask for longer lists or for k <= {n_columns}")
+    return int(k)
+
+
+def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
+    """Return one or several cutoffs as an ascending tuple without repeats.
+
+    Examples
+    --------
+    >>> check_cutoffs(20), check_cutoffs([20, 5, 20])
+    ((20,), (5, 20))
+    """
+    cutoffs = tuple(k) if isinstance(k, Sequence) else (k,)
+    if not cutoffs:
+        message = f"no cutoff given: k={k!r}"
+        raise ConfigError(message, hint="pass a number such as k=20 or several such as k=(5, 20)")
+    for cutoff in cutoffs:
+        check_positive(cutoff, "k")
+    return tuple(sorted({int(cutoff) for cutoff in cutoffs}))
+
+
+def check_positive(value: object, name: str) -> None:
+    """Refuse anything but a whole number of at least 1.
+
+    Examples
+    --------
+    >>> check_positive(20, "k")
+    """
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or int(value) < 1:  # type: ignore[call-overload]
+        message = f"{name} must be a whole number of at least 1, got {value!r}"
+        raise ConfigError(message, hint=f"pass for example {name}=20")
+
+
+class Lists(NamedTuple):
+    """Ranked lists: item numbers and scores, one row a user, padded with -1 and -inf."""
+
+    ids: Int32
+    scores: Float32

@@ -1,0 +1,216 @@
+"""Every model under the name that files and the command line know it by.
+
+Models to folders and back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.text import first_words, short
+from limelight.models.base import Learned
+from limelight.models.exadmm import ExADMM, ExADMMConfig
+from limelight.models.ials import IALS, IALSConfig
+from limelight.models.neural.multifr import MultiFR, MultiFRConfig
+from limelight.models.neural.multvae import MultDAE, MultDAEConfig, MultVAE, MultVAEConfig
+from limelight.models.popularity import Popularity, PopularityConfig, Random, RandomConfig
+from limelight.solve.loop import Status
+from limelight.solve.problem import sparse_rows
+from limelight.store.model_folder import (
+    ModelFolder,
+    load_model_folder,
+    open_model_folder,
+    save_model_folder,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from limelight.models.base import Config, Model
+    from limelight.store.model_folder import Control
+
+
+MODELS: dict[str, tuple[type[Model], type[Config]]] = {
+    kind.__name__: (kind, config)
+    for kind, config in (
+        (IALS, IALSConfig),
+        (ExADMM, ExADMMConfig),
+        (Popularity, PopularityConfig),
+        (Random, RandomConfig),
+        (MultVAE, MultVAEConfig),
+        (MultDAE, MultDAEConfig),
+        (MultiFR, MultiFRConfig),
+    )
+}
+
+
+def save_model(
+    model: Model, path: str | Path, *, history: bool = True, control: Control | None = None
+) -> None:
+    """Write a fitted model to a folder, whole or not at all.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    path
+        The folder; one that holds a model is replaced, any other is left alone.
+    history
+        Whether to keep the training histories, which ``recommend`` leaves out of the lists.
+    control
+        How its lists are re-ranked, if they are.
+    """
+    learned = model.learned
+    seen = learned.seen
+    save_model_folder(
+        path,
+        ModelFolder(
+            config=config_of(model, learned.fingerprint, learned.trace, learned.status),
+            arrays=dict(learned.arrays),
+            user_ids=learned.user_ids,
+            item_ids=learned.item_ids,
+            seen=(seen.indptr, seen.indices) if history and seen is not None else None,
+            control=control,
+        ),
+    )
+
+
+def config_of(
+    model: Model, fingerprint: str, trace: Sequence[Any], status: Status | None
+) -> dict[str, Any]:
+    """Say what a folder holds: a model with these settings, and how its fit went.
+
+    Parameters
+    ----------
+    model
+        A model, of which only the settings count.
+    fingerprint
+        Of the training data.
+    trace, status
+        What the fit left behind.
+    """
+    return {
+        "model": type(model).__name__,
+        "hyperparameters": model.get_params(),
+        "data": {"fingerprint": fingerprint},
+        "fit": {
+            "status": status.name if status else None,
+            "trace": [asdict(record) for record in trace],
+        },
+    }
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a model that :meth:`save` wrote, without what re-ranks its lists.
+
+    Parameters
+    ----------
+    path
+        The model folder.
+
+    Returns
+    -------
+    Model
+        The model, as it was when it was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> path = tempfile.mkdtemp() + "/model"
+    >>> ll.IALS(factors=8, epochs=2).fit(data).save(path)
+    >>> load_model(path)
+    IALS(factors=8, epochs=2) fitted to 300 users x 100 items
+    """
+    return _model(load_model_folder(path), path)
+
+
+def open_model(path: str | Path) -> Model:
+    """Read a model without its users: their factors stay on disk until they are looked at.
+
+    It has no histories, and row numbers for user ids. What is in the files is not checked: let
+    :func:`load_model` do that once.
+
+    Parameters
+    ----------
+    path
+        The model folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> path = tempfile.mkdtemp() + "/model"
+    >>> ll.IALS(factors=8, epochs=2).fit(data).save(path)
+    >>> open_model(path)
+    IALS(factors=8, epochs=2) fitted to 300 users x 100 items
+    """
+    return _model(open_model_folder(path), path)
+
+
+def _model(folder: ModelFolder, path: str | Path) -> Model:
+    name = folder.config["model"]
+    if name not in MODELS:
+        message = f"model folder {str(path)!r} holds an unknown model: {short(name)}"
+        raise DataError(message, hint=f"this limelight knows: {', '.join(MODELS)}")
+    kind, config = MODELS[name]
+    settings = folder.config["hyperparameters"]
+    unknown = sorted(set(settings) - {field.name for field in fields(config)})
+    if unknown:
+        message = f"model folder {str(path)!r} has an unknown hyper-parameter: {short(unknown[0])}"
+        raise DataError(message, hint="it was written by another version of limelight")
+    try:
+        model = kind(**settings)
+    except ConfigError as error:
+        message = f"model folder {str(path)!r} has a setting that cannot be used: {error.message}"
+        raise DataError(
+            message, hint="the file config.json was changed; save the model again"
+        ) from (error)
+    model._learned = _learned(folder, model, str(path))
+    return model
+
+
+def _learned(folder: ModelFolder, model: Model, name: str) -> Learned:
+    """Take what a fit left behind, unless a model with these settings cannot have left it."""
+    shapes = {array: values.shape for array, values in folder.arrays.items()}
+    expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
+    if shapes not in (expected, expected | model.optional_shapes()):
+        message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
+        raise DataError(message, hint="its parts come from different models; save it again")
+    trace, status = _read_fit(folder.config.get("fit", {}), model.record, name)
+    return Learned(
+        arrays=folder.arrays,
+        user_ids=folder.user_ids,
+        item_ids=folder.item_ids,
+        fingerprint=str(folder.config["data"].get("fingerprint", "")),
+        seen=sparse_rows(*folder.seen, len(folder.item_ids)) if folder.seen else None,
+        trace=trace,
+        status=status,
+    )
+
+
+def _read_fit(fit: dict[str, Any], record: type, name: str) -> tuple[list[Any], Status | None]:
+    """Read how the fit went; the factors do not depend on it, but what is shown must be true."""
+    try:
+        trace = [record(**_numbers(values)) for values in fit.get("trace", [])]
+        status = Status[fit["status"]] if fit.get("status") else None
+    except (TypeError, KeyError, AttributeError) as error:
+        message = f"model folder {name!r} tells of its fit in an unknown way: {first_words(error)}"
+        raise DataError(
+            message, hint="the file config.json was changed; save the model again"
+        ) from error
+    return trace, status
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a record with anything but numbers."""
+    for name, value in values.items():
+        if not (value is None or isinstance(value, int | float)):
+            message = f"{short(name)} is {short(value)}"
+            raise TypeError(message)
+    return values

@@ -1,0 +1,196 @@
+"""Candidates made of rankings and of other candidates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight._base.arrays import batches
+from limelight.data.candidates.candidates import MEMORY, Candidates
+from limelight.data.candidates.keys import cut_rows
+from limelight.data.candidates.sorter import PairSorter
+from limelight.data.rows import pair_numbers, row_numbers
+from limelight.recommend.ranking import CandidateRanking, as_ranking
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from scipy.sparse import csr_matrix
+
+    from limelight._base.arrays import Float32, Int32, Int64
+    from limelight.data.interactions import Ids
+    from limelight.recommend.ranking import Ranking
+
+_ROWS = 4096
+"""How many users are searched for at once, at most."""
+_PAIRS = 1 << 21
+"""How many candidates are looked at together."""
+_MOST_PAIRS = 1 << 29
+"""How many candidates are kept for the users of a model, unless told otherwise."""
+_FEWEST, _MOST = 500, 4000
+"""How many each of them has, at least and at most."""
+_FEW_USERS, _FEW_PAIRS = 20_000, 1 << 22
+"""How many users, with how many candidates that are held in memory, are enough to try things on."""
+
+
+def stage(
+    ranking: Ranking | Candidates,
+    width: int | None = None,
+    *,
+    memory: int = MEMORY,
+    folder: str | os.PathLike[str] | None = None,
+    ids: tuple[Ids, Ids] | None = None,
+) -> Candidates:
+    """Keep the first items of everybody's ranking as candidates.
+
+    Parameters
+    ----------
+    ranking
+        Who ranks what. Candidates are returned as they are.
+    width
+        How many items to keep for each user. Unless given, all of a small catalogue; of a large one
+        500 to 4,000, the fewer the more users there are.
+    memory, folder
+        As for :func:`limelight.data.read_candidates`.
+    ids
+        The ids of users and items; their numbers, unless given.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> model = ll.Popularity().fit(ll.marketplace(50, 20, 300).interactions)
+    >>> stage(model.ranking(), width=5)
+    Candidates(50 users x 20 items, 250 pairs, in memory)
+    """
+    ranking = as_ranking(ranking)
+    if isinstance(ranking, CandidateRanking) and ranking.candidates is not None:
+        return ranking.candidates
+    if width is None:
+        width = usual_width(ranking.n_users)
+
+    width = min(width, ranking.n_items)
+
+    def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
+        for rows in batches(ranking.n_users, batch_rows(width)):
+            users = np.arange(rows.start, rows.stop)
+            found, scores = ranking.top(users, width)
+            row, column = np.nonzero(found >= 0)
+            yield users[row], found[row, column], scores[row, column]
+
+    ids = (np.arange(ranking.n_users), np.arange(ranking.n_items)) if ids is None else ids
+    return _gather(pairs(), ids, memory, folder)
+
+
+def usual_width(n_users: int) -> int:
+    """Return how many candidates each of so many users has, unless told otherwise.
+
+    Examples
+    --------
+    >>> usual_width(1000), usual_width(1_000_000)
+    (4000, 536)
+    """
+    return int(np.clip(_MOST_PAIRS // max(n_users, 1), _FEWEST, _MOST))
+
+
+def batch_rows(width: int) -> int:
+    """Return how many users with so many candidates are searched for at once.
+
+    Examples
+    --------
+    >>> batch_rows(100), batch_rows(4000)
+    (4096, 524)
+    """
+    return min(_ROWS, max(1, _PAIRS // max(width, 1)))
+
+
+def without(
+    candidates: Candidates,
+    history: csr_matrix,
+    *,
+    memory: int = MEMORY,
+    folder: str | os.PathLike[str] | None = None,
+) -> Candidates:
+    """Leave out what users have seen.
+
+    Parameters
+    ----------
+    candidates
+        Which stay open.
+    history
+        One row a user, in the numbers of the candidates.
+    memory, folder
+        As for :func:`limelight.data.read_candidates`.
+    """
+
+    def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
+        for rows in cut_rows(candidates.indptr, _PAIRS):
+            block = candidates.block(rows.start, rows.stop)
+            users = row_numbers(block.indptr)
+            starts = history.indptr[rows.start : rows.stop + 1]
+            indices = history.indices[starts[0] : starts[-1]]
+            seen = pair_numbers(row_numbers(starts - starts[0]), indices, candidates.n_items)
+            kept = ~np.isin(pair_numbers(users, block.items, candidates.n_items), seen)
+            yield users[kept].astype(np.int64) + rows.start, block.items[kept], block.scores[kept]
+
+    return _gather(pairs(), (candidates.user_ids, candidates.item_ids), memory, folder)
+
+
+def sample(candidates: Candidates, n_users: int, seed: int) -> Candidates:
+    """Return the candidates of some users, drawn at random, in memory.
+
+    Parameters
+    ----------
+    candidates
+        Of all users, and they stay open.
+    n_users
+        How many to draw.
+    seed
+        Of the draw.
+    """
+    drawn = np.random.default_rng(seed).permutation(candidates.n_users)[:n_users]
+    drawn.sort()
+    block = candidates.take(drawn)
+    users = row_numbers(block.indptr).astype(np.int64)
+    pairs = iter([(users, block.items, block.scores)])
+    user_ids = np.asarray(candidates.user_ids)[drawn]
+    return _gather(pairs, (user_ids, candidates.item_ids), 64 * len(block.items) + MEMORY, None)
+
+
+def few(candidates: Candidates, seed: int) -> Candidates | None:
+    """Return the candidates of enough users to try things on; None if there are hardly more.
+
+    Parameters
+    ----------
+    candidates, seed
+        As for :func:`sample`.
+    """
+    n_users = few_users(candidates)
+    return sample(candidates, n_users, seed) if 2 * n_users < candidates.n_users else None
+
+
+def few_users(candidates: Candidates) -> int:
+    """Return how many users are enough to try things on."""
+    mean_count = max(candidates.n_pairs / max(candidates.n_users, 1), 1.0)
+    return int(min(_FEW_USERS, max(_FEW_PAIRS / mean_count, 1)))
+
+
+def _gather(
+    pairs: Iterator[tuple[Int64, Int32, Float32]],
+    ids: tuple[Ids, Ids],
+    memory: int,
+    folder: str | os.PathLike[str] | None,
+) -> Candidates:
+    """Sort pairs that come user by user; users without any stay, with no candidate."""
+    sorter = PairSorter(memory, folder)
+    counts = np.zeros(len(ids[0]), dtype=np.int64)
+    try:
+        for users, items, scores in pairs:
+            counts += np.bincount(users, minlength=len(counts))
+            sorter.add(users.astype(np.int32), items, scores)
+        _, rows = sorter.finish()
+    except BaseException:
+        sorter.close()
+        raise
+    return Candidates(np.append(0, np.cumsum(counts)), rows, *ids)

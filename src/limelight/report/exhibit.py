@@ -1,0 +1,236 @@
+"""What a run has to show: every setting that was tried, to whom it gave exposure, and examples.
+
+A report and its figures are made of this alone, long after the run, and without its data.
+
+How a result was made: by which command, with what versions, when.
+"""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from limelight._base.machine import package_version, processor
+from limelight.metrics.accumulate import ListAccumulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from limelight._base.arrays import Float64, Int32, Int64
+    from limelight.data.groups import Groups
+    from limelight.data.held_out import HeldOut
+    from limelight.data.interactions import Ids
+    from limelight.data.split import Split
+
+
+N_EXAMPLES = 12
+"""How many users serve as examples."""
+
+
+class Compared(NamedTuple):
+    """The shares of groups at two ends, what these are, and what to say of the widest apart."""
+
+    shares: Any
+    """By group its two shares; or changes, each with ``before`` and ``after``."""
+    before: str = "before"
+    after: str = "after"
+    sentence: str = "{} goes from {} to {} of the exposure"
+
+
+class Sight(NamedTuple):
+    """What lists did: to the items, to the users who serve as examples, and how they came about."""
+
+    exposure: Float64 | None = None
+    """Of every item."""
+    lists: Int32 | None = None
+    """Of the example users, padded with -1."""
+    trace: Mapping[str, Sequence[float]] = {}
+    """By name, what was measured at the epochs of the fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One setting of a system."""
+
+    method: str
+    label: str
+    figures: Mapping[str, float]
+    """Such as "ndcg@20" and "ndcg@20_low"."""
+    strength: float | None = None
+    """How much exposure counts; points of a method are ordered by it."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    on_front: bool = True
+    sight: Sight = field(default_factory=Sight)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Users whose lists are shown, with what they did before and what they were found to like."""
+
+    user_ids: Ids
+    history: tuple[Int32, ...] = ()
+    liked: tuple[Int32, ...] = ()
+
+    @classmethod
+    def of(cls, rows: Int64, part: HeldOut) -> Examples:
+        """Take some rows of a held-out part."""
+        history, liked = (
+            tuple(matrix[row].indices.astype(np.int32) for row in rows)
+            for matrix in (part.history, part.targets)
+        )
+        return cls(part.user_ids[rows], history, liked)
+
+
+@dataclass(frozen=True, eq=False)
+class Exhibit:
+    """A run, ready to be looked at."""
+
+    kind: str
+    """The command that made it."""
+    title: str
+    k: int
+    """Length of the lists."""
+    points: tuple[Point, ...]
+    item_ids: Ids
+    base: int | None = 0
+    """The point that others are compared with: what happens without control."""
+    chosen: int = 0
+    """The point to show first."""
+    titles: tuple[str, ...] | None = None
+    """What to call the items, if not by their ids."""
+    interactions: Int64 | None = None
+    """How many users have each item in the training data."""
+    groups: Groups | None = None
+    examples: Examples | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
+    """What was learnt from, in words."""
+    made: Mapping[str, str] = field(default_factory=dict)
+    """How it was made, in words."""
+    notes: tuple[str, ...] = ()
+
+
+def example_rows(lengths: Iterable[int], count: int = N_EXAMPLES) -> Int64:
+    """Choose users of all kinds, from those with the shortest history to the longest.
+
+    Parameters
+    ----------
+    lengths
+        How much is known of each user; users with 0 are left out if there are others.
+    count
+        How many to choose.
+
+    Examples
+    --------
+    >>> example_rows([5, 0, 9, 1, 7], count=3)
+    array([3, 0, 2])
+    """
+    known = np.asarray(list(lengths) if not isinstance(lengths, np.ndarray) else lengths)
+    order = np.argsort(known, kind="stable")
+    order = order[known[order] > 0] if known.any() else order
+    places = np.linspace(0, len(order) - 1, min(count, len(order)))
+    return np.asarray(order[np.unique(places.astype(np.int64))], dtype=np.int64)
+
+
+def held_out_rows(part: HeldOut, count: int = N_EXAMPLES) -> Int64:
+    """Choose example users of a held-out part among those who have something to find."""
+    history, targets = (np.diff(matrix.indptr) for matrix in (part.history, part.targets))
+    return example_rows(np.where(targets > 0, history + 1, 0), count)
+
+
+def look(ids: Int32, part: HeldOut, k: int, trace: Sequence[Any] = ()) -> tuple[Sight, Figures]:
+    """Measure the lists of held-out users and keep what can be shown.
+
+    Parameters
+    ----------
+    ids
+        Users x k item numbers.
+    part
+        The users.
+    k
+        Length of the lists.
+    trace
+        Records of the fit, as in ``model.trace_``.
+    """
+    lists = ListAccumulator(part.targets.shape[1], k)
+    lists.update(ids, part.targets)
+    rows = held_out_rows(part)
+    return Sight(lists.exposure(), ids[rows, :k], columns_of(trace)), lists.result()
+
+
+Figures = dict[str, float]
+
+
+def columns_of(trace: Sequence[Any]) -> dict[str, list[float]]:
+    """Turn records of a fit into columns of numbers; what was not measured is not a number.
+
+    Examples
+    --------
+    >>> from collections import namedtuple
+    >>> Record = namedtuple("Record", "epoch objective feasibility")
+    >>> columns_of([Record(1, 9.0, None), Record(2, 8.0, None)])
+    {'epoch': [1.0, 2.0], 'objective': [9.0, 8.0]}
+    """
+    if not trace:
+        return {}
+    names = getattr(trace[0], "_fields", None) or list(vars(trace[0]))
+    columns = {name: [_number(getattr(record, name)) for record in trace] for name in names}
+    return {name: values for name, values in columns.items() if not np.isnan(values).all()}
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float | np.number) else float("nan")
+
+
+_OURS = {"limelight", "limelight.exe", "__main__.py"}
+
+
+def how_made(*, seconds: float | None = None, seed: int | None = None) -> dict[str, str]:
+    """Say in words how a result is being made, for whoever wants to make it again.
+
+    Parameters
+    ----------
+    seconds
+        How long it took.
+    seed
+        Of all that was drawn.
+
+    Examples
+    --------
+    >>> how_made(seed=7)["Seed"]
+    '7'
+    """
+    import numpy as np
+
+    made = {}
+    if Path(sys.argv[0]).name in _OURS:
+        made["Command"] = shlex.join(["limelight", *sys.argv[1:]])
+    made["limelight"] = package_version()
+    made["Python"] = f"{platform.python_version()}, NumPy {np.__version__}"
+    made["Machine"] = f"{platform.system()} {platform.machine()}, {processor()[0]}"
+    if seed is not None:
+        made["Seed"] = str(seed)
+    if seconds is not None:
+        made["Took"] = f"{seconds:,.1f} seconds"
+    made["Time"] = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return made
+
+
+def about_data(split: Split) -> dict[str, str]:
+    """Say in words what a run learnt from and was measured with."""
+    train = split.train
+    filled = train.nnz / max(train.n_users * train.n_items, 1)
+    return {
+        "Training users": f"{train.n_users:,}",
+        "Items": f"{train.n_items:,}",
+        "Interactions": f"{train.nnz:,}",
+        "Filled": f"{100 * filled:.3g} % of all pairs",
+        "Validation users": f"{split.validation.n_users:,}",
+        "Test users": f"{split.test.n_users:,}",
+    }

@@ -1,0 +1,81 @@
+"""Exposure by rank: how much more than an equal share the most exposed items get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight.metrics.exposure import coverage
+from limelight.report.figures.inputs import exposures_of, named
+from limelight.report.figures.style import MUTED, add_legend, add_title, colour, drawing, write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from limelight._base.arrays import Float64, Int64
+    from limelight.report.figures.inputs import Exposures
+
+_POINTS = 1000
+"""More than this along the axis, nobody can see; a catalogue may have millions of items."""
+
+
+def exposure(exposures: Exposures, *, title: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw exposure against the rank of the items, most exposed first, on logarithmic axes.
+
+    1 is the share that each item would have if all had the same. Items without exposure have no
+    place on a logarithmic axis: a curve ends where they begin, and the legend says how many of the
+    items it shows.
+
+    Parameters
+    ----------
+    exposures
+        The exposure of every item of the catalogue, such as ``ll.exposure(ids, n_items)``; or an
+        ``Audit``; or several of these by name, ``{"iALS": ..., "exADMM": ...}``; or what
+        ``ll.rerank`` returns.
+    title
+        What the figure shows; by default what the first curve says.
+    ax
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> ax = ll.plot.exposure({"one list": [1.0, 1.0, 0.0, 0.0]})
+    >>> ax.get_title(loc="left")
+    'The most exposed item has 2 times the equal share'
+    """
+    series = exposures_of(exposures)
+    with drawing(ax) as axes:
+        axes.set(xscale="log", yscale="log")
+        axes.axhline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
+        write(axes, "equal share", (1, 1))
+        for number, (name, one) in enumerate(series.items()):
+            label = named(name, f"{100 * coverage(one):.0f} % of the items shown")
+            axes.plot(*_by_rank(one), color=colour(number), label=label)
+        axes.set_xlim(1, max(2, *(len(one) for one in series.values())))
+        axes.set(xlabel="Items, most exposed first", ylabel="Exposure, equal share = 1")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:,.15g}")
+        add_legend(axes, loc="upper right")
+        add_title(axes, title or _most(next(iter(series.values()))))
+    return axes
+
+
+def _most(exposure: Float64) -> str:
+    most = exposure.max() / exposure.mean()
+    figure = f"{most:,.0f}" if most >= 100 else f"{most:.2g}"
+    return f"The most exposed item has {figure} times the equal share"
+
+
+def _by_rank(exposure: Float64) -> tuple[Float64, Float64]:
+    """Return ranks and multiples of the equal share, fewer of them where ranks lie close."""
+    shown: Float64 = np.sort(exposure[exposure > 0])[::-1] / exposure.mean()
+    kept: Int64 = np.arange(len(shown))
+    if len(shown) > _POINTS:
+        kept = np.unique(np.rint(np.geomspace(1, len(shown), _POINTS)).astype(np.int64)) - 1
+    return kept + np.float64(1), shown[kept]

@@ -1,0 +1,1 @@
+"""Users who choose at the items' prices: pool, market and ledger."""

@@ -1,0 +1,237 @@
+"""Where a source of chance stands, as an array.
+
+Who is shown what now, and the exposure that it gives: the state of a market.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight._base.arrays import batches
+from limelight._native import kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float64, Int32
+    from limelight.rerank.market.pool import Pool
+
+
+_WORD = (1 << 64) - 1
+
+
+def generator_state(generator: np.random.Generator) -> NDArray[np.uint64]:
+    """Write down where a source of chance stands.
+
+    Examples
+    --------
+    >>> one, other = np.random.default_rng(1), np.random.default_rng(2)
+    >>> restore_generator(other, generator_state(one))
+    >>> bool(one.random() == other.random())
+    True
+    """
+    state = generator.bit_generator.state
+    words = [state["state"]["state"], state["state"]["inc"]]
+    halves = [half for word in words for half in (word & _WORD, word >> 64)]
+    return np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
+
+
+def restore_generator(generator: np.random.Generator, stand: NDArray[np.uint64]) -> None:
+    """Put a source of chance back to where it stood."""
+    low, high, inc_low, inc_high, has, held = stand.tolist()
+    state = dict(generator.bit_generator.state)
+    state["state"] = {"state": low | high << 64, "inc": inc_low | inc_high << 64}
+    state["has_uint32"], state["uinteger"] = has, held
+    generator.bit_generator.state = state
+
+
+KNOTS = 4097
+"""How finely help is tabled, over y = x / (1 + x) from 0 to 1; x is exposure over entitlement."""
+
+
+_AT_ONCE = 0.02
+"""How much of what an item may expect in all can be chosen at the same prices."""
+
+
+_MOST = 1 << 12
+"""How many users choose at the same prices, at most."""
+
+
+def knots() -> Float64:
+    """Return the x at which help is tabled; the last stands for infinity."""
+    y = np.linspace(0, 1, KNOTS)
+    return np.asarray(y / np.maximum(1 - y, 1e-12))
+
+
+@dataclass(frozen=True, eq=False)
+class Help:
+    """How accounts are helped: pull * table(exposure / entitlement)."""
+
+    entitlement: Float64
+    """By account, per user served."""
+    pull: Float64
+    """By account. Where it is negative, the second row of the table counts."""
+    table: Float64
+    """Two rows, at the knots; without columns, a pull counts in full up to the entitlement."""
+
+
+class Ledger:
+    """Lists, and the exposure that they give to accounts.
+
+    Parameters
+    ----------
+    pool
+        Candidates with relevance.
+    weights
+        Of the places of a list.
+    accounts
+        Of items; unless given, every item has its own.
+    by_impact
+        Whether exposure counts as much as it is relevant, and help likewise.
+    threads
+        How many threads may be used. What is chosen does not depend on it.
+    seed
+        Of the order in which users choose.
+
+    Attributes
+    ----------
+    places : int32 array, users x k
+        Everybody's list: places among her candidates, ascending, then -1.
+    exposure : float64 array
+        Of every account.
+    served : float
+        How many users the exposure is of.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        weights: Float64,
+        *,
+        accounts: Int32 | None = None,
+        by_impact: bool = False,
+        threads: int,
+        seed: int | Sequence[int],
+    ) -> None:
+        self.pool, self.weights, self.by_impact, self.threads = pool, weights, by_impact, threads
+        own = np.arange(pool.n_items, dtype=np.int32)
+        self.accounts = own if accounts is None else accounts
+        self.n_accounts = pool.n_items if accounts is None else int(accounts.max()) + 1
+        self.places = np.full((pool.n_users, len(weights)), -1, dtype=np.int32)
+        self.exposure = np.zeros(self.n_accounts)
+        self.served = 0.0
+        self._generator = np.random.default_rng(seed)
+
+    def open(self) -> None:
+        """Start from everybody's own list."""
+        self.places = self.pool.own_places(len(self.weights))
+        self.exposure = self.exposure_of(self.places)
+        self.served = float(self.pool.n_users)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that a sweep changes, the lists themselves left out."""
+        return {
+            "exposure": self.exposure,
+            "served": np.array([self.served]),
+            "chance": generator_state(self._generator),
+        }
+
+    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
+        """Put everything back to where it stood."""
+        self.places, self.exposure = places.copy(), state["exposure"].copy()
+        self.served = float(state["served"].item())
+        restore_generator(self._generator, state["chance"])
+
+    def exposure_of(self, places: Int32) -> Float64:
+        """Add up what lists give to every account."""
+        exposure = np.zeros(self.n_accounts)
+        for _, ids, _, relevance in self.pool.chosen(places):
+            shown = ids >= 0
+            amounts = self.weights * relevance if self.by_impact else self.weights
+            amounts = np.broadcast_to(amounts, ids.shape)[shown]
+            exposure += np.bincount(self.accounts[ids[shown]], amounts, self.n_accounts)
+        return exposure
+
+    def relevance(self) -> float:
+        """Return the relevance of all lists, places weighted as for exposure, per user."""
+        chosen = self.pool.chosen(self.places)
+        total = sum(float(np.sum(values * self.weights)) for _, _, _, values in chosen)
+        return total / max(self.pool.n_users, 1)
+
+    def sweep(
+        self,
+        support: Callable[[], Help],
+        stretch: int | None = None,
+        batch: int | None = None,
+        *,
+        turn: tuple[int, int] = (0, 1),
+    ) -> int:
+        """Let everybody choose again, in random order; returns how many lists changed.
+
+        Parameters
+        ----------
+        support
+            Says how accounts are helped now.
+        stretch
+            How many users choose before it is asked again; by default a block of them.
+        batch
+            How many users choose at the same prices; by default as many as do little harm.
+        turn
+            Whose turn it is, and of how many parts of the users; with the same seed each part is
+            another one. By default everybody's.
+        """
+        changed, (part, parts) = 0, turn
+        for block in self._generator.permutation(len(self.pool.blocks)):
+            rows = self.pool.blocks[block]
+            everybody = self._generator.permutation(rows.stop - rows.start)
+            order = np.array_split(everybody, parts)[part]
+            for turns in batches(len(order), stretch or max(len(order), 1)):
+                size = batch or self._batch()
+                changed += self._visit(rows, order[turns], support(), size, newcomers=False)
+        return changed
+
+    def serve(self, support: Callable[[], Help], stretch: int | None = None) -> None:
+        """Let everybody choose once, in the order of the rows; who was served grows by them."""
+        for rows in self.pool.blocks:
+            n_users = rows.stop - rows.start
+            for turns in batches(n_users, stretch or n_users):
+                order = np.arange(turns.start, turns.stop)
+                self._visit(rows, order, support(), 1, newcomers=True)
+                self.served += len(order)
+
+    def _visit(
+        self, rows: slice, order: np.ndarray, support: Help, batch: int, *, newcomers: bool
+    ) -> int:
+        changed = kernels.respond(
+            self.pool.crowd(rows),
+            order.astype(np.int32),
+            self.places[rows],
+            self.weights,
+            self.accounts,
+            self.exposure,
+            support.entitlement,
+            support.pull,
+            support.table,
+            self.by_impact,
+            batch,
+            newcomers,
+            self.served,
+            self.threads,
+        )
+        return int(changed)
+
+    def _batch(self) -> int:
+        """Return how many users may choose at the same prices.
+
+        Too many would all go for what is cheap. An item may expect m k / n lists in all, and those
+        users of a batch may take it who have it for a candidate.
+        """
+        expected = self.pool.n_users * len(self.weights)
+        share = self.pool.n_users / max(self.pool.candidates.n_pairs, 1)
+        return int(np.clip(_AT_ONCE * expected * share, 1, _MOST))

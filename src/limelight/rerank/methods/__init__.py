@@ -1,0 +1,1 @@
+"""The re-rankers, one method a file."""

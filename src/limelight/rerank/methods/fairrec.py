@@ -1,0 +1,255 @@
+"""Handing out copies of items in turns, without ever holding users x items scores.
+
+FairRec: every item in a guaranteed number of lists (Patro et al. 2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from limelight._base.arrays import batches
+from limelight._base.errors import ConfigError
+from limelight._base.settings import Settings, check_integer, hyperparameters, setting
+from limelight._native import kernels
+from limelight.recommend.ranking import as_ranking
+from limelight.recommend.topk import empty_lists
+from limelight.rerank.methods.fairrec_plus import play_envy_free
+from limelight.rerank.methods.fill_lists import Picks, fill_up, own_lists
+from limelight.rerank.reranker import Reranker
+
+if TYPE_CHECKING:
+    from limelight._base.arrays import Int32, Int64
+    from limelight.data.candidates.candidates import Candidates
+    from limelight.metrics.lists import Lists
+    from limelight.recommend.ranking import Ranking
+
+
+_BATCH = 4096
+"""How many users are searched for at once, which bounds what a search holds beside the windows."""
+
+
+_FEWEST = 256
+"""How many at least; a search lays out the items in stock, which must pay."""
+
+
+_NEARLY_EMPTY = 16
+"""A window is filled again with others if fewer than one in so many of its items are left."""
+
+
+class RoundRobin:
+    """Users take turns; each takes the best item in stock that she does not hold.
+
+    Every user has a window: her next best items of those in stock when it was filled. Stock only
+    falls, so an item that a window has passed never comes back. When the user whose turn it is has
+    an empty window, it is filled again from what is in stock, together with those of the users
+    who come next and have little left. The outcome does not depend on how wide windows are.
+
+    Parameters
+    ----------
+    ranking
+        Who ranks what.
+    order
+        Who takes the turns of a round. Users who can be given nothing at all take none.
+    copies
+        How many copies there are of every item.
+    k
+        How many items a user can be given, at most.
+    width
+        How many items a window has; more than k.
+
+    Attributes
+    ----------
+    refills, searches
+        How many windows were filled again, and in how many searches.
+    """
+
+    def __init__(self, ranking: Ranking, order: Int32, copies: int, *, k: int, width: int) -> None:
+        self._ranking, self._copies, self._k, self._width = ranking, copies, k, width
+        n_users = ranking.n_users
+        self._windows = empty_lists(n_users, width)
+        self._next, self._stop = np.zeros((2, n_users), dtype=np.int32)
+        self._complete = np.zeros(n_users, dtype=np.bool_)
+        self._stock = np.full(ranking.n_items, copies, dtype=np.int32)
+        self._own = empty_lists(n_users, k)
+        self._picks = empty_lists(n_users, k)
+        self.refills = self.searches = 0
+        for rows in batches(n_users, _BATCH):
+            self._fill(ranking, np.arange(rows.start, rows.stop))
+            for own, window in zip(self._own, self._windows, strict=True):
+                own[rows] = window[rows, :k]
+        self._order = order[self._stop[order] > 0]
+
+    def play(self) -> Picks:
+        """Play until the copies are gone, all have k items, or somebody can take nothing."""
+        last = min(self._copies * self._ranking.n_items, len(self._order) * self._k)
+        game = kernels.RoundRobin(
+            self._order,
+            self._stock,
+            *self._windows,
+            self._next,
+            self._stop,
+            self._complete,
+            *self._picks,
+        )
+        turn, most = game.play(0, last), _BATCH
+        while turn < last and not self._complete[self._order[turn % len(self._order)]]:
+            users = game.nearly_empty(turn, last, max(1, self._width // _NEARLY_EMPTY), most)
+            in_stock = np.flatnonzero(self._stock > 0).astype(np.int32)
+            self._fill(self._ranking.among(in_stock), users)
+            self.searches += 1
+            self.refills += len(users)
+            start, turn = turn, game.play(turn, last)
+            # Where all want the same few items, a window is stale before many have had their turn.
+            most = min(_BATCH, max(_FEWEST, 2 * (turn - start)))
+        return Picks(self._picks, self._own, turn)
+
+    def _fill(self, ranking: Ranking, users: Int64) -> None:
+        ids, scores = ranking.top(users, self._width)
+        self._windows.ids[users], self._windows.scores[users] = ids, scores
+        self._next[users], self._stop[users] = 0, (ids >= 0).sum(axis=1)
+        self._complete[users] = self._stop[users] < self._width
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairRecConfig(Settings):
+    """The settings of :class:`FairRec`."""
+
+    alpha: float = setting(
+        1.0,
+        "Share, from 0 to 1, of an even distribution of all places that every item is guaranteed.",
+        at_most=1,
+        hint="1 shares all places evenly; nobody can have more",
+    )
+    guarantee: int | None = setting(
+        None, "In how many lists every item should stand, instead of a share."
+    )
+    order: Literal["relevance", "forced"] = setting(
+        "relevance",
+        "What comes first in a list: the highest score, or what the guarantee put there.",
+    )
+    envy_free: bool = setting(
+        False,
+        "Whether users who like each other's items better swap them after every round (FairRec+).",
+    )
+    candidates: int | None = setting(
+        None,
+        "How many items are kept ready for each user; memory and speed depend on it, lists do not.",
+        at_least=2,
+    )
+    random_state: int = setting(0, "Seed of the order in which users take turns.")
+
+    def check_own_settings(self) -> None:
+        """Refuse a guarantee that is given twice."""
+        if self.guarantee is not None and self.alpha != 1:
+            message = f"alpha and guarantee were both given: {self.alpha!r}, {self.guarantee!r}"
+            raise ConfigError(message, hint="alpha is a share of the places, guarantee a count")
+
+
+@dataclass(frozen=True)
+class FairRecOutcome:
+    """What the last call of :meth:`FairRec.rerank` did."""
+
+    guarantee: int
+    """In how many lists every item should stand."""
+    copies: int
+    """How many places that takes: the guarantee times the number of items."""
+    handed_out: int
+    """How many of them were handed out."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether every item stands in as many lists as guaranteed, because all was handed out."""
+        return self.handed_out == self.copies
+
+
+class FairRec(Reranker):
+    """Guarantees every item a number of lists, and shares the rest by relevance.
+
+    There are l = floor(alpha m k / n) copies of each of the n items for the lists of m users.
+    Users take turns, in random order, and take the item that they like best of those in stock that
+    they do not hold. That ends when the copies are gone or somebody can take none of those left.
+    Then everybody's list is filled up with her own best items.
+
+    Where nothing is hidden from anybody, all items but at most k - 1 get their l lists, and all
+    items do if the copies ran out; see ``outcome_``.
+
+    Parameters are the fields of :class:`~limelight.rerank.methods.fairrec.FairRecConfig`, by name.
+
+    Attributes
+    ----------
+    outcome_ : FairRecOutcome
+        The guarantee of the last call of :meth:`rerank`, and how much of it was handed out.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> model = ll.IALS(factors=8, epochs=5).fit(data)
+    >>> fair = ll.FairRec(alpha=0.5)
+    >>> ids, scores = fair.rerank(model.ranking(), k=10)
+    >>> fair.outcome_
+    FairRecOutcome(guarantee=15, copies=1500, handed_out=1500)
+    >>> int(np.bincount(ids.ravel()).min())
+    15
+    """
+
+    config: FairRecConfig
+    outcome_: FairRecOutcome
+    __init__ = hyperparameters(FairRecConfig)
+
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
+        """Return lists of k places, one row for each user of the ranking.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
+        k
+            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        """
+        check_integer("k", k, least=1)
+        ranking = as_ranking(ranking)
+        places = min(k, ranking.n_items)
+        guarantee = self._guarantee(ranking, places)
+        picks = self._hand_out(ranking, guarantee, places)
+        self.outcome_ = FairRecOutcome(guarantee, guarantee * ranking.n_items, picks.handed_out)
+        filled = fill_up(picks, by_score=self.config.order == "relevance")
+        lists = empty_lists(ranking.n_users, k)
+        lists.ids[:, :places], lists.scores[:, :places] = filled
+        return lists
+
+    def _guarantee(self, ranking: Ranking, places: int) -> int:
+        n_users, n_items = ranking.n_users, ranking.n_items
+        # In fractions: 0.3 is three tenths here, and not the nearest binary number below.
+        share = Fraction(str(float(self.config.alpha)))
+        if self.config.guarantee is None:
+            return int(share * n_users * places / n_items) if n_items else 0
+        most = n_users * places // n_items if n_items else 0
+        if self.config.guarantee > most:
+            message = (
+                f"guarantee is too large for {n_users:,} lists of {places:,} places "
+                f"and {n_items:,} items: {self.config.guarantee:,}"
+            )
+            raise ConfigError(message, hint=f"use at most {most:,}, more users, or longer lists")
+        return self.config.guarantee
+
+    def _hand_out(self, ranking: Ranking, guarantee: int, places: int) -> Picks:
+        if guarantee == 0:
+            own = own_lists(ranking, places)
+            return Picks(empty_lists(*own.ids.shape), own, 0)
+        generator = np.random.default_rng(self.config.random_state)
+        order = generator.permutation(ranking.n_users).astype(np.int32)
+        if self.config.envy_free:
+            return play_envy_free(ranking, order, guarantee, k=places)
+        width = min(self._width(places), ranking.n_items)
+        return RoundRobin(ranking, order, guarantee, k=places, width=width).play()
+
+    def _width(self, places: int) -> int:
+        if self.config.candidates is None:
+            return max(4 * places, 128)
+        # A window must have room for what its user holds already, and something new.
+        return max(self.config.candidates, places + 1)

@@ -1,0 +1,283 @@
+"""Frank-Wolfe: a mixture of prices that shares exposure on average, for users in any order.
+
+One set of prices for everybody fails: near the optimum many users are almost indifferent, and all
+of them move to the same cheap items. A mixture does not: each user draws one set of prices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import check_integer, hyperparameters, setting
+from limelight._base.text import short
+from limelight._native import resolve_threads
+from limelight.recommend.candidates import stage
+from limelight.recommend.ranking import as_ranking
+from limelight.rerank.market.market import choose
+from limelight.rerank.market.pool import Pool
+from limelight.rerank.methods.best_response import MarketConfig
+from limelight.rerank.relevance import ScoreRelevance
+from limelight.rerank.reranker import Memory, Reranker
+from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._base.arrays import Float32, Float64, Int32, Int64
+    from limelight.data.candidates.candidates import Candidates
+    from limelight.metrics.lists import Lists
+    from limelight.recommend.ranking import Ranking
+
+_SMOOTH = Power(offset=1.0)
+"""Steep prices fit the users that they were found for, and others less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrankWolfeConfig(MarketConfig):
+    """The settings of :class:`FrankWolfe`."""
+
+    welfare: Welfare | WelfareName = setting(_SMOOTH, "What shared exposure is worth.")
+    steps: int = setting(100, "How many sets of prices are mixed.", at_least=1, at_most=10_000)
+
+    def check_own_settings(self) -> None:
+        """Check that the welfare is known, and of exposure."""
+        super().check_own_settings()
+        if as_welfare(self.welfare).by_impact:
+            message = f"prices cannot follow impact: {self.welfare!r}"
+            raise ConfigError(message, hint="use BestResponse, whose subsidies depend on the user")
+
+
+class Mixture(NamedTuple):
+    """Sets of prices, and how often each is drawn."""
+
+    subsidies: Float32
+    """What is added to the relevance of each item, one row a set."""
+    chances: Float64
+    """Of the rows; they add up to 1."""
+
+
+class FrankWolfe(Reranker):
+    """Lists drawn from the policy of the largest relevance plus welfare (Do and Usunier, 2021).
+
+    Each step sets prices by the exposure so far, asks what everybody would choose, and mixes that
+    in with weight 2 / (t + 2). Users then draw one of the sets of prices. The mean exposure of the
+    policy is optimal in the limit; that of one draw scatters about it. For users served together
+    :class:`BestResponse` is better; :meth:`fit` gives :class:`Prices`, for users who are not known
+    yet.
+
+    Parameters are the fields of
+    :class:`~limelight.rerank.methods.frank_wolfe.FrankWolfeConfig`, by name.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> market = ll.marketplace(600, 100, 9000)
+    >>> split = ll.split_users(market.interactions, validation=100, test=100)
+    >>> model = ll.IALS(factors=8).fit(split.train)
+    >>> ranking = model.ranking(split.validation.history)
+    >>> prices = ll.FrankWolfe(strength=0.3, steps=20).fit(ranking, k=10)
+    >>> ids, scores = prices.rerank(model.ranking(split.test.history), k=10)
+    >>> ids.shape
+    (100, 10)
+    """
+
+    config: FrankWolfeConfig
+    __init__ = hyperparameters(FrankWolfeConfig)
+
+    def fit(self, ranking: Ranking | Candidates, k: int) -> Prices:
+        """Find the mixture of prices for users like those of a ranking.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what. Best are users whom the model has not seen in training, such as
+            ``model.ranking(split.validation.history)``.
+        k
+            Length of the lists.
+        """
+        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
+            return Prices(self.mix(pool, k), self.config)
+
+    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
+        """Find the policy for these users and draw a list for each.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
+        k
+            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        """
+        candidates = stage(ranking, self.config.candidates)
+        with Pool(candidates, self.config.relevance) as pool:
+            prices = Prices(self.mix(pool, k), self.config)
+            return prices.choose(pool, k, np.arange(pool.n_users))
+
+    def mix(self, pool: Pool, k: int) -> Mixture:
+        """Find the mixture for the users of a pool."""
+        market = self.config.market(pool, k)
+        market.ledger.open()
+        everybody = np.zeros(pool.n_users, dtype=np.int32)
+
+        def respond(prices: Float32) -> Float64:
+            places = choose(pool, k, prices[None], everybody, market.ledger.threads)
+            return market.ledger.exposure_of(places)
+
+        return mix_prices(
+            self.config.steps,
+            market.ledger.exposure,
+            lambda exposure: market.subsidies(self.config.strength, exposure),
+            respond,
+        )
+
+
+def mix_prices(
+    steps: int,
+    exposure: Float64,
+    price: Callable[[Float64], Float64],
+    respond: Callable[[Float32], Float64],
+) -> Mixture:
+    """Mix the prices of so many steps.
+
+    Parameters
+    ----------
+    steps
+        How many sets of prices.
+    exposure
+        To begin with.
+    price
+        Gives the subsidies of items that have some exposure.
+    respond
+        Gives the exposure that everybody's choice at subsidies would give.
+    """
+    subsidies = np.empty((steps, len(exposure)), dtype=np.float32)
+    chances = np.zeros(steps)
+    for step in range(steps):
+        subsidies[step] = price(exposure)
+        weight = 2 / (step + 3)
+        exposure = (1 - weight) * exposure + weight * respond(subsidies[step])
+        chances *= 1 - weight
+        chances[step] = weight
+    return Mixture(subsidies, chances / chances.sum())
+
+
+class Prices(Reranker):
+    """Serves anybody, at prices that she draws by a hash of her id: nothing is remembered.
+
+    The same user gets the same prices again, also on another machine. :meth:`FrankWolfe.fit` makes
+    it.
+
+    Parameters
+    ----------
+    mixture
+        Sets of prices, and how often each is drawn.
+    config
+        How they were found: what relevance is, how many candidates there are, the seed of the
+        draws.
+    """
+
+    by_user = True
+    config: FrankWolfeConfig
+
+    def __init__(self, mixture: Mixture, config: FrankWolfeConfig) -> None:
+        self.mixture, self.config = mixture, config
+
+    def rerank(self, ranking: Ranking | Candidates, k: int, *, user_ids: Any = None) -> Lists:
+        """Return lists of k places, one row for each user of the ranking.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what, such as ``model.ranking(histories)``, or candidates.
+        k
+            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        user_ids
+            Who the users are, integers or text; their row numbers, unless given.
+        """
+        check_integer("k", k, least=1)
+        ranking = as_ranking(ranking)
+        ids = np.arange(ranking.n_users) if user_ids is None else np.asarray(user_ids)
+        if len(ids) != ranking.n_users:
+            message = f"{len(ids):,} user ids for {ranking.n_users:,} users"
+            raise DataError(message, hint="pass one id for each row of the ranking")
+        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
+            return self.choose(pool, k, ids)
+
+    def choose(self, pool: Pool, k: int, user_ids: Any) -> Lists:
+        """Return the lists of a pool's users."""
+        if pool.n_items != self.mixture.subsidies.shape[1]:
+            n_items = self.mixture.subsidies.shape[1]
+            message = f"prices are of {n_items:,} items, not {pool.n_items:,}"
+            raise DataError(message, hint="use the catalogue that the prices were found for")
+        draws = self.draw(user_ids)
+        threads = resolve_threads(self.config.num_threads)
+        return pool.lists(choose(pool, k, self.mixture.subsidies, draws, threads))
+
+    def memory(self) -> Memory:
+        """Return the mixture."""
+        return Memory({}, self.mixture._asdict())
+
+    def remember(self, memory: Memory, n_items: int) -> None:
+        """Take over a mixture."""
+        steps = self.config.steps
+        subsidies = memory.array("subsidies", (steps, n_items)).astype(np.float32)
+        chances = memory.array("chances", (steps,)).astype(np.float64)
+        if (chances < 0).any() or not np.isclose(chances.sum(), 1):
+            message = f"chances must be 0 or more and add up to 1: {short(chances.tolist())}"
+            raise DataError(message, hint="save the model again")
+        self.mixture = Mixture(subsidies, chances)
+
+    def draw(self, user_ids: Any) -> Int32:
+        """Return which set of prices each user has.
+
+        Parameters
+        ----------
+        user_ids
+            Integers or text.
+        """
+        ends = np.cumsum(self.mixture.chances)
+        numbers = uniform(user_ids, self.config.random_state)
+        drawn: Int64 = np.searchsorted(ends, numbers, side="right")
+        return np.minimum(drawn, len(ends) - 1).astype(np.int32)
+
+    def item_vectors(self, item_vectors: Float32, draw: int) -> Float32:
+        """Return item vectors with one dimension more, for an index of maximum inner products.
+
+        A user who drew these prices is searched for by her own vector and a 1. Her k nearest items
+        are what :meth:`rerank` would choose, before they are sorted by relevance and without her
+        history left out.
+
+        Parameters
+        ----------
+        item_vectors
+            One row an item, such as ``model.item_factors``.
+        draw
+            Which set of prices.
+        """
+        if not isinstance(self.config.relevance, ScoreRelevance):
+            message = f"relevance is not the product of vectors: {self.config.relevance!r}"
+            raise ConfigError(message, hint="find the prices with relevance=ScoreRelevance()")
+        return np.column_stack([item_vectors, self.mixture.subsidies[draw]])
+
+
+def uniform(user_ids: Any, seed: int) -> Float64:
+    """Hash ids to numbers from 0 to 1 that look random, the same on every machine.
+
+    Examples
+    --------
+    >>> uniform([7, 8], seed=0).round(3)
+    array([0.51 , 0.977])
+    >>> bool(uniform(["7"], seed=0) == uniform([7], seed=0))
+    True
+    """
+    salt = int(seed).to_bytes(8, "little")
+    digests = b"".join(
+        hashlib.blake2b(str(user).encode(), digest_size=8, salt=salt).digest()
+        for user in np.asarray(user_ids).tolist()
+    )
+    return np.frombuffer(digests, dtype="<u8") / 2.0**64

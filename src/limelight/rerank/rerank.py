@@ -1,0 +1,370 @@
+"""The group targets of ``ll.rerank``: caps, floors or shares for groups of items.
+
+``ll.rerank``: anybody's candidates in, lists that meet a target out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.progress import progress_bar
+from limelight._base.settings import check_choice, check_integer
+from limelight._native import resolve_threads
+from limelight.data.candidates.candidates import MEMORY, Candidates, aligned_pairs, read_candidates
+from limelight.data.groups import read_groups
+from limelight.data.ids import ids_to_arrow
+from limelight.models.base import Model
+from limelight.recommend.candidates import few_users, sample, stage, without
+from limelight.recommend.ranking import CandidateRanking, Ranking
+from limelight.rerank.market.pool import Pool
+from limelight.rerank.measured import measured
+from limelight.rerank.methods.group_shares import GroupShares
+from limelight.rerank.relevance import BY_RANK, ScoreRelevance, calibrate
+from limelight.rerank.targets.controls import (
+    AllocateDial,
+    BestResponseDial,
+    Dial,
+    FairRecDial,
+    KeptDial,
+    OnlineDial,
+    PricesDial,
+    Setting,
+)
+from limelight.rerank.targets.goal import Goal, as_goal
+from limelight.rerank.targets.groups import check_share
+from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, meet
+from limelight.rerank.welfare import as_welfare
+from limelight.store.checkpoint import as_checkpoint
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from limelight._base.arrays import Int32
+    from limelight.data.sources import Source
+    from limelight.rerank.market.pool import Law
+    from limelight.rerank.result import RerankResult
+    from limelight.rerank.targets.goal import Measure
+    from limelight.rerank.targets.groups import Share
+    from limelight.rerank.welfare import Welfare, WelfareName
+    from limelight.store.checkpoint import Place
+
+
+_SETTINGS = {"group_cap": "at_most", "group_floor": "at_least", "group_shares": "target"}
+
+
+class GroupGoal(NamedTuple):
+    """What was wished, by its name, and which items the groups have."""
+
+    groups: Source
+    wishes: dict[str, Any]
+
+
+def as_group_goal(
+    groups: Source | None, wishes: dict[str, Any], others: dict[str, Any], method: str
+) -> GroupGoal | None:
+    """Take the wishes that were given for groups; None if there are none.
+
+    Examples
+    --------
+    >>> as_group_goal("studios.csv", {"group_cap": 0.03}, {"gini": None}, "auto")
+    GroupGoal(groups='studios.csv', wishes={'group_cap': 0.03})
+    """
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if not given:
+        if groups is not None:
+            message = f"groups have no target: {str(groups)[:100]}"
+            hint = "give group_cap, group_floor or group_shares; result.group_changes shows gains"
+            raise ConfigError(message, hint=hint)
+        return None
+    if groups is None:
+        message = f"{next(iter(given))} needs groups, and none were given"
+        raise ConfigError(message, hint="give a table item_id,group[,weight] as groups")
+    targets = [*given, *(name for name, value in others.items() if value is not None)]
+    if len(targets) > len(given) or ("group_shares" in given and len(given) > 1):
+        message = f"give one target, not {len(targets)}: {', '.join(targets)}"
+        raise ConfigError(message, hint="only group_cap and group_floor go together")
+    if method != "auto":
+        message = f"groups have a method of their own: {method!r}"
+        raise ConfigError(message, hint="leave method out")
+    for name in ("group_cap", "group_floor"):
+        if name in given and not isinstance(given[name], Mapping):
+            check_share(name, given[name])
+    return GroupGoal(groups, given)
+
+
+def group_settings(goal: GroupGoal) -> dict[str, Any]:
+    """Return what was wished as settings of ``GroupShares``."""
+    return {_SETTINGS[name]: value for name, value in goal.wishes.items()}
+
+
+def reach_groups(setting: Setting, goal: GroupGoal, law: Law) -> tuple[Int32, dict[str, Any]]:
+    """Return lists with the shares that were wished, or the nearest, and what a result says."""
+    pool = setting.pool
+    members = read_groups(goal.groups, ids_to_arrow(pool.candidates.item_ids))
+    method = GroupShares(
+        **group_settings(goal),
+        relevance=law,
+        random_state=setting.seed,
+        num_threads=setting.threads,
+    )
+    _, found = method.solve(pool, setting.k, members)
+    outcome = method.outcome_
+    shares = sorted(outcome.shares, key=lambda share: share.before - share.after)
+    return found.places, {
+        "method": "group prices",
+        "strength": float(np.abs(found.prices).max(initial=0.0)),
+        "goal": goal.wishes,
+        "groups": tuple(shares),
+        "notes": (*outcome.notes, str(outcome)),
+    }
+
+
+METHODS = ("auto", "best-response", "online", "prices", "allocate", "fairrec")
+
+
+_FAR = 0.01  # a target that is missed by more is worth a note
+
+
+def rerank(  # noqa: PLR0913
+    candidates: Source | Candidates | Model | Ranking,
+    k: int = 20,
+    *,
+    gini: float | None = None,
+    min_coverage: float | None = None,
+    max_relevance_loss: float | None = None,
+    groups: Source | None = None,
+    group_cap: Share | None = None,
+    group_floor: Share | None = None,
+    group_shares: Literal["equal", "catalogue"] | Mapping[Any, float] | None = None,
+    method: str = "auto",
+    held_out: Source | None = None,
+    relevance: Literal["auto", "score"] = "auto",
+    history: Source | None = None,
+    catalogue: Source | Sequence[Any] | None = None,
+    memory: int = MEMORY,
+    folder: str | os.PathLike[str] | None = None,
+    random_state: int = 0,
+    num_threads: int = 0,
+    show_progress: bool | None = None,
+    checkpoint: Place = None,
+) -> RerankResult:
+    """Make lists of anybody's candidates that meet a target at the least loss of relevance.
+
+    Parameters
+    ----------
+    candidates
+        ``user_id, item_id, score`` as a file, a folder of parts or a frame; what
+        ``read_candidates`` returned; a fitted model, for the users of its training; or a ranking,
+        such as ``model.ranking(histories)``, whose users and items have numbers instead of ids.
+    k
+        Length of the lists.
+    gini, min_coverage, max_relevance_loss
+        The target, one of them: the Gini index of exposure, the share of the catalogue that lists
+        show, or the share of relevance that may be given up.
+    groups
+        ``item_id, group[, weight]``, as for ``ll.audit``, for the targets that follow.
+    group_cap, group_floor, group_shares
+        Instead of the targets above: the share of all exposure that no group may exceed, the share
+        that each should have, or the share of the exposure of items with a group that each is to
+        have; as for :class:`~limelight.rerank.methods.group_shares.GroupShares`. If they are out of
+        reach, the lists are the nearest that were found, and the last note says so.
+    method
+        ``auto`` takes best response with the welfare that loses least; ``best-response``,
+        ``online``, ``prices``, ``allocate`` and ``fairrec`` force one.
+    held_out
+        Pairs ``user_id, item_id`` that users liked and the recommender has not seen. They give
+        scores their meaning; without them only the order of a user's candidates counts.
+    relevance
+        ``score`` takes scores as they are, such as probabilities; not with ``held_out``.
+    history
+        Pairs ``user_id, item_id`` that must not be shown.
+    catalogue
+        All items that could be shown, as for ``ll.audit``. Without it only items that are
+        somebody's candidates count.
+    memory, folder
+        How many bytes of candidates may be held in memory, and where the rest goes.
+    random_state
+        Seed of all that is drawn.
+    num_threads
+        How many threads to use; 0 means all that the process may use.
+    show_progress
+        Whether to show a progress bar; left out, where standard error is a terminal.
+    checkpoint
+        A folder to keep every strength in that was tried. The same call goes on from there, to the
+        same bits. Delete it once the lists are written.
+
+    Raises
+    ------
+    DataError
+        If the candidates cannot be used.
+    SolveError
+        If the target is out of reach; the message says how near it is.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> model = ll.IALS(factors=8, epochs=5).fit(ll.marketplace(600, 100, 9000).interactions)
+    >>> result = ll.rerank(model, k=10, gini=0.3)
+    >>> round(result.metrics["gini@10"], 1)
+    0.3
+    """
+    started = time.perf_counter()
+    wishes = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
+    targets = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
+    check_choice("method", method, METHODS)
+    goal = as_group_goal(groups, wishes, targets, method) or as_goal(**targets)
+    check_integer("k", k, least=1)
+    check_integer("random_state", random_state, least=0)
+    check_choice("relevance", relevance, ("auto", "score"))
+    if relevance == "score" and held_out is not None:
+        message = "relevance='score' and held_out exclude each other"
+        raise ConfigError(message, hint="held-out pairs say what scores mean")
+    _check_names(candidates, held_out=held_out, history=history, groups=groups)
+    room: dict[str, Any] = {"memory": memory, "folder": folder}
+    with ExitStack() as stack:
+        found = _open(candidates, catalogue, history, room, show_progress=show_progress)
+        if found is not candidates:
+            stack.enter_context(found)
+        check_lengths(int(found.counts.max(initial=0)), k)
+        law: Law = ScoreRelevance() if relevance == "score" else BY_RANK
+        if held_out is not None:
+            pairs = aligned_pairs(held_out, found, "held-out pairs")
+            law = calibrate(CandidateRanking(found), pairs, k, seed=random_state)
+        pool = stack.enter_context(Pool(found, law, **room))
+        advance = stack.enter_context(progress_bar("rerank", TRIES, show=show_progress))
+        setting = Setting(pool, k, resolve_threads(num_threads), random_state)
+        if isinstance(goal, GroupGoal):
+            places, known = reach_groups(setting, goal, law)
+        else:
+            places, known = _reach(
+                setting, goal, law, method=method, advance=advance, checkpoint=checkpoint
+            )
+        return measured(pool, places, started, **known)
+
+
+def _open(
+    source: Source | Candidates | Model | Ranking,
+    catalogue: Source | Sequence[Any] | None,
+    history: Source | None,
+    room: dict[str, Any],
+    *,
+    show_progress: bool | None,
+) -> Candidates:
+    """Read candidates, or take them as they are, and leave out what users have seen."""
+    if isinstance(source, Model):
+        source = stage(source.ranking(), ids=(source.user_ids, source.item_ids), **room)
+    if isinstance(source, (Candidates, Ranking)):
+        found = stage(source, **room)
+    else:
+        found = read_candidates(source, catalogue=catalogue, show_progress=show_progress, **room)
+        catalogue = None
+    if catalogue is not None:
+        message = f"a catalogue was given beside {type(source).__name__}, which has its own"
+        raise ConfigError(message, hint="leave it out, or pass a file or a frame of candidates")
+    if history is None:
+        return found
+    return without(found, aligned_pairs(history, found, "history"), **room)
+
+
+def _check_names(source: object, **pairs: object) -> None:
+    """Refuse pairs of ids beside a ranking, which knows users and items by number only."""
+    given = [name for name, value in pairs.items() if value is not None]
+    if given and isinstance(source, Ranking) and not isinstance(source, CandidateRanking):
+        message = f"{given[0]} has ids, and a ranking knows users and items by number only"
+        raise ConfigError(message, hint="pass the model itself, or candidates with ids")
+
+
+def check_lengths(longest: int, k: int) -> None:
+    """Refuse lists that are longer than anybody's candidates."""
+    if k > longest:
+        message = f"k is larger than the candidates of any user: {k}, they have at most {longest:,}"
+        raise DataError(message, hint="give users more candidates, or use a smaller k")
+
+
+def _kept(dial: Dial, checkpoint: Place, goal: str, name: str) -> Dial | KeptDial:
+    """Keep what a dial is turned to, where there is a place for it."""
+    place = as_checkpoint(checkpoint)
+    if place is None:
+        return dial
+    at = dial.setting
+    about = {"goal": goal, "method": name, "k": at.k, "seed": at.seed}
+    return KeptDial(dial, place, about | {"candidates": at.pool.fingerprint()})
+
+
+def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
+    if method == "allocate":
+        return AllocateDial(setting)
+    if method == "fairrec":
+        return FairRecDial(setting)
+    if method == "prices":
+        return PricesDial(setting)
+    kinds: dict[str, Callable[[Setting, Welfare], Dial]] = {
+        "best-response": BestResponseDial,
+        "online": OnlineDial,
+    }
+    return kinds[method](setting, as_welfare(welfare))
+
+
+def _reach(
+    setting: Setting,
+    goal: Goal,
+    law: Law,
+    *,
+    method: str,
+    advance: Callable[[], None],
+    checkpoint: Place,
+) -> tuple[Int32, dict[str, Any]]:
+    """Meet the goal with a method, or with the welfare for best response that loses least."""
+    welfare: WelfareName = "log"
+    name, first = method, FIRST
+    if method == "auto":
+        method = "best-response"
+        welfare, first = least_loss(setting, goal, law)
+        name = f"{method} ({welfare})"
+    dial = _kept(_dial(setting, method, welfare), checkpoint, f"{goal}", name)
+    met = meet(dial, goal, first=first, advance=advance)
+    notes = dial.notes()
+    if not dial.whole:
+        notes += missed(goal, met.measure)
+    return met.places, {
+        "method": name,
+        "strength": met.strength,
+        "goal": {goal.kind: goal.value},
+        "notes": tuple(notes),
+    }
+
+
+def missed(goal: Goal, measure: Measure) -> list[str]:
+    """Say that a goal was missed, if it was."""
+    if goal.lack(measure) > 0 and goal.miss(measure) > _FAR:
+        return [f"The target, {goal}, was not met: no strength comes nearer."]
+    return []
+
+
+def least_loss(setting: Setting, goal: Goal, law: Law) -> tuple[WelfareName, float]:
+    """Try welfares on some of the users; return the best, and a strength to start from."""
+    candidates = setting.pool.candidates
+    welfares: tuple[WelfareName, ...] = ("log", "power")
+    some = sample(candidates, few_users(candidates), setting.seed)
+    with some, Pool(some, law) as pool:
+        trial = Setting(pool, setting.k, setting.threads, setting.seed)
+        found = {name: _trial(_dial(trial, "best-response", name), goal) for name in welfares}
+    best = min(welfares, key=lambda name: found[name][0])
+    return best, found[best][1]
+
+
+def _trial(dial: Dial, goal: Goal) -> tuple[float, float]:
+    """Return what a goal costs on some users, and the strength; fewer users may not reach it."""
+    try:
+        met = meet(dial, goal)
+    except OutOfReachError:
+        return 1.0, FIRST
+    cost = met.measure.gini if goal.is_loss else met.measure.loss
+    return cost, met.strength or FIRST

@@ -1,0 +1,1 @@
+"""From a target of exposure to the strength that meets it."""

@@ -1,0 +1,91 @@
+"""What lists should reach, and how near they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from limelight._base.errors import ConfigError
+from limelight._base.settings import check_number
+
+_NEAR = 0.002  # a Gini index or a coverage that differs by less is near enough
+
+
+class Measure(NamedTuple):
+    """What the lists of all users come to."""
+
+    gini: float
+    """Of exposure, with log weight."""
+    coverage: float
+    """Share of the items that some list shows."""
+    loss: float
+    """Share of the relevance, or of the accuracy, of everybody's own list that was given up."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One wish: a Gini index, or a coverage, to be met at the least loss, or a loss to be spent."""
+
+    kind: Literal["gini", "min_coverage", "max_relevance_loss", "max_ndcg_loss"]
+    value: float
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a loss is to be spent, for as even an exposure as that buys."""
+        return self.kind in ("max_relevance_loss", "max_ndcg_loss")
+
+    def lack(self, measure: Measure) -> float:
+        """Return how far the exposure should still be evened out; below 0 it was too much.
+
+        Examples
+        --------
+        >>> Goal("gini", 0.6).lack(Measure(gini=0.75, coverage=0.2, loss=0.0))
+        0.15
+        """
+        if self.is_loss:
+            return round(self.value - measure.loss, 12)
+        if self.kind == "gini":
+            return round(measure.gini - self.value, 12)
+        return round(self.value - measure.coverage, 12)
+
+    def is_met(self, measure: Measure) -> bool:
+        """Tell whether a measure is near enough, and on the right side of a bound."""
+        lack = self.lack(measure)
+        if self.is_loss:
+            return 0 <= lack <= _NEAR / 2
+        return -_NEAR <= lack <= (0 if self.kind == "min_coverage" else _NEAR)
+
+    def miss(self, measure: Measure) -> float:
+        """Return how far a measure is from the goal; the wrong side of a bound is farthest."""
+        lack = self.lack(measure)
+        wrong = lack < 0 if self.is_loss else lack > 0
+        return abs(lack) + (1.0 if wrong and self.kind != "gini" else 0.0)
+
+    def __str__(self) -> str:
+        words = {
+            "gini": "a Gini index of",
+            "min_coverage": "a coverage of",
+            "max_relevance_loss": "a loss of relevance of",
+            "max_ndcg_loss": "a loss of nDCG of",
+        }
+        return f"{words[self.kind]} {self.value:g}"
+
+
+def as_goal(**wishes: float | None) -> Goal:
+    """Take the one wish that was given.
+
+    Examples
+    --------
+    >>> as_goal(gini=0.6, min_coverage=None, max_relevance_loss=None)
+    Goal(kind='gini', value=0.6)
+    """
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if len(given) != 1:
+        message = f"give one target, not {len(given)}: {', '.join(given) or 'none was given'}"
+        raise ConfigError(message, hint=f"choose one of: {', '.join(wishes)}, or shares of groups")
+    [(name, value)] = given.items()
+    check_number(name, value)
+    if value > 1:
+        message = f"{name} must be from 0 to 1: {value!r}"
+        raise ConfigError(message, hint="0.6 is a Gini index, 0.02 a loss of 2 %")
+    return Goal(name, float(value))  # type: ignore[arg-type]
