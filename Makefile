@@ -79,7 +79,7 @@ sanitize-threads: build/thread/.done ## Run the tests under the thread sanitizer
 	OPENBLAS_NUM_THREADS=1 LD_PRELOAD="$(call library,tsan)" PYTHONPATH=$(CURDIR)/build/thread \
 	TSAN_OPTIONS=halt_on_error=1:ignore_noninstrumented_modules=1:log_path=$(CURDIR)/build/thread/race \
 	setarch --addr-no-randomize $(BIN)/python -m pytest tests -m "not (memory or ray or docs or kills)" \
-	--ignore tests/unit/benchmarks \
+	--ignore tests/unit/lab \
 	$(addprefix --ignore ,$(shell grep -rl --include='*.py' '^import polars' tests)) \
 	--deselect tests/process/test_process.py::test_a_reader_that_has_enough
 

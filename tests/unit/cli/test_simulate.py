@@ -59,8 +59,10 @@ def test_every_flag_arrives(limelight: Run) -> None:
 
 
 def test_this_machine(limelight: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("limelight._native.resolve_threads", lambda _: 3)
-    monkeypatch.setattr("limelight._base.machine.peak", lambda threads, rounds: threads * 5e10)
+    monkeypatch.setattr("limelight.cluster.forecast.forecast.resolve_threads", lambda _: 3)
+    monkeypatch.setattr(
+        "limelight.cluster.forecast.forecast.peak", lambda threads, rounds: threads * 5e10
+    )
     assert "3 cores of 50 Gflop/s" in limelight("simulate", *SIZE, "--machines", 2, "--local").out
     ended = limelight("simulate", *SIZE, "--machines", 2, "--local", "--cores", 4)
     assert ended.code == 2

@@ -1,6 +1,6 @@
 """The predictions of docs/guide/cluster.md are the simulator's.
 
-``LIMELIGHT_WRITE_CLUSTER=1 pytest tests/unit/scale/test_cluster_page.py`` writes the table anew.
+``LIMELIGHT_WRITE_CLUSTER=1 pytest tests/unit/cluster/test_cluster_page.py`` writes the table anew.
 """
 
 from __future__ import annotations
