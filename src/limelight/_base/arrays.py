@@ -12,17 +12,9 @@ if TYPE_CHECKING:
 
 
 Float32: TypeAlias = NDArray[np.float32]
-
-
 Float64: TypeAlias = NDArray[np.float64]
-
-
 Int32: TypeAlias = NDArray[np.int32]
-
-
 Int64: TypeAlias = NDArray[np.int64]
-
-
 _CACHE_LINE = 64
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CPU_INFO = Path("/proc/cpuinfo")
-
-
 _INSTRUCTIONS = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "asimd")
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 VARIABLE = "LIMELIGHT_MEMORY"
 ARROW = 48 << 20
 """What Arrow takes at its first use: its code, its threads and the buffers of a reader."""
-
 _RESERVED = 128 << 20
 """Addresses that libraries and threads reserve and never write to."""
 _ROOT = Path("/")

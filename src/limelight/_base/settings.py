@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 P = ParamSpec("P")
-
 _DECLARED = "limelight"
 """Under which key the metadata of a field hold what was declared."""
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import reprlib
 
 _WRITER = reprlib.Repr()
-
-
 _WRITER.maxstring = _WRITER.maxother = 80
-
-
 _LONGEST_LINE = 300
 
 

@@ -27,14 +27,12 @@ if TYPE_CHECKING:
 
 _LAST_RANK = 1 << 24  # every rank down to the last one has a weight
 
-
 RANK = NumberColumn(
     "rank",
     f"a rank must be a whole number from 1 to {_LAST_RANK:,}",
     lambda ranks: (ranks >= 1) & (ranks <= _LAST_RANK) & (ranks == np.floor(ranks)),
     np.int32,
 )
-
 
 SCORE = NumberColumn("score", "a score must be a number", lambda scores: ~np.isnan(scores))
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from limelight.metrics.accumulate import Tally
 
 Every: TypeAlias = Literal["day", "week", "month"]
-
 _MICROSECONDS = 1_000_000
 _DAY = 86_400 * _MICROSECONDS
 _TEXT = (
@@ -31,7 +30,6 @@ _TEXT = (
 )
 _EARLIEST = 1e8
 """Seconds in March 1973. A smaller number is a day or a week by its number, or 20240131."""
-
 _UNITS = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (np.inf, 1e-3))
 """Numbers below the first are seconds, then milli-, micro- and nanoseconds; to microseconds."""
 

@@ -38,17 +38,14 @@ DataFile = Annotated[
     ),
 ]
 
-
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A folder that `limelight fit` wrote.")
 ]
-
 
 Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", help="The same seed gives the same result."),
 ]
-
 
 Threads = Annotated[
     int | None,
@@ -60,11 +57,9 @@ Threads = Annotated[
     ),
 ]
 
-
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object to standard output instead of text.")
 ]
-
 
 Report = Annotated[
     Path | None,
@@ -76,7 +71,6 @@ Report = Annotated[
     ),
 ]
 
-
 Resume = Annotated[
     bool,
     typer.Option(
@@ -86,7 +80,6 @@ Resume = Annotated[
     ),
 ]
 
-
 CheckpointEvery = Annotated[
     float | None,
     typer.Option(
@@ -95,7 +88,6 @@ CheckpointEvery = Annotated[
         show_default=False,
     ),
 ]
-
 
 SPLIT_FILE = "train.csv"
 
@@ -322,8 +314,6 @@ class Verb(TyperCommand):
 
 
 _PANELS = ("Data", "Model", "Target", "Cluster", "Output")
-
-
 _OUTPUT = {"output", "page", "as_json", "no_history", "resume", "checkpoint_every"}
 """Arguments that say in every verb where results go and how."""
 
@@ -374,7 +364,6 @@ Gini = Annotated[
     ),
 ]
 
-
 MinCoverage = Annotated[
     str | None,
     typer.Option(
@@ -383,7 +372,6 @@ MinCoverage = Annotated[
         help="Target: the share of the catalogue shown, such as 50%.",
     ),
 ]
-
 
 Groups = Annotated[
     Path | None,
@@ -394,7 +382,6 @@ Groups = Annotated[
     ),
 ]
 
-
 GroupCap = Annotated[
     str | None,
     typer.Option(
@@ -404,7 +391,6 @@ GroupCap = Annotated[
         "(needs --groups).",
     ),
 ]
-
 
 GroupFloor = Annotated[
     str | None,

@@ -153,21 +153,11 @@ def _share(ids: np.ndarray, members: Groups, n_items: int, *, of_grouped: bool) 
 
 
 Serve = Literal["batch", "stream", "stateless"]
-
-
 Maker: TypeAlias = "Callable[..., Reranker]"
-
-
 _SERVES = ("batch", "stream", "stateless")
-
-
 _FINALISTS = 2
 """How many methods are looked at more closely before a loss is spent by one of them."""
-
-
 _NEAR = 0.01  # a target that is missed by more is not met
-
-
 _KNOWN = 10_000
 """How many training users, at most, warm a stream up, or find prices."""
 

@@ -38,7 +38,6 @@ _HEAD = (
     "test nDCG", "interval", "Gini", "coverage", "seconds",
 )  # fmt: skip
 
-
 _METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
 
 

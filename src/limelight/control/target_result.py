@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 _RESAMPLES = 1000
-
-
 _SHOWN = 12
 """How many groups a summary shows, those with the most exposure."""
 
@@ -198,8 +196,6 @@ class TargetResult:
 
 
 _MAIN = ("gini", "coverage", "ndcg")
-
-
 _SHOWN_FIRST = (*_MAIN, "ndcg_loss")
 
 

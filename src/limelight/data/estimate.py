@@ -31,16 +31,10 @@ if TYPE_CHECKING:
 
 _LOOKS = 16
 """How many places of a table are looked at."""
-
-
 _ROWS, _BYTES = 1 << 12, 1 << 16
 """How much is looked at there, of Parquet and of text."""
-
-
 _NUMBER, _OBJECT = 16, 72
 """What an id takes that is a number, or a string, beside its characters."""
-
-
 _CODED = 100
 """What it takes more where it is looked up to become a number, row by row."""
 
@@ -194,11 +188,7 @@ def _spread(n: int, most: int = _LOOKS) -> list[int]:
 
 _PAIR = 2 * (4 + 4)
 """Pairs as they came, and once more as rows; each is two numbers."""
-
-
 _TIME = 2 * 8
-
-
 _TEXT, _TEXT_SHARE = 40 << 20, 4
 """What parsing text takes: so much, or of a short file so many times its size."""
 

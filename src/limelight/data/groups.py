@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 IndexArray = NDArray[np.int64]
 
-
 WEIGHT = NumberColumn(
     "weight",
     "a weight must be a finite number above 0",

@@ -76,8 +76,6 @@ def _bytes_of(ids: Any) -> Iterator[Any]:
 
 Ids: TypeAlias = "NDArray[Any]"
 """Ids by number: int64 for integers, an object array of ``str`` for strings."""
-
-
 LARGEST = np.iinfo(np.int32).max
 """Most rows or columns: item numbers are int32."""
 

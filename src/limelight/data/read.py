@@ -34,7 +34,6 @@ PAIRS = (
     ("user_id:token", "item_id:token"),
 )
 """The pairs of names under which users and items are found without being named."""
-
 _BLOCK = 1 << 20
 
 

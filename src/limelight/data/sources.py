@@ -33,21 +33,11 @@ if TYPE_CHECKING:
 
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-
-
 ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
 """How the names of files end that can be read."""
-
-
 _TEXT_BYTES = 1 << 20  # text parsed at a time
-
-
 _ROWS = 1 << 16  # rows of Parquet and of frames converted at a time
-
-
 _MOST_COLUMNS = 10_000
-
-
 _MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, are all the same
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 BLOCK = 8192
 """Users drawn at a time. Changing it changes the data of a seed."""
-
 _QUALITY, _VISIBILITY, _PROVIDER, _ACTIVITY = 1.2, 0.5, 0.3, 0.9  # spreads of log-normals
 _USER_TASTE, _ITEM_TASTE = 0.1, 0.05  # Dirichlet: the smaller, the purer
 _STRAY = 0.05  # share of every user and item that is spread over all tastes

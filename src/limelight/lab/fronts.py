@@ -71,15 +71,9 @@ def thin(results: Sequence[T], most: int, position: Callable[[T], float]) -> lis
 
 
 K = 20
-
-
 LEAST_ACCURACY = 0.85
-
-
 _KNOWN = 10_000
 """How many training users, at most, warm up beside the validation users."""
-
-
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 BASE = Size(4_000, 2_000, 100_000)
-
-
 _FACTORS, _EPOCHS, _ROUNDS = 64, 4, 3
 
 
@@ -94,7 +92,6 @@ ABOUT = (
     "Made-up data as large as the data set, and the same with one thing doubled: interactions, "
     "users, items or factors. The ratio is the time with it doubled by the time without."
 )
-
 
 _KINDS: dict[str, Callable[[Task], Trainer]] = {
     "exact": Ials,

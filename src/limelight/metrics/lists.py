@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 IntArray: TypeAlias = NDArray[np.integer[Any]]
-
-
 FloatArray: TypeAlias = NDArray[np.float64]
-
-
 Weight: TypeAlias = Literal["log", "uniform"]
 
 

@@ -93,11 +93,7 @@ def _listed(parts: list[str]) -> str:
 
 
 VERSION = 1
-
-
 _SAME = 5e-3  # what is shown as no change
-
-
 _WITHOUT_K = {"relevance", "coverage", "top_share"}
 """Metrics whose names are long enough."""
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 HEAD = 20
 """How many candidates, the first, tell the level of a user's scores."""
-
-
 _LARGEST = 80.0  # exp of it fits 32 bits
 
 
@@ -157,22 +155,12 @@ def _level(relevance: Float32, indptr: Int64) -> Float32:
 
 _USERS = 2000
 """How many users with something to find are looked at, at most."""
-
-
 _DEPTH = 2000
 """How many of a user's candidates are looked at, at most."""
-
-
 _EVERY = 200
 """Ranks up to this are all looked at; deeper ones in inverse proportion, with as much weight."""
-
-
 _PIVOT = 0.5  # a scale is positive if so much of the first candidates' scores is
-
-
 _STEPS = 100
-
-
 _RIDGE = 1e-3
 
 

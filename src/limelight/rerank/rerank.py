@@ -127,8 +127,6 @@ def reach_groups(setting: Setting, goal: GroupGoal, law: Law) -> tuple[Int32, di
 
 
 METHODS = ("auto", "best-response", "online", "prices", "allocate", "fairrec")
-
-
 _FAR = 0.01  # a target that is missed by more is worth a note
 
 

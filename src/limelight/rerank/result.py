@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 
 _BATCH = 8192
-
-
 _TITLES = ("gained most", "lost most")
-
-
 _SHOWN, _GROUPS = 5, 12
 """How many items of each kind, and how many groups, a notebook shows."""
 

@@ -59,14 +59,8 @@ def row_solve(n: Float64, d: int) -> Float64:
 
 
 _FLOAT = 4
-
-
 _INDEX = 4
-
-
 _POINTER = 8
-
-
 _MOST_FACTORS = 1 << 12
 
 

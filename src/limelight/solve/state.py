@@ -111,11 +111,7 @@ def pad_factors(matrix: np.ndarray) -> Float32:
 
 
 _ARRAYS = ("U", "V", "s", "w")
-
-
 _CACHES = ("curvature", "gramian_U")
-
-
 _NUMBERS = ("epoch", "penalty", "caution", "smallest_gap")
 
 

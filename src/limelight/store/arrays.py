@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _KINDS = "biuf"
 
-
 _TYPES = {
     "BOOL": "?",
     **{
@@ -40,8 +39,6 @@ _TYPES = {
     **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
 }
 """What the file format calls the types of NumPy."""
-
-
 _UNREADABLE = (
     SafetensorError,
     OSError,
@@ -195,8 +192,6 @@ def unreadable(path: str | os.PathLike[str], error: Exception) -> DataError:
 
 _NAMES = ("U64", "I64", "F64", "F32", "U32", "I32", "F16", "U16", "I16", "I8", "U8", "BOOL")
 """Types as the format calls them, in the order in which its library lays their arrays out."""
-
-
 _STRETCH = 1 << 26
 """Bytes that are read at a time."""
 

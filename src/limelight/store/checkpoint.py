@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 EVERY = 60.0
 """Seconds between checkpoints: what a kill may cost."""
-
-
 _RECORD, _ARRAYS = "checkpoint.json", "checkpoint.safetensors"
 
 

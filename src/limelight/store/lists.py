@@ -36,12 +36,8 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("user_id", "item_id", "rank", "score")
-
-
 _PART_ROWS = 1 << 22
 """A part is closed once it has so many rows."""
-
-
 _PART_NAME = re.compile(r"part-\d{5,}\.parquet")
 
 

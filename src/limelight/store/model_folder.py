@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 """Raised when an older limelight could not read what this one writes."""
-
-
 FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
     "factors.safetensors",
     "config.json",
@@ -50,22 +48,11 @@ FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
     "control.safetensors",
 )
 
-
 _FILES = {FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS}
-
-
 _FACTORS = ("user_factors", "item_factors")
-
-
 _LONGEST_VERSION = 40
-
-
 _REQUIRED = {"model": str, "hyperparameters": dict, "data": dict}
-
-
 _OPTIONAL = {"fit": dict}
-
-
 _ADDED = {"schema_version": int, "limelight_version": str}
 
 

@@ -36,15 +36,9 @@ if TYPE_CHECKING:
     from limelight.models.base import Model
 
 K = 20
-
-
 MOST_LOSS = 0.02
 """The model that is kept loses at most this share of iALS's nDCG, on validation users."""
-
-
 _REGULARIZATION, _UNOBSERVED_WEIGHT = 0.02, 0.1  # where iALS is at its best on this marketplace
-
-
 _STEPS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 
 

@@ -82,11 +82,7 @@ class Histories(NamedTuple):
 
 Solver: TypeAlias = Literal["ials", "exact", "admm"]
 """iALS; exADMM with all users solved at once; exADMM with a gradient step of the users."""
-
-
 _MOST = 10**15
-
-
 _GIGA = 1e9
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 MOST_SHARDS = 2**16
 """Interactions are sorted by shard while they are read, which short numbers do fastest."""
-
-
 _ROW = 32
 """What a row costs beside its interactions, in interactions: it is solved for, or at least kept."""
 
@@ -86,8 +84,6 @@ if TYPE_CHECKING:
 
 
 _BUCKETS = 1 << 16
-
-
 _BLOCK = 1 << 22
 """Pairs that a rank sends at a time."""
 

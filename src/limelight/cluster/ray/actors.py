@@ -77,11 +77,7 @@ class Rank:
 
 _PLACING_SECONDS = 30.0
 """How long a rank may wait for processors that nobody else uses."""
-
-
 _GLANCE_SECONDS = 0.5
-
-
 _MEETING_CALLS = 10_000
 """How many calls may wait in the meeting at once: a few of each rank."""
 

@@ -25,20 +25,12 @@ if TYPE_CHECKING:
 
 OnCommit: TypeAlias = Callable[[int], None]
 """Called with an epoch, once all ranks have their parts of its checkpoint on disk."""
-
-
 OnNews: TypeAlias = Callable[[int, int, dict[str, Any]], None]
 """Called with a rank, an epoch, and what the rank told of it."""
-
-
 _LISTEN_SECONDS = 0.2
 """How often to ask whether the run should stop."""
-
-
 _FRUITLESS = 5
 """How often something may be lost in a row without a checkpoint in between."""
-
-
 _RESUME = "give the command again with --resume: it goes on from the last checkpoint"
 
 

@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 
 MEMORY = 1 << 30
 """How many bytes of candidates are held in memory, unless told otherwise."""
-
-
 _LEAST_MEMORY = 1 << 20
-
-
 _LARGEST = float(np.finfo(np.float32).max)
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 32
 """The most memory that a pair takes while it is sorted."""
-
 _ENTRY = np.dtype([("user", np.int32), ("key", np.int64)])
 _PIECE = 1 << 18
 """Pairs that are written to a run at a time."""

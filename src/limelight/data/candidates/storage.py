@@ -165,8 +165,6 @@ def _bytes_of(values: NDArray[Any]) -> memoryview:
 
 PAIR_BYTES = 8
 """What a pair takes: an item and a score."""
-
-
 _CHUNK = 1 << 16
 """Pairs that are sorted and written at a time; they fit the processor's cache."""
 

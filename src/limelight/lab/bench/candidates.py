@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 TASTE, NOISE = 3.0, 0.3
 NOISE_FACTORS = 43
 """With 20 tastes and the quality these make 64 factors, which suits the search."""
-
 BLOCK = 16_384
 """Users of a part. Changing it changes the data of a seed."""
 

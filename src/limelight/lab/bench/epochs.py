@@ -44,20 +44,17 @@ ABOUT_EXACT = (
     "minimise the same loss, so the objectives after the same number of epochs agree."
 )
 
-
 ABOUT_CG = (
     "A few conjugate-gradient steps for every row, from where the last epoch ended: three of the "
     f"peers', {CG_STEPS} of ours, which are preconditioned. The objective shows what they reach. "
     "irspack's iALS++ (exact in blocks of 64 factors) is a further row."
 )
 
-
 ABOUT_EXADMM = (
     f"The mean of {EXADMM_PERIOD} epochs, which hold one refresh of the step sizes. Its objective "
     "is shown without the exposure penalty, which it gives some accuracy away for. It is compared "
     "with one exact iALS epoch of irspack's and one of our own."
 )
-
 
 ABOUT_USER_STEP = (
     "All that exADMM does for the users in an epoch (Gramian of the items, step sizes, gradient, "
@@ -66,10 +63,7 @@ ABOUT_USER_STEP = (
     "an epoch it is part of another."
 )
 
-
 ABOUT_AGREEMENT = "The objective and nDCG@20 of our two row solvers after twelve epochs."
-
-
 _AGREEMENT_ROUNDS = 11  # and the one that warms up
 
 
@@ -144,27 +138,17 @@ ABOUT_DENSE = (
     "(d³/3 + 2d²)."
 )
 
-
 ABOUT_TOP_K = (
     f"Lists of {K} for up to 8,192 training users, their histories left out, from factors of three "
     "epochs. Operations: 2 users x items x d, the scores alone. The objective is the mean score of "
     "what is listed; the factors are laid out for searching once, before."
 )
 
-
 LONG_ROWS = 400
 """How many rows the long solves have; at least 1,000 entries each."""
-
-
 _COLUMNS, _SHORTEST, _LONGEST = 8_000, 1_000, 1_400
-
-
 _DENSE_FACTORS = 256
-
-
 _QUERIES = 8192
-
-
 _MORE = 3  # times the usual rounds: a share of the peak is only as good as both of its parts
 
 
@@ -233,7 +217,6 @@ ABOUT = (
     "Every kernel with one thread and with all that the process may use, by the clock on the wall. "
     "The ratio is the speed-up. Results are the same bits."
 )
-
 
 _QUERIES_OF_SPEEDUP = 4096
 

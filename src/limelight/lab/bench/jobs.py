@@ -86,8 +86,6 @@ class Setting:
 
 
 Scope: TypeAlias = Literal["each size", "each data set", "once"]
-
-
 _USUAL_FACTORS = 64
 
 

@@ -48,7 +48,6 @@ ABOUT = (
     "pairs."
 )
 
-
 KINDS = ("csv", "parquet")
 
 
@@ -132,11 +131,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-
 _EPOCHS = 2
-
-
 _STATUS, _REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -274,12 +269,10 @@ ABOUT_FIT = (
     "has to hold, which are the interactions by item and the factors."
 )
 
-
 ABOUT_READ = (
     "The most memory that reading takes beyond what the process held before, each in a process of "
     "its own. Last, for comparison: what `limelight.read` returns."
 )
-
 
 _ARRAYS = "the arrays alone"
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("irspack", "implicit", "lenskit")
 Solver: TypeAlias = Literal["CHOLESKY", "CG", "IALSPP"]
-
 _SUBSPACE = 64  # irspack's own default
 _SCALE = float(np.sqrt(1 + UNOBSERVED_WEIGHT))
 

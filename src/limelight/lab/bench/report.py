@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 _EPOCHS = ("exact", "cg", "exadmm", "user-step", "topk")
-
-
 _WIDTH, _LINE = 7.2, 0.28  # inches
 
 
@@ -176,18 +174,15 @@ def _finish(ax: Any, names: Sequence[str], title: str, label: str) -> Axes:
 
 PAGE, RECORD, FIGURES = "benchmarks.md", "benchmarks.json", "figures"
 
-
 _INTRODUCTION = """\
 # Benchmarks
 
 Written by `limelight bench`. [How to run it again](../benchmarks/README.md).
 """
 
-
 _HOW_RATIOS_READ = """\
 A ratio is the cost of the first candidate by that of the other: 0.25 means a quarter of its time.
 """
-
 
 _METHOD = """\
 - **Same work.** All libraries minimise iALS's loss with the same weights, from the same first

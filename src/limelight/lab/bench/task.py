@@ -48,14 +48,8 @@ if TYPE_CHECKING:
 
 SHAPES = {"ml-1m-like": (6_000, 3_500, 575_000), "gowalla-like": (30_000, 41_000, 1_030_000)}
 """Users, items and interactions of the built-in sets."""
-
-
 _HELD_OUT = 500
-
-
 _NUMBERS = {"min_rating": float, "min_user": int, "min_item": int, "core": int}
-
-
 _TEXTS = ("user", "item", "rating", "timestamp", "filter_order")
 
 
@@ -218,11 +212,7 @@ def top_k(n_queries: int, n_items: int, d: int) -> float:
 
 
 K = 20
-
-
 UNOBSERVED_WEIGHT = 0.1
-
-
 _PER_INTERACTION = 0.003
 
 

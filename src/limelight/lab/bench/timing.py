@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 CLOCKS: dict[ClockName, Clock] = {"cpu": time.process_time, "wall": time.perf_counter}
-
-
 _LEAST_SECONDS = 0.05  # a shorter round says more about the clock than about the code
 
 

@@ -67,14 +67,12 @@ _FIGURE_1 = (
     "lists can have. Intervals are bootstrapped over the test users."
 )
 
-
 _FIGURE_2 = (
     "The published settings with the paper's exposure weights, and with some in between where "
     "those do nothing or all they can. Left: the share of the exposure that the "
     "items hold together, less what they hold without control, items in that order. Right: each "
     "model's own Lorenz curve."
 )
-
 
 _TABLE_3 = (
     "By the clock on the wall, the fastest of up to three. Training runs for as many epochs as the "
@@ -83,7 +81,6 @@ _TABLE_3 = (
     "FairRec's are made with its largest guarantee. The paper does not say on what machine its "
     "seconds were measured."
 )
-
 
 _TABLE_2 = (
     "Left what the paper states, with our changes; right how much longer an epoch of ours takes "

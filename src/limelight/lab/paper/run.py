@@ -44,12 +44,8 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 12
 """Points of a front that are measured on the test users."""
-
-
 FEW_POINTS = 5
 """Points of FairRec where each takes long."""
-
-
 LARGE = 100_000_000
 """Pairs of a user and an item that are many."""
 
@@ -91,11 +87,7 @@ def exposures(settings: dict[str, Any], weight: float, split: Split, k: int) -> 
 
 METHODS = ("Random", "Popularity", "iALS", "Mult-VAE", FAIRREC, "Multi-FR", "exADMM")
 """In the order of tables and figures."""
-
-
 _TUNING = 0.7  # of the budget; the rest is for the test users, the times and the growth
-
-
 _PATIENCE = 0.06  # of the budget, for one training that is timed
 
 

@@ -47,11 +47,7 @@ if TYPE_CHECKING:
 
 
 CUTOFF = 100
-
-
 _SHARE = 0.1
-
-
 _LISTED = 1024  # users at a time
 
 

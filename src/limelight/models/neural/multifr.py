@@ -55,11 +55,7 @@ if TYPE_CHECKING:
 
 
 NORMALIZATIONS = ("none", "l2", "loss", "loss+")
-
-
 _ITERATIONS = 250
-
-
 _STILL = 1e-6
 
 

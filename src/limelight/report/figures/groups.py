@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 _NAME = 40
 """Letters of a group's name that fit beside the figure."""
-
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 """Kinds of letters that leave nothing on paper."""
-
 _HINT = "pass for example {'studio': (0.4, 0.3)}, or an audit with groups"
 
 

@@ -28,11 +28,7 @@ class Exposed(Protocol):
 
 
 Exposure: TypeAlias = "ArrayLike | Exposed"
-
-
 Exposures: TypeAlias = "Exposure | Mapping[str, Exposure]"
-
-
 _HINT = "pass for example {'iALS': ll.exposure(ids, n_items)}"
 
 
@@ -91,7 +87,6 @@ class Point(NamedTuple):
 
 
 Measured: TypeAlias = "Point | Mapping[str, float]"
-
 
 Points: TypeAlias = (
     "Traded | Measured | Sequence[Measured] | Mapping[str, Measured | Sequence[Measured]]"

@@ -29,7 +29,6 @@ PALETTE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#5
 """Okabe and Ito's colours, which colour-blind readers can tell apart; black for the baseline."""
 MUTED = "#666666"
 """For what only helps to read the rest."""
-
 STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#888888",

@@ -53,12 +53,8 @@ def restore_generator(generator: np.random.Generator, stand: NDArray[np.uint64])
 
 KNOTS = 4097
 """How finely help is tabled, over y = x / (1 + x) from 0 to 1; x is exposure over entitlement."""
-
-
 _AT_ONCE = 0.02
 """How much of what an item may expect in all can be chosen at the same prices."""
-
-
 _MOST = 1 << 12
 """How many users choose at the same prices, at most."""
 

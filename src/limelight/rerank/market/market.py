@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 _PLENTY = 1e12
-
-
 _NODES = 8
-
-
 _COMPARISONS = 64
 """How often in a sweep items are compared anew."""
 

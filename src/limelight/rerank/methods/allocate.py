@@ -45,16 +45,10 @@ if TYPE_CHECKING:
 
 _STEP = 1 / 24
 """How much a price moves in a round, in units of the mean relevance of everybody's own list."""
-
-
 _ROUNDS = 200
 """How many rounds there are at most."""
-
-
 _PATIENCE = 12
 """How many rounds may pass without a bound more that holds."""
-
-
 _PROHIBITIVE = 1e6
 
 

@@ -30,12 +30,8 @@ if TYPE_CHECKING:
 
 _BATCH = 4096
 """How many users are searched for at once, which bounds what a search holds beside the windows."""
-
-
 _FEWEST = 256
 """How many at least; a search lays out the items in stock, which must pay."""
-
-
 _NEARLY_EMPTY = 16
 """A window is filled again with others if fewer than one in so many of its items are left."""
 

@@ -128,12 +128,8 @@ def user_tastes(histories: Any, bins: Int64, shares: Float64) -> Float64:
 
 _ROWS = 8192
 """How many users are re-ranked at once."""
-
-
 _ROUNDING = 1e-12
 """Values this close count as equal, so that lists do not depend on the last bit of a logarithm."""
-
-
 _CUTS = {"xquad": (0.8,), "xquad_binary": (0.8,), "calibrated": (0.2, 0.8)}
 """Head and tail for xQuAD; head, middle and tail for calibrated popularity."""
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 
 _MARKET = "market/"
-
-
 _FIRST_SWEEPS, _SWEEPS = 3, 2
 """How often users choose at the first strength, and at each later one, from where they are."""
 
