@@ -17,7 +17,7 @@ WHEEL = re.compile(
 )
 SDIST = re.compile(
     r"(src/limelight|native|requirements)/.+"
-    r"|CMakeLists\.txt|Makefile|pyproject\.toml|PKG-INFO|LICENSE|[A-Z_]+\.md|\.gitignore|page/.+"
+    r"|CMakeLists\.txt|Makefile|pyproject\.toml|PKG-INFO|LICENSE|[A-Z_]+\.(md|cff)|page/.+"
 )
 
 
