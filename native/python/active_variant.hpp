@@ -1,8 +1,8 @@
 // The variant of the kernels that is in use, and what every variant asks of its matrices.
 #pragma once
 
-#include "door.hpp"
-#include "kernels.hpp"
+#include "python/py_arrays.hpp"
+#include "simd/kernels.hpp"
 
 namespace limelight {
 

@@ -1,9 +1,9 @@
 // What exADMM's U-step and the measurements need of a row's history, without a matrix per row.
 #pragma once
 
-#include "history.hpp"
-#include "kernels.hpp"
-#include "sums.hpp"
+#include "simd/gramian.hpp"
+#include "simd/history.hpp"
+#include "simd/kernels.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

@@ -8,9 +8,9 @@
 // A probe is a second right-hand side, the same for all rows, solved with the factor of the first.
 #pragma once
 
-#include "cholesky.hpp"
-#include "history.hpp"
-#include "kernels.hpp"
+#include "simd/cholesky.hpp"
+#include "simd/history.hpp"
+#include "simd/kernels.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

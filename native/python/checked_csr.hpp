@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "chosen.hpp"
-#include "csr.hpp"
-#include "parallel.hpp"
+#include "core/csr.hpp"
+#include "core/parallel.hpp"
+#include "python/active_variant.hpp"
 
 namespace limelight {
 

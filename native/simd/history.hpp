@@ -1,7 +1,7 @@
 // Products with the rows of a history, eight rows at a time so that their sums run side by side.
 #pragma once
 
-#include "simd.hpp"
+#include "simd/simd.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

@@ -4,8 +4,8 @@
 // reads the history once. It is copied together first, so that the steps after the first find it near.
 #pragma once
 
-#include "history.hpp"
-#include "kernels.hpp"
+#include "simd/history.hpp"
+#include "simd/kernels.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

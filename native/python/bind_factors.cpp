@@ -2,8 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "block_sums.hpp"
-#include "parallel.hpp"
+#include "core/parallel.hpp"
+#include "python/ordered_sums.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

@@ -5,7 +5,7 @@
 // wait for each other is the one inside a diagonal tile, and that stays in registers.
 #pragma once
 
-#include "tile.hpp"
+#include "simd/tile.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

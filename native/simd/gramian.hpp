@@ -1,7 +1,7 @@
 // Sums over the rows of a factor matrix.
 #pragma once
 
-#include "tile.hpp"
+#include "simd/tile.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

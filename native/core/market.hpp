@@ -5,8 +5,8 @@
 // gives back what her old list gave.
 #pragma once
 
-#include "choose.hpp"
-#include "parallel.hpp"
+#include "core/best_candidates.hpp"
+#include "core/parallel.hpp"
 
 namespace limelight {
 

@@ -2,7 +2,7 @@
 // go; the solve comes at the end. A row of sums holds the packed triangle of F^T F, then F^T 1.
 #pragma once
 
-#include "row_solve.hpp"
+#include "simd/row_solve.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

@@ -4,7 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "chosen.hpp"
+#include "python/active_variant.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

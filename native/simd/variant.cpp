@@ -1,11 +1,11 @@
 // The kernels, compiled once per instruction set.
-#include "kernels.hpp"
-#include "row_descent.hpp"
-#include "row_gradient.hpp"
-#include "row_solve.hpp"
-#include "row_sums.hpp"
-#include "sums.hpp"
-#include "top_k.hpp"
+#include "simd/gramian.hpp"
+#include "simd/kernels.hpp"
+#include "simd/normal_equations.hpp"
+#include "simd/row_cg.hpp"
+#include "simd/row_gradient.hpp"
+#include "simd/row_solve.hpp"
+#include "simd/top_k.hpp"
 
 #define LIMELIGHT_TEXT_(name) #name
 #define LIMELIGHT_TEXT(name) LIMELIGHT_TEXT_(name)

@@ -2,7 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "checked_csr.hpp"
+#include "python/checked_csr.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

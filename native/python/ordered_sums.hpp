@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "chosen.hpp"
+#include "python/active_variant.hpp"
 
 namespace limelight {
 

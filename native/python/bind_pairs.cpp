@@ -4,10 +4,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
-#include "csr.hpp"
-#include "door.hpp"
-#include "id_table.hpp"
-#include "pairs.hpp"
+#include "core/csr.hpp"
+#include "core/id_table.hpp"
+#include "core/pairs.hpp"
+#include "python/py_arrays.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

@@ -5,8 +5,8 @@
 
 #include <atomic>
 
-#include "block_sums.hpp"
-#include "checked_csr.hpp"
+#include "python/checked_csr.hpp"
+#include "python/ordered_sums.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "door.hpp"
-#include "market.hpp"
+#include "core/market.hpp"
+#include "python/py_arrays.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

@@ -6,7 +6,7 @@
 // are all sums of such tiles. Widths are multiples of 16: callers pad with zeros, which change nothing.
 #pragma once
 
-#include "simd.hpp"
+#include "simd/simd.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

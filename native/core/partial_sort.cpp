@@ -1,4 +1,4 @@
-#include "selection.hpp"
+#include "core/partial_sort.hpp"
 
 #include <algorithm>
 #include <cstring>

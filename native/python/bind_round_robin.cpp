@@ -2,8 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "door.hpp"
-#include "round_robin.hpp"
+#include "core/round_robin.hpp"
+#include "python/py_arrays.hpp"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;

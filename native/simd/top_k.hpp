@@ -1,9 +1,9 @@
 // Exact top-k: scores in blocks that stay in cache, and a threshold per row that turns most of them away.
 #pragma once
 
-#include "kernels.hpp"
-#include "selection.hpp"
-#include "tile.hpp"
+#include "core/partial_sort.hpp"
+#include "simd/kernels.hpp"
+#include "simd/tile.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
 

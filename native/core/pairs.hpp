@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "parallel.hpp"
+#include "core/parallel.hpp"
 
 namespace limelight {
 
