@@ -6,6 +6,7 @@ TOOLS := build/tools
 TOOLBOX := build cyclonedx-bom pip-audit
 BUILD_NEEDS := scikit-build-core nanobind cmake ninja
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -type f)
+NATIVE := $(wildcard native/*/*.?pp)
 SOURCES := $(BUILT_FROM) $(shell find src -type f -not -name '*.pyc' -not -name '*.so')
 
 # The exact versions of all that is installed here, and of what builds the package. Older pips know only
@@ -52,6 +53,7 @@ freeze: $(VENV)/.editable ## Write the snapshots of what must not change anew
 lint: $(VENV)/.packages ## Check the style, and that no room imports from one above it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
 	PYTHONPATH=src $(BIN)/lint-imports
 
 types: $(VENV)/.packages ## Check the types

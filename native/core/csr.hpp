@@ -33,8 +33,7 @@ inline void transpose_csr(const int64_t* indptr, int64_t n_rows, const int32_t* 
   for (int64_t c = 0; c < n_columns; ++c) out_indptr[c + 1] += out_indptr[c];
   std::vector<int64_t> next(out_indptr, out_indptr + n_columns);
   for (int64_t i = 0; i < n_rows; ++i)
-    for (int64_t at = indptr[i]; at < indptr[i + 1]; ++at)
-      out_indices[next[indices[at]]++] = static_cast<int32_t>(i);
+    for (int64_t at = indptr[i]; at < indptr[i + 1]; ++at) out_indices[next[indices[at]]++] = static_cast<int32_t>(i);
 }
 
 }  // namespace limelight

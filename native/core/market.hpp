@@ -19,9 +19,9 @@ struct Market {
   const double* pull;         // by account
   const double* marginal;     // marginal welfare at y = x / (1 + x), x exposure over entitlement, y from 0 to 1
   const double* burden;       // the same, for accounts whose pull is negative
-  int64_t n_knots;            // of each of the two; 0: a pull counts in full below the entitlement, a negative one from there
-  double most;                // no subsidy is larger
-  bool by_impact;             // exposure counts as much as it is relevant, and so do subsidies
+  int64_t n_knots;  // of each of the two; 0: a pull counts in full below the entitlement, a negative one from there
+  double most;      // no subsidy is larger
+  bool by_impact;   // exposure counts as much as it is relevant, and so do subsidies
 
   double amount(int64_t rank, float relevance) const { return by_impact ? weights[rank] * relevance : weights[rank]; }
 
@@ -61,8 +61,8 @@ struct Market {
 
   // Lets users choose again, `batch` of them at a time against the same exposure. `served` is how many users
   // the exposure is of; where users come for the first time it grows by them. Returns how many lists changed.
-  int64_t play(const Crowd& crowd, const int32_t* order, int64_t n_turns, int64_t batch, bool newcomers,
-               double served, int32_t* lists, int threads) const {
+  int64_t play(const Crowd& crowd, const int32_t* order, int64_t n_turns, int64_t batch, bool newcomers, double served,
+               int32_t* lists, int threads) const {
     constexpr int64_t kWorthAThread = 64;
     batch = std::min(batch, n_turns);
     std::vector<int32_t> chosen(static_cast<size_t>(batch * k));

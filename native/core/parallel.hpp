@@ -123,7 +123,7 @@ class Turnstile {
 
 // The rows of a sparse matrix, cut into blocks of about equal work.
 struct WorkBlocks {
-  std::vector<int64_t> bounds;         // block b holds rows bounds[b] .. bounds[b + 1]
+  std::vector<int64_t> bounds;          // block b holds rows bounds[b] .. bounds[b + 1]
   std::vector<int64_t> heaviest_first;  // so that no thread is left with a heavy block at the end
 
   int64_t count() const { return static_cast<int64_t>(heaviest_first.size()); }

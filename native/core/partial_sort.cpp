@@ -6,9 +6,7 @@
 
 namespace limelight {
 
-namespace {
 constexpr uint32_t kSign = 0x80000000u;
-}
 
 // Flipping the sign bit of positive floats, and all bits of negative ones, makes them sort as integers.
 uint64_t sort_key(float score, int32_t item) {

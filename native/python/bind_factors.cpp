@@ -87,10 +87,11 @@ void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& 
   nb::gil_scoped_release unlocked;
   const Scratch panels(width * width * sizeof(float));
   chosen->pack_columns(Q.data(), width, panels.floats());
-  for_each_row_block(X.shape(0), threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-    chosen->shift_and_rotate(X.data(), step.data(), h.data(), panels.floats(), out.data(), begin, end, width,
-                             scratch.floats());
-  });
+  for_each_row_block(X.shape(0), threads, scratch_bytes(width),
+                     [&](int64_t begin, int64_t end, const Scratch& scratch) {
+                       chosen->shift_and_rotate(X.data(), step.data(), h.data(), panels.floats(), out.data(), begin,
+                                                end, width, scratch.floats());
+                     });
 }
 
 }  // namespace

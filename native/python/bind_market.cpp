@@ -22,8 +22,7 @@ bool all_finite(const Array1<T>& values) {
 // Checked candidates; it shares the arrays that it was made from.
 class Candidates {
  public:
-  Candidates(Array1<const int64_t> indptr, Array1<const int32_t> items, Array1<const float> relevance,
-             int64_t n_items)
+  Candidates(Array1<const int64_t> indptr, Array1<const int32_t> items, Array1<const float> relevance, int64_t n_items)
       : indptr_(indptr), items_(items), relevance_(relevance), n_items_(n_items) {
     require_aligned(indptr, items, relevance);
     const int64_t n_pairs = items.shape(0), n_users = static_cast<int64_t>(indptr.shape(0)) - 1;
@@ -48,7 +47,8 @@ class Candidates {
 
   void check_lists(const Array2<int32_t>& lists) const {
     const Crowd crowd = this->crowd();
-    require(static_cast<int64_t>(lists.shape(0)) == crowd.n_users && lists.shape(1) > 0, "lists must have a row a user");
+    require(static_cast<int64_t>(lists.shape(0)) == crowd.n_users && lists.shape(1) > 0,
+            "lists must have a row a user");
     const int64_t k = lists.shape(1);
     for (int64_t user = 0; user < crowd.n_users; ++user) {
       const int64_t count = crowd.indptr[user + 1] - crowd.indptr[user];
@@ -100,8 +100,17 @@ int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array
     const double p = pull.data()[a];
     most = std::max(most, p < 0 ? p * least : p * largest);
   }
-  const Market market{weights.data(), static_cast<int64_t>(lists.shape(1)), accounts.data(), exposure.data(),
-                      entitlement.data(), pull.data(), table, table + n_knots, n_knots, most, by_impact};
+  const Market market{weights.data(),
+                      static_cast<int64_t>(lists.shape(1)),
+                      accounts.data(),
+                      exposure.data(),
+                      entitlement.data(),
+                      pull.data(),
+                      table,
+                      table + n_knots,
+                      n_knots,
+                      most,
+                      by_impact};
   nb::gil_scoped_release unlocked;
   return market.play(crowd, order.data(), order.shape(0), batch, newcomers, served, lists.data(), threads);
 }

@@ -22,8 +22,8 @@ void encode(IdTable& table, const Array1<const int64_t>& offsets, const Array1<c
   require_apart(codes, offsets, bytes);
   require(offsets.shape(0) == codes.shape(0) + 1, "offsets must have one entry more than codes");
   nb::gil_scoped_release unlocked;
-  table.encode(offsets.data(), static_cast<int64_t>(codes.shape(0)), bytes.data(),
-               static_cast<int64_t>(bytes.shape(0)), codes.data());
+  table.encode(offsets.data(), static_cast<int64_t>(codes.shape(0)), bytes.data(), static_cast<int64_t>(bytes.shape(0)),
+               codes.data());
 }
 
 auto ids(const IdTable& table) {
@@ -32,9 +32,8 @@ auto ids(const IdTable& table) {
 
 template <typename Time>
 int64_t group_pairs_of(const Array1<const int32_t>& users, const Array1<const int32_t>& items,
-                       const std::optional<Array1<const Time>>& times, int64_t n_items,
-                       const Array1<int64_t>& indptr, const Array1<int32_t>& indices, const Array1<int32_t>& order,
-                       int threads) {
+                       const std::optional<Array1<const Time>>& times, int64_t n_items, const Array1<int64_t>& indptr,
+                       const Array1<int32_t>& indices, const Array1<int32_t>& order, int threads) {
   require_aligned(users, items, times, indptr, indices, order);
   require_apart(indptr, users, items, times, indices, order);
   require_apart(indices, users, items, times, order);
@@ -49,8 +48,8 @@ int64_t group_pairs_of(const Array1<const int32_t>& users, const Array1<const in
           "times must be numbers");
   nb::gil_scoped_release unlocked;
   return group_pairs({users.data(), items.data(), static_cast<int64_t>(size)}, times ? times->data() : nullptr,
-                     static_cast<int64_t>(indptr.shape(0)) - 1, n_items,
-                     {indptr.data(), indices.data(), order.data()}, threads);
+                     static_cast<int64_t>(indptr.shape(0)) - 1, n_items, {indptr.data(), indices.data(), order.data()},
+                     threads);
 }
 
 template <typename Time>
@@ -111,8 +110,9 @@ void bind_pairs(nb::module_& m) {
       .def("encode", &encode, "offsets"_a.noconvert(), "bytes"_a.noconvert(), "codes"_a.noconvert(),
            "Write the code of each string bytes[offsets[i]:offsets[i + 1]], new ones included.")
       .def("ids", &ids, "The offsets and the bytes of all strings by code.")
-      .def("ascending", [](const IdTable& table) { return owned_copy<int32_t>(table.ascending()); },
-           "The codes in ascending order of their strings.");
+      .def(
+          "ascending", [](const IdTable& table) { return owned_copy<int32_t>(table.ascending()); },
+          "The codes in ascending order of their strings.");
 
   def_group_pairs<int32_t>(m);
   def_group_pairs<int64_t>(m);

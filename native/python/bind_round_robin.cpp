@@ -12,7 +12,6 @@ namespace limelight {
 
 namespace {
 
-
 // A checked game; it shares the arrays that it was made from, so that Python can fill windows.
 class Game {
  public:
@@ -64,8 +63,8 @@ class Game {
       require(0 <= next_.data()[user] && next_.data()[user] <= stop_.data()[user] && stop_.data()[user] <= width,
               "next and stop must lie in the window");
     const Windows windows{ids_.data(), scores_.data(), width, next_.data(), stop_.data(), complete_.data()};
-    return {order_.data(),  n_turns,        stock_.data(),       static_cast<int64_t>(stock_.shape(0)), windows,
-            picks_.data(), pick_scores_.data(), k};
+    return {order_.data(), n_turns,       stock_.data(),       static_cast<int64_t>(stock_.shape(0)),
+            windows,       picks_.data(), pick_scores_.data(), k};
   }
 
   Array1<const int32_t> order_;

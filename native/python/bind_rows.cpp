@@ -28,8 +28,15 @@ RowSolve row_solve(const Csr& csr, const Matrix& factors, const Floats& eigenval
               (!shift || static_cast<int64_t>(shift->shape(0)) == width),
           "eigenvalues and shift must have one entry a column");
   require(static_cast<int64_t>(regularization.shape(0)) == csr.n_rows(), "one regularization a row is needed");
-  return {csr.rows(),           factors.data(), eigenvalues.data(), regularization.data(),
-          shift ? shift->data() : nullptr, out.data(), nullptr, nullptr, width};
+  return {csr.rows(),
+          factors.data(),
+          eigenvalues.data(),
+          regularization.data(),
+          shift ? shift->data() : nullptr,
+          out.data(),
+          nullptr,
+          nullptr,
+          width};
 }
 
 int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalues, const Floats& regularization,
@@ -95,17 +102,18 @@ int64_t solve_sums(const MutableMatrix& sums, const Floats& eigenvalues, const F
   const SumSolve task{sums.data(), eigenvalues.data(), regularization.data(), out.data(), width};
   nb::gil_scoped_release unlocked;
   std::atomic<int64_t> failed{0};
-  for_each_row_block(out.shape(0), threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-    failed += chosen->solve_sums(task, begin, end, scratch.floats());
-  });
+  for_each_row_block(out.shape(0), threads, scratch_bytes(width),
+                     [&](int64_t begin, int64_t end, const Scratch& scratch) {
+                       failed += chosen->solve_sums(task, begin, end, scratch.floats());
+                     });
   return failed;
 }
 
 // The step, and what the closed form of the shift after it needs: X^T X, the sum of X's rows and the
 // same weighted by the steps, each added up while its block is still in cache.
 auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian, const Floats& regularization,
-                   const Array1<float>& step, const std::optional<Array1<float>>& curvature,
-                   float shared_curvature, bool refresh_curvature, const MutableMatrix& X, int threads) {
+                   const Array1<float>& step, const std::optional<Array1<float>>& curvature, float shared_curvature,
+                   bool refresh_curvature, const MutableMatrix& X, int threads) {
   require_fit(csr, factors);
   require_aligned(gramian, regularization, step, curvature, X);
   const int64_t width = factors.shape(1), packed = GramianSum::packed_floats(width);
@@ -122,8 +130,10 @@ auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian,
     nb::gil_scoped_release unlocked;
     const Scratch panels(width * width * sizeof(float));
     chosen->pack_columns(gramian.data(), width, panels.floats());
-    const GradientStep task{csr.rows(),       factors.data(),    panels.floats(), regularization.data(), step.data(),
-                            curvature ? curvature->data() : nullptr, shared_curvature, refresh_curvature,
+    const GradientStep task{csr.rows(),       factors.data(),
+                            panels.floats(),  regularization.data(),
+                            step.data(),      curvature ? curvature->data() : nullptr,
+                            shared_curvature, refresh_curvature,
                             X.data(),         width};
     Turnstile turnstile;
     const std::vector<int64_t>& bounds = csr.blocks().bounds;
@@ -187,8 +197,8 @@ void bind_rows(nb::module_& m) {
   m.def("sums_width", &sums_width, "width"_a, "How many numbers a row of sums has, for factors of this width.");
   m.def("add_rows", &add_rows, "rows"_a, "factors"_a.noconvert(), "sums"_a.noconvert(), "threads"_a,
         "Add what a block of histories contributes, F_i^T F_i and F_i^T 1, to each row of sums.");
-  m.def("solve_sums", &solve_sums, "sums"_a.noconvert(), "eigenvalues"_a.noconvert(),
-        "regularization"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+  m.def("solve_sums", &solve_sums, "sums"_a.noconvert(), "eigenvalues"_a.noconvert(), "regularization"_a.noconvert(),
+        "out"_a.noconvert(), "threads"_a,
         "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 F_i^T 1 of sums, which are used up; how\n"
         "many failed.");
   m.def("gradient_step", &gradient_step, "rows"_a, "factors"_a.noconvert(), "gramian"_a.noconvert(),

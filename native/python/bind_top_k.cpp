@@ -38,8 +38,8 @@ class Catalogue {
             "ids and scores must have one row a query");
     require(!history || (history->n_rows() == n && history->n_columns() == n_items_),
             "the history must have one row a query and one column an item");
-    const TopK task{queries.data(), panels_.floats(), n_items_, history ? history->rows() : SparseRows{},
-                    k,              ids.data(),       scores.data(), width_};
+    const TopK task{queries.data(), panels_.floats(), n_items_, history ? history->rows() : SparseRows{}, k,
+                    ids.data(),     scores.data(),    width_};
     nb::gil_scoped_release unlocked;
     constexpr int64_t kRows = 128;
     for_each_block((n + kRows - 1) / kRows, threads, kernels_->top_k_bytes(width_, k),

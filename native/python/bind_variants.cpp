@@ -21,8 +21,8 @@ namespace {
 std::vector<const Kernels*> runnable_kernels() {
   std::vector<const Kernels*> found;
 #if defined(LIMELIGHT_HAS_AVX512)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
     found.push_back(&avx512::kernels);
 #endif
 #if defined(LIMELIGHT_HAS_AVX2)

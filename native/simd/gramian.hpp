@@ -17,13 +17,11 @@ static void gramian(const float* X, int64_t begin, int64_t end, int64_t width, f
   }
 }
 
-static void column_sums(const float* X, const float* weights, int64_t begin, int64_t end, int64_t width,
-                        float* sums) {
+static void column_sums(const float* X, const float* weights, int64_t begin, int64_t end, int64_t width, float* sums) {
   memset(sums, 0, width * sizeof(float));
   for (int64_t i = begin; i < end; ++i) {
     const float weight = weights ? weights[i] : 1.0f;
-    for (int64_t c = 0; c < width; c += kLanes)
-      store(sums + c, load(sums + c) + weight * load(X + i * width + c));
+    for (int64_t c = 0; c < width; c += kLanes) store(sums + c, load(sums + c) + weight * load(X + i * width + c));
   }
 }
 

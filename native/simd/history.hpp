@@ -71,8 +71,8 @@ LIMELIGHT_INLINE void add_history(const float* factors, const int32_t* history, 
 }
 
 // y += sum_j f_j (f_j . x + offset)
-static void add_history_product(const float* factors, const int32_t* history, int64_t n, int64_t width,
-                                const float* x, float offset, float* y) {
+static void add_history_product(const float* factors, const int32_t* history, int64_t n, int64_t width, const float* x,
+                                float offset, float* y) {
   for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
     float weights[kLanes];
     group_dots(rows, x, width, weights);

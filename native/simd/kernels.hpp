@@ -22,8 +22,8 @@ struct RowSolve {
   const float* regularization;  // one number a row
   const float* shift;           // in the eigenbasis; nullptr is zero
   float* out;
-  const float* probe;           // a second right-hand side for all rows; nullptr: none
-  float* response;              // the same inverse times the probe, a row each
+  const float* probe;  // a second right-hand side for all rows; nullptr: none
+  float* response;     // the same inverse times the probe, a row each
   int64_t width;
 };
 
@@ -57,10 +57,10 @@ struct GradientStep {
   const float* gramian_panels;  // pack_columns(G)
   const float* regularization;
   float* step;
-  float* curvature;         // of each row's own history; nullptr: the steps are given
-  float shared_curvature;   // step_i = 1 / (shared + regularization_i + curvature_i)
-  bool refresh_curvature;   // whether to measure it anew
-  float* rows_out;          // x, read and overwritten
+  float* curvature;        // of each row's own history; nullptr: the steps are given
+  float shared_curvature;  // step_i = 1 / (shared + regularization_i + curvature_i)
+  bool refresh_curvature;  // whether to measure it anew
+  float* rows_out;         // x, read and overwritten
   int64_t width;
 };
 
@@ -81,21 +81,19 @@ struct Kernels {
   int lanes;
 
   void (*pack_columns)(const float* matrix, int64_t width, float* panels);
-  void (*pack_items)(const float* factors, int64_t begin, int64_t end, int64_t n_items, int64_t width,
-                     float* panels);
+  void (*pack_items)(const float* factors, int64_t begin, int64_t end, int64_t n_items, int64_t width, float* panels);
 
   // out = X Q for rows of X; out may be X.
-  void (*rotate)(const float* X, const float* panels, float* out, int64_t begin, int64_t end,
-                 int64_t width, float* scratch);
+  void (*rotate)(const float* X, const float* panels, float* out, int64_t begin, int64_t end, int64_t width,
+                 float* scratch);
   // The packed lower triangle of X^T X and the sums of columns, of rows weighted where weights are given.
   void (*gramian)(const float* X, int64_t begin, int64_t end, int64_t width, float* packed, float* scratch);
-  void (*column_sums)(const float* X, const float* weights, int64_t begin, int64_t end, int64_t width,
-                      float* sums);
+  void (*column_sums)(const float* X, const float* weights, int64_t begin, int64_t end, int64_t width, float* sums);
   // x_i <- x_i - step_i h
   void (*shift_rows)(float* X, const float* step, const float* h, int64_t begin, int64_t end, int64_t width);
   // The two at once: X is shifted, out = X Q.
-  void (*shift_and_rotate)(float* X, const float* step, const float* h, const float* panels, float* out,
-                           int64_t begin, int64_t end, int64_t width, float* scratch);
+  void (*shift_and_rotate)(float* X, const float* step, const float* h, const float* panels, float* out, int64_t begin,
+                           int64_t end, int64_t width, float* scratch);
 
   int64_t (*solve_rows)(const RowSolve&, int64_t begin, int64_t end, float* scratch);  // rows that failed
   void (*descend_rows)(const RowDescent&, int64_t begin, int64_t end, float* scratch);

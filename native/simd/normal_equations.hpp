@@ -29,8 +29,7 @@ static int64_t solve_sums(const SumSolve& task, int64_t begin, int64_t end, floa
   int64_t failed = 0;
   for (int64_t i = begin; i < end; ++i) {
     float *A = task.sums + i * sums_floats(task.width), *y = A + packed_offset(panels);
-    for (int64_t c = 0; c < task.width; ++c)
-      A[packed_index(c)] += task.eigenvalues[c] + task.regularization[i];
+    for (int64_t c = 0; c < task.width; ++c) A[packed_index(c)] += task.eigenvalues[c] + task.regularization[i];
     failed += !cholesky_solve(panels, A, y, scratch.cholesky);
     memcpy(task.out + i * task.width, y, task.width * sizeof(float));
   }

@@ -24,11 +24,8 @@ struct NearHistory {
   float* near;
 
   NearHistory(const RowSolve& task, int64_t i, float* memory)
-      : factors(task.factors),
-        history(task.rows.indices + task.rows.indptr[i]),
-        n(task.rows.indptr[i + 1] - task.rows.indptr[i]),
-        width(task.width),
-        fits((n + kGroup) * width <= kNearFloats),
+      : factors(task.factors), history(task.rows.indices + task.rows.indptr[i]),
+        n(task.rows.indptr[i + 1] - task.rows.indptr[i]), width(task.width), fits((n + kGroup) * width <= kNearFloats),
         near(memory) {}
 
   // y += F^T (F x - 1)

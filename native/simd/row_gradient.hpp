@@ -10,8 +10,8 @@ namespace limelight::LIMELIGHT_VARIANT {
 LIMELIGHT_INLINE int64_t gradient_scratch(int64_t width) { return 2 * kPanel * width; }
 
 // out = X Q for at most 16 rows of X; `packed` takes them as a panel, so that out may be X.
-LIMELIGHT_INLINE void rotate_panel(const float* X, int count, const float* panels, int64_t width,
-                                   float* packed, float* out) {
+LIMELIGHT_INLINE void rotate_panel(const float* X, int count, const float* panels, int64_t width, float* packed,
+                                   float* out) {
   const float* rows[kPanel];
   for (int r = 0; r < count; ++r) rows[r] = X + r * width;
   pack_rows(rows, count, width, nullptr, packed);
@@ -19,8 +19,8 @@ LIMELIGHT_INLINE void rotate_panel(const float* X, int count, const float* panel
     tile<1>(width, packed, panels + p * kPanel * width, nullptr, out + p * kPanel, width);
 }
 
-static void rotate(const float* X, const float* panels, float* out, int64_t begin, int64_t end,
-                   int64_t width, float* scratch) {
+static void rotate(const float* X, const float* panels, float* out, int64_t begin, int64_t end, int64_t width,
+                   float* scratch) {
   float *packed = scratch, *rotated = scratch + kPanel * width;
   for (int64_t first = begin; first < end; first += kPanel) {
     const int count = static_cast<int>(end - first < kPanel ? end - first : kPanel);
@@ -41,8 +41,7 @@ static void shift_and_rotate(float* X, const float* step, const float* h, const 
 }
 
 // |F^T F b| / |b| with b = F^T 1: one power step towards the largest eigenvalue of F^T F.
-static float own_curvature(const float* factors, const int32_t* history, int64_t n, int64_t width,
-                           float* b, float* y) {
+static float own_curvature(const float* factors, const int32_t* history, int64_t n, int64_t width, float* b, float* y) {
   memset(b, 0, width * sizeof(float));
   memset(y, 0, width * sizeof(float));
   for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
@@ -82,8 +81,8 @@ static void gradient_step(const GradientStep& task, int64_t begin, int64_t end, 
   }
 }
 
-static double squared_error(const SparseRows& rows, const float* X, const float* factors, int64_t begin,
-                            int64_t end, int64_t width) {
+static double squared_error(const SparseRows& rows, const float* X, const float* factors, int64_t begin, int64_t end,
+                            int64_t width) {
   double sum = 0.0;
   for (int64_t i = begin; i < end; ++i) {
     const int32_t* history = rows.indices + rows.indptr[i];

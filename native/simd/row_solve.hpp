@@ -101,8 +101,7 @@ static void respond_short(const RowSolve& task, const int32_t* history, int64_t 
 }
 
 // The d x d system: gather the history in slices, add up its outer products, factorise.
-static bool solve_long(const RowSolve& task, const int32_t* history, int64_t n, float* x,
-                       const SolveScratch& scratch) {
+static bool solve_long(const RowSolve& task, const int32_t* history, int64_t n, float* x, const SolveScratch& scratch) {
   const int64_t width = task.width, panels = width / kPanel, stride = kDepth * kPanel;
   float* y = scratch.y;
   start_with_shift(task, y);
@@ -168,8 +167,7 @@ static int64_t solve_rows(const RowSolve& task, int64_t begin, int64_t end, floa
         store(scratch.scale + c, inverse_sqrt(d));
       }
     }
-    const bool solved = is_short ? solve_short(task, history, n, x, scratch)
-                                 : solve_long(task, history, n, x, scratch);
+    const bool solved = is_short ? solve_short(task, history, n, x, scratch) : solve_long(task, history, n, x, scratch);
     failed += unsolvable != 0 || !solved;
     if (task.probe) {
       float* response = task.response + i * task.width;

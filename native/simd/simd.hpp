@@ -30,8 +30,7 @@ constexpr int kLanes = 4;
 #endif
 
 typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
-typedef float UnalignedVector
-    __attribute__((vector_size(kLanes * sizeof(float)), aligned(alignof(float)), may_alias));
+typedef float UnalignedVector __attribute__((vector_size(kLanes * sizeof(float)), aligned(alignof(float)), may_alias));
 
 LIMELIGHT_INLINE Vector load(const float* from) { return *reinterpret_cast<const UnalignedVector*>(from); }
 LIMELIGHT_INLINE void store(float* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }

@@ -18,8 +18,8 @@ constexpr int kColumns = kLanes == 16 ? 16 : kLanes == 8 ? 6 : 3;
 
 // out[c][:] = in[c][:] + sign * sum_k a[k][c] * b[k][:] for kCount columns c; in == nullptr means zero.
 template <int kCount, int kSign>
-LIMELIGHT_INLINE void tile_columns(int64_t depth, const float* __restrict a, const float* __restrict b,
-                                   const float* in, float* out, int64_t stride) {
+LIMELIGHT_INLINE void tile_columns(int64_t depth, const float* __restrict a, const float* __restrict b, const float* in,
+                                   float* out, int64_t stride) {
   Vector sum[kCount][kVectors];
   for (int c = 0; c < kCount; ++c)
     for (int v = 0; v < kVectors; ++v) sum[c][v] = in ? load(in + c * stride + v * kLanes) : Vector{};
@@ -58,8 +58,8 @@ LIMELIGHT_INLINE void tile(int64_t depth, const float* a, const float* b, const 
 // Where a row of a panel is one vector, a tile alone needs a load for every multiplication; two at
 // once need half as many, and the multipliers decide instead of the loads.
 template <int kSign>
-LIMELIGHT_INLINE void tile_pair(int64_t depth, const float* a, const float* const b[2],
-                                const float* const in[2], float* const out[2], int64_t stride = kPanel) {
+LIMELIGHT_INLINE void tile_pair(int64_t depth, const float* a, const float* const b[2], const float* const in[2],
+                                float* const out[2], int64_t stride = kPanel) {
   if constexpr (kVectors > 1) {
     for (int i = 0; i < 2; ++i) tile<kSign>(depth, a, b[i], in[i], out[i], stride);
   } else {
@@ -87,13 +87,11 @@ LIMELIGHT_INLINE void tile_pair(int64_t depth, const float* a, const float* cons
 
 // A packed lower triangle: panel p of rows holds columns 0 .. 16 (p + 1), tile after tile.
 LIMELIGHT_INLINE int64_t packed_offset(int64_t panel) { return kTile * (panel * (panel + 1) / 2); }
-LIMELIGHT_INLINE int64_t packed_index(int64_t i) {
-  return packed_offset(i / kPanel) + i * kPanel + i % kPanel;
-}
+LIMELIGHT_INLINE int64_t packed_index(int64_t i) { return packed_offset(i / kPanel) + i * kPanel + i % kPanel; }
 
 // The lower triangle of sum_k s_k s_k^T, added to `in` (zero where it is null), for panels of rows.
-static void add_outer_products(int64_t panels, int64_t depth, const float* rows, int64_t panel_stride,
-                               const float* in, float* out) {
+static void add_outer_products(int64_t panels, int64_t depth, const float* rows, int64_t panel_stride, const float* in,
+                               float* out) {
   const auto at = [](const float* triangle, int64_t p, int64_t q) {
     return triangle ? triangle + packed_offset(p) + q * kTile : nullptr;
   };
@@ -114,14 +112,12 @@ static void add_outer_products(int64_t panels, int64_t depth, const float* rows,
 }
 
 // Up to 16 rows of a matrix, each multiplied by `scale` where given, as one panel [column][row].
-static void pack_rows(const float* const* rows, int count, int64_t width, const float* scale,
-                      float* __restrict panel) {
+static void pack_rows(const float* const* rows, int count, int64_t width, const float* scale, float* __restrict panel) {
   for (int64_t c = 0; c < width; c += kLanes) {
     const Vector factor = scale ? load(scale + c) : broadcast(1.0f);
     for (int first = 0; first < kPanel; first += kLanes) {
       Vector square[kLanes];
-      for (int i = 0; i < kLanes; ++i)
-        square[i] = first + i < count ? load(rows[first + i] + c) * factor : Vector{};
+      for (int i = 0; i < kLanes; ++i) square[i] = first + i < count ? load(rows[first + i] + c) * factor : Vector{};
       transpose(square);
       for (int i = 0; i < kLanes; ++i) store(panel + (c + i) * kPanel + first, square[i]);
     }
@@ -139,8 +135,7 @@ static void pack_columns(const float* matrix, int64_t width, float* __restrict p
 LIMELIGHT_INLINE void place_row(const float* row, int64_t width, int64_t k, int64_t panel_stride,
                                 float* __restrict panels) {
   for (int64_t c = 0; c < width; c += kPanel, panels += panel_stride)
-    for (int v = 0; v < kVectors; ++v)
-      store(panels + k * kPanel + v * kLanes, load(row + c + v * kLanes));
+    for (int v = 0; v < kVectors; ++v) store(panels + k * kPanel + v * kLanes, load(row + c + v * kLanes));
 }
 
 }  // namespace limelight::LIMELIGHT_VARIANT

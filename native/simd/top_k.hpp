@@ -15,7 +15,7 @@ LIMELIGHT_INLINE int64_t items_at_once(int64_t width) {
   return items < 8 * kPanel ? 8 * kPanel : items > 4096 ? 4096 : items;
 }
 
-constexpr int64_t kMostGroups = 1024;      // of scores, from which the first threshold is drawn
+constexpr int64_t kMostGroups = 1024;  // of scores, from which the first threshold is drawn
 
 // Candidates kept before the k best are chosen, with room for one more vector.
 LIMELIGHT_INLINE int64_t candidate_capacity(int64_t k) { return 4 * k < 128 ? 128 : 4 * k; }
@@ -88,8 +88,7 @@ static void pack_items(const float* factors, int64_t begin, int64_t end, int64_t
 }
 
 // Scores of a history's items, and of the padding behind the last item, become -infinity.
-static void mask_scores(const TopK& task, int64_t row, int64_t first_item, int64_t n, int64_t* cursor,
-                        float* scores) {
+static void mask_scores(const TopK& task, int64_t row, int64_t first_item, int64_t n, int64_t* cursor, float* scores) {
   if (task.history.indptr) {
     const int64_t end = task.history.indptr[row + 1];
     for (; *cursor < end && task.history.indices[*cursor] < first_item + n; ++*cursor)
@@ -142,8 +141,7 @@ static void top_k_block(const TopK& task, int64_t begin, int64_t end, void* memo
       }
     }
   }
-  for (int64_t i = begin; i < end; ++i)
-    best[i - begin].write(task.k, task.ids + i * task.k, task.scores + i * task.k);
+  for (int64_t i = begin; i < end; ++i) best[i - begin].write(task.k, task.ids + i * task.k, task.scores + i * task.k);
 }
 
 static void top_k(const TopK& task, int64_t begin, int64_t end, void* memory) {
