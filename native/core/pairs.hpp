@@ -69,7 +69,7 @@ inline int64_t write_row(uint64_t* keys, int64_t size, int32_t* slots, int32_t* 
   std::sort(keys, keys + size);
   int64_t kept = 0;
   for (int64_t k = 0; k < size; ++k) {
-    const int32_t item = static_cast<int32_t>(keys[k] >> 32);
+    const auto item = static_cast<int32_t>(keys[k] >> 32);
     // Of a repeated pair the first one counts; the sort has put it first.
     const bool is_new = kept == 0 || item != indices[kept - 1];
     slots[static_cast<uint32_t>(keys[k])] = is_new ? static_cast<int32_t>(kept) : -1;
@@ -91,11 +91,11 @@ void put_in_time(Dated<Time>* dated, int64_t size, uint64_t* keys) {
 template <typename Time>
 int64_t group_stretch(const GroupedRows& rows, const Time* times, int64_t begin, int64_t end, int64_t first_user,
                       int64_t n_users, const Scratch& scratch) {
-  int64_t* starts = static_cast<int64_t*>(scratch.raw());
+  auto* starts = static_cast<int64_t*>(scratch.raw());
   int64_t* next = starts + n_users + 1;
-  uint64_t* keys = reinterpret_cast<uint64_t*>(next + n_users + 1);
+  auto* keys = reinterpret_cast<uint64_t*>(next + n_users + 1);
   auto* dated = reinterpret_cast<Dated<Time>*>(keys + (end - begin));
-  int32_t* slots = reinterpret_cast<int32_t*>(dated + (times ? end - begin : 0));
+  auto* slots = reinterpret_cast<int32_t*>(dated + (times ? end - begin : 0));
   std::fill(starts, starts + n_users + 1, 0);
   for (int64_t i = begin; i < end; ++i) ++starts[rows.order[i] - first_user + 1];
   for (int64_t u = 0; u < n_users; ++u) starts[u + 1] += starts[u];

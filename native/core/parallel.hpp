@@ -67,6 +67,7 @@ void for_each_block(int64_t n_blocks, int threads, int64_t scratch_bytes, const 
   const int64_t wanted = threads < n_blocks ? threads : n_blocks;
   // All memory is taken before a thread starts: an allocation that fails must fail here.
   std::vector<Scratch> scratch;
+  scratch.reserve(static_cast<size_t>(wanted));
   for (int64_t t = 0; t < wanted; ++t) scratch.emplace_back(scratch_bytes);
   std::atomic<int64_t> next{0}, finished{0};
   const auto work = [&](int64_t t) {
@@ -109,7 +110,7 @@ class Turnstile {
     }
     add();
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       next_.store(block + 1, std::memory_order_release);
     }
     turned_.notify_all();

@@ -18,7 +18,7 @@ uint64_t sort_key(float score, int32_t item) {
 }
 
 float key_score(uint64_t key) {
-  uint32_t bits = static_cast<uint32_t>(key >> 32);
+  auto bits = static_cast<uint32_t>(key >> 32);
   bits ^= bits & kSign ? kSign : ~0u;
   float score;
   std::memcpy(&score, &bits, sizeof(score));
@@ -28,13 +28,13 @@ float key_score(uint64_t key) {
 int32_t key_item(uint64_t key) { return static_cast<int32_t>(~static_cast<uint32_t>(key)); }
 
 void select_largest(uint64_t* keys, int64_t n, int64_t k) {
-  std::nth_element(keys, keys + k - 1, keys + n, std::greater<uint64_t>());
+  std::nth_element(keys, keys + k - 1, keys + n, std::greater<>());
 }
 
-void sort_descending(uint64_t* keys, int64_t n) { std::sort(keys, keys + n, std::greater<uint64_t>()); }
+void sort_descending(uint64_t* keys, int64_t n) { std::sort(keys, keys + n, std::greater<>()); }
 
 float kth_largest(float* numbers, int64_t n, int64_t k) {
-  std::nth_element(numbers, numbers + k - 1, numbers + n, std::greater<float>());
+  std::nth_element(numbers, numbers + k - 1, numbers + n, std::greater<>());
   return numbers[k - 1];
 }
 

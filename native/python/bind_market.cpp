@@ -22,7 +22,8 @@ bool all_finite(const Array1<T>& values) {
 // Checked candidates; it shares the arrays that it was made from.
 class Candidates {
  public:
-  Candidates(Array1<const int64_t> indptr, Array1<const int32_t> items, Array1<const float> relevance, int64_t n_items)
+  Candidates(const Array1<const int64_t>& indptr, const Array1<const int32_t>& items,
+             const Array1<const float>& relevance, int64_t n_items)
       : indptr_(indptr), items_(items), relevance_(relevance), n_items_(n_items) {
     require_aligned(indptr, items, relevance);
     const int64_t n_pairs = items.shape(0), n_users = static_cast<int64_t>(indptr.shape(0)) - 1;
@@ -68,10 +69,11 @@ class Candidates {
   int64_t n_items_;
 };
 
-int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array2<int32_t> lists,
-                Array1<const double> weights, Array1<const int32_t> accounts, Array1<double> exposure,
-                Array1<const double> entitlement, Array1<const double> pull, Array2<const double> marginal,
-                bool by_impact, int64_t batch, bool newcomers, double served, int threads) {
+int64_t respond(const Candidates& candidates, const Array1<const int32_t>& order, const Array2<int32_t>& lists,
+                const Array1<const double>& weights, const Array1<const int32_t>& accounts,
+                const Array1<double>& exposure, const Array1<const double>& entitlement,
+                const Array1<const double>& pull, const Array2<const double>& marginal, bool by_impact, int64_t batch,
+                bool newcomers, double served, int threads) {
   require_aligned(order, lists, weights, accounts, exposure, entitlement, pull, marginal);
   require_apart(lists, order, weights, accounts, exposure, entitlement, pull, marginal);
   require_apart(exposure, order, weights, accounts, entitlement, pull, marginal);
@@ -115,8 +117,8 @@ int64_t respond(const Candidates& candidates, Array1<const int32_t> order, Array
   return market.play(crowd, order.data(), order.shape(0), batch, newcomers, served, lists.data(), threads);
 }
 
-void choose_at(const Candidates& candidates, Array2<const float> subsidies, Array1<const int32_t> draws,
-               Array2<int32_t> lists, int threads) {
+void choose_at(const Candidates& candidates, const Array2<const float>& subsidies, const Array1<const int32_t>& draws,
+               const Array2<int32_t>& lists, int threads) {
   require_aligned(subsidies, draws, lists);
   require_apart(lists, subsidies, draws);
   const Crowd crowd = candidates.crowd();
@@ -152,7 +154,7 @@ void choose_at(const Candidates& candidates, Array2<const float> subsidies, Arra
 
 void bind_market(nb::module_& m) {
   nb::class_<Candidates>(m, "Crowd", "The candidates of some users, the most relevant first.")
-      .def(nb::init<Array1<const int64_t>, Array1<const int32_t>, Array1<const float>, int64_t>(),
+      .def(nb::init<const Array1<const int64_t>&, const Array1<const int32_t>&, const Array1<const float>&, int64_t>(),
            "indptr"_a.noconvert(), "items"_a.noconvert(), "relevance"_a.noconvert(), "n_items"_a);
   m.def("respond", &respond, "crowd"_a, "order"_a.noconvert(), "lists"_a.noconvert(), "weights"_a.noconvert(),
         "accounts"_a.noconvert(), "exposure"_a.noconvert(), "entitlement"_a.noconvert(), "pull"_a.noconvert(),

@@ -4,6 +4,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
+#include <cmath>
+
 #include "core/csr.hpp"
 #include "core/id_table.hpp"
 #include "core/pairs.hpp"
@@ -44,7 +46,8 @@ int64_t group_pairs_of(const Array1<const int32_t>& users, const Array1<const in
   require(items.shape(0) == size && indices.shape(0) == size && order.shape(0) == size &&
               (!times || times->shape(0) == size),
           "users, items, times, indices and order must have one entry a pair");
-  require(!times || std::all_of(times->data(), times->data() + size, [](Time time) { return time == time; }),
+  require(!times || std::all_of(times->data(), times->data() + size,
+                                [](Time time) { return !std::isnan(static_cast<double>(time)); }),
           "times must be numbers");
   nb::gil_scoped_release unlocked;
   return group_pairs({users.data(), items.data(), static_cast<int64_t>(size)}, times ? times->data() : nullptr,
@@ -93,7 +96,8 @@ void keep_pairs_of(const Array1<const int64_t>& indptr, const Array1<const int32
   require_apart(out_indices, indptr, indices, order, keep_users, item_numbers, out_order);
   require_apart(out_order, indptr, indices, order, keep_users, item_numbers);
   require(order.has_value() == out_order.has_value(), "order goes in and out, or neither");
-  require(!order || (order->shape(0) == indices.shape(0) && out_order->shape(0) == out_indices.shape(0)),
+  require((!order || order->shape(0) == indices.shape(0)) &&
+              (!out_order || out_order->shape(0) == out_indices.shape(0)),
           "indices and order must be equally long");
   nb::gil_scoped_release unlocked;
   OrderedRows rows = checked_rows(indptr, indices, keep_users.shape(0), item_numbers.shape(0));

@@ -15,9 +15,9 @@ namespace {
 // A checked game; it shares the arrays that it was made from, so that Python can fill windows.
 class Game {
  public:
-  Game(Array1<const int32_t> order, Array1<int32_t> stock, Array2<int32_t> ids, Array2<float> scores,
-       Array1<int32_t> next, Array1<int32_t> stop, Array1<const bool> complete, Array2<int32_t> picks,
-       Array2<float> pick_scores)
+  Game(const Array1<const int32_t>& order, const Array1<int32_t>& stock, const Array2<int32_t>& ids,
+       const Array2<float>& scores, const Array1<int32_t>& next, const Array1<int32_t>& stop,
+       const Array1<const bool>& complete, const Array2<int32_t>& picks, const Array2<float>& pick_scores)
       : order_(order), stock_(stock), ids_(ids), scores_(scores), next_(next), stop_(stop), complete_(complete),
         picks_(picks), pick_scores_(pick_scores) {
     require_aligned(order, stock, ids, scores, next, stop, picks, pick_scores);
@@ -81,8 +81,9 @@ class Game {
 
 void bind_round_robin(nb::module_& m) {
   nb::class_<Game>(m, "RoundRobin", "Users who take items in turns, as long as there are copies.")
-      .def(nb::init<Array1<const int32_t>, Array1<int32_t>, Array2<int32_t>, Array2<float>, Array1<int32_t>,
-                    Array1<int32_t>, Array1<const bool>, Array2<int32_t>, Array2<float>>(),
+      .def(nb::init<const Array1<const int32_t>&, const Array1<int32_t>&, const Array2<int32_t>&, const Array2<float>&,
+                    const Array1<int32_t>&, const Array1<int32_t>&, const Array1<const bool>&, const Array2<int32_t>&,
+                    const Array2<float>&>(),
            "order"_a.noconvert(), "stock"_a.noconvert(), "ids"_a.noconvert(), "scores"_a.noconvert(),
            "next"_a.noconvert(), "stop"_a.noconvert(), "complete"_a.noconvert(), "picks"_a.noconvert(),
            "pick_scores"_a.noconvert())

@@ -44,7 +44,7 @@ int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenval
                    const std::optional<MutableMatrix>& response, int threads) {
   RowSolve task = row_solve(csr, factors, eigenvalues, regularization, shift, out);
   require(probe.has_value() == response.has_value(), "a probe and room for the response come together");
-  if (probe) {
+  if (probe && response) {
     require_aligned(probe, response);
     require(probe->shape(0) == factors.shape(1), "the probe must have one entry a column");
     require(response->shape(0) == out.shape(0) && response->shape(1) == out.shape(1),
@@ -177,7 +177,7 @@ double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int
 
 void bind_rows(nb::module_& m) {
   nb::class_<Csr>(m, "Csr", "A checked binary sparse matrix: int64 indptr, int32 ascending indices.")
-      .def(nb::init<Array1<const int64_t>, Array1<const int32_t>, int64_t>(), "indptr"_a.noconvert(),
+      .def(nb::init<const Array1<const int64_t>&, const Array1<const int32_t>&, int64_t>(), "indptr"_a.noconvert(),
            "indices"_a.noconvert(), "n_columns"_a)
       .def_prop_ro("n_rows", &Csr::n_rows)
       .def_prop_ro("n_columns", &Csr::n_columns)

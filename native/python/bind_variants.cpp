@@ -49,9 +49,10 @@ void use_variant(const std::string& name) {
 
 }  // namespace
 
-const Kernels* chosen = runnable_kernels().front();
+const Kernels* chosen = nullptr;
 
 void bind_variants(nb::module_& m) {
+  chosen = runnable_kernels().front();
   m.def("variants", &variants, "The variants this processor can run, the fastest first.");
   m.def("variant", [] { return std::string(chosen->name); }, "The variant in use.");
   m.def("use_variant", &use_variant, "name"_a, "Choose the variant that every kernel uses from now on.");

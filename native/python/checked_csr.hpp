@@ -12,7 +12,7 @@ namespace limelight {
 // It shares the arrays that it was made from.
 class Csr {
  public:
-  Csr(Array1<const int64_t> indptr, Array1<const int32_t> indices, int64_t n_columns)
+  Csr(const Array1<const int64_t>& indptr, const Array1<const int32_t>& indices, int64_t n_columns)
       : indptr_(indptr), indices_(indices), n_columns_(n_columns) {
     require(indptr.shape(0) > 0, "indptr must not be empty");
     require(n_columns >= 0 && n_columns <= kNames, "the number of columns must lie between 0 and 2^31");
@@ -38,8 +38,8 @@ class Csr {
       nanobind::gil_scoped_release unlocked;
       transpose_csr(indptr_.data(), n_rows(), indices_.data(), n_columns_, indptr.get(), indices.get());
     }
-    return Csr(Array1<const int64_t>(owned(std::move(indptr), n_columns_ + 1)),
-               Array1<const int32_t>(owned(std::move(indices), n_entries())), n_rows());
+    return {Array1<const int64_t>(owned(std::move(indptr), n_columns_ + 1)),
+            Array1<const int32_t>(owned(std::move(indices), n_entries())), n_rows()};
   }
 
  private:

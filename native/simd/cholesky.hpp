@@ -14,7 +14,7 @@ LIMELIGHT_INLINE int64_t cholesky_scratch(int64_t panels) { return panels * kTil
 
 // The entries of a column below row c, its first lane being row `first`; zeros above.
 LIMELIGHT_INLINE Vector below(Vector column, int first, int c) {
-  typedef int32_t Lanes __attribute__((vector_size(sizeof(Vector))));
+  using Lanes = int32_t __attribute__((vector_size(sizeof(Vector))));
   Lanes row;
   for (int i = 0; i < kLanes; ++i) row[i] = first + i;
   return row > c ? column : Vector{};

@@ -30,7 +30,10 @@ struct NearHistory {
 
   // y += F^T (F x - 1)
   void add_first_product(const float* x, float* y) const {
-    if (!fits) return add_history_product(factors, history, n, width, x, -1.0f, y);
+    if (!fits) {
+      add_history_product(factors, history, n, width, x, -1.0f, y);
+      return;
+    }
     float* copy = near;
     for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
       float weights[kLanes];

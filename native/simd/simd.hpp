@@ -29,8 +29,8 @@ constexpr int kLanes = 8;
 constexpr int kLanes = 4;
 #endif
 
-typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
-typedef float UnalignedVector __attribute__((vector_size(kLanes * sizeof(float)), aligned(alignof(float)), may_alias));
+using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+using UnalignedVector = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(alignof(float)), may_alias));
 
 LIMELIGHT_INLINE Vector load(const float* from) { return *reinterpret_cast<const UnalignedVector*>(from); }
 LIMELIGHT_INLINE void store(float* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }

@@ -112,8 +112,8 @@ static void score_items(const TopK& task, const float* queries, int64_t item, in
 
 static void top_k_block(const TopK& task, int64_t begin, int64_t end, void* memory) {
   const int64_t width = task.width, at_once = items_at_once(width);
-  uint64_t* keys = static_cast<uint64_t*>(memory);
-  float* queries = reinterpret_cast<float*>(keys + kTopRows * (candidate_capacity(task.k) + kLanes));
+  auto* keys = static_cast<uint64_t*>(memory);
+  auto* queries = reinterpret_cast<float*>(keys + kTopRows * (candidate_capacity(task.k) + kLanes));
   float* scores = queries + kTopRows * width;
   float maxima[kMostGroups];
 
