@@ -11,7 +11,7 @@
 namespace limelight {
 
 // Candidates of some users: those of user i stand at indptr[i] .. indptr[i + 1], relevance descending.
-struct Crowd {
+struct CandidateRows {
   const int64_t* indptr;
   const int32_t* items;
   const float* relevance;
@@ -31,15 +31,15 @@ struct Choice {
 // Writes the places of the k best candidates, ascending, then -1. worth(place, item, relevance) must not exceed
 // limit(relevance), which falls with relevance.
 template <typename Worth, typename Limit>
-void choose(const Crowd& crowd, int64_t user, int64_t k, const Worth& worth, const Limit& limit,
-            std::vector<Choice>& best, int32_t* places) {
-  const int64_t first = crowd.indptr[user], count = crowd.indptr[user + 1] - first;
+void best_candidates(const CandidateRows& rows, int64_t user, int64_t k, const Worth& worth, const Limit& limit,
+                     std::vector<Choice>& best, int32_t* places) {
+  const int64_t first = rows.indptr[user], count = rows.indptr[user + 1] - first;
   best.clear();  // a heap, the worst choice on top
   for (int64_t place = 0; place < count; ++place) {
-    const float relevance = crowd.relevance[first + place];
+    const float relevance = rows.relevance[first + place];
     const bool full = static_cast<int64_t>(best.size()) == k;
     if (full && limit(relevance) <= best.front().worth) break;
-    const Choice choice{worth(place, crowd.items[first + place], relevance), static_cast<int32_t>(place)};
+    const Choice choice{worth(place, rows.items[first + place], relevance), static_cast<int32_t>(place)};
     if (full) {
       if (!(choice < best.front())) continue;
       std::pop_heap(best.begin(), best.end());

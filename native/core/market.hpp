@@ -37,7 +37,7 @@ struct Market {
   }
 
   // The list that a user would choose now, who holds `own` (places, -1 where none).
-  void respond(const Crowd& crowd, int64_t user, const int32_t* own, double served, std::vector<Choice>& best,
+  void respond(const CandidateRows& rows, int64_t user, const int32_t* own, double served, std::vector<Choice>& best,
                int32_t* places) const {
     int64_t rank = 0;  // of the next own item: places ascend
     const auto worth = [&](int64_t place, int32_t item, float relevance) {
@@ -47,34 +47,34 @@ struct Market {
       return by_impact ? relevance * (1 + help) : relevance + help;
     };
     const auto limit = [&](float relevance) { return by_impact ? relevance * (1 + most) : relevance + most; };
-    choose(crowd, user, k, worth, limit, best, places);
+    best_candidates(rows, user, k, worth, limit, best, places);
   }
 
-  void book(const Crowd& crowd, int64_t user, const int32_t* places, double sign) const {
-    const int64_t first = crowd.indptr[user];
+  void book(const CandidateRows& rows, int64_t user, const int32_t* places, double sign) const {
+    const int64_t first = rows.indptr[user];
     for (int64_t rank = 0; rank < k && places[rank] >= 0; ++rank) {
       const int64_t at = first + places[rank];
-      double& held = exposure[accounts[crowd.items[at]]];
-      held = std::max(0.0, held + sign * amount(rank, crowd.relevance[at]));
+      double& held = exposure[accounts[rows.items[at]]];
+      held = std::max(0.0, held + sign * amount(rank, rows.relevance[at]));
     }
   }
 
   // Lets users choose again, `batch` of them at a time against the same exposure. `served` is how many users
   // the exposure is of; where users come for the first time it grows by them. Returns how many lists changed.
-  int64_t play(const Crowd& crowd, const int32_t* order, int64_t n_turns, int64_t batch, bool newcomers, double served,
-               int32_t* lists, int threads) const {
+  int64_t play(const CandidateRows& rows, const int32_t* order, int64_t n_turns, int64_t batch, bool newcomers,
+               double served, int32_t* lists, int threads) const {
     constexpr int64_t kWorthAThread = 64;
     batch = std::min(batch, n_turns);
-    std::vector<int32_t> chosen(static_cast<size_t>(batch * k));
+    std::vector<int32_t> responses(static_cast<size_t>(batch * k));
     std::vector<std::vector<Choice>> best(static_cast<size_t>(batch));
     for (auto& choices : best) choices.reserve(static_cast<size_t>(k));
     int64_t changed = 0;
     for (int64_t start = 0; start < n_turns; start += batch) {
       const int64_t size = std::min(batch, n_turns - start);
-      const double crowd_size = newcomers ? served + static_cast<double>(start) : served;
+      const double users_served = newcomers ? served + static_cast<double>(start) : served;
       const auto turn = [&](int64_t i) {
         const int64_t user = order[start + i];
-        respond(crowd, user, lists + user * k, std::max(crowd_size, 1.0), best[i], chosen.data() + i * k);
+        respond(rows, user, lists + user * k, std::max(users_served, 1.0), best[i], responses.data() + i * k);
       };
       if (size < kWorthAThread) {
         for (int64_t i = 0; i < size; ++i) turn(i);
@@ -87,11 +87,11 @@ struct Market {
       for (int64_t i = 0; i < size; ++i) {
         const int64_t user = order[start + i];
         int32_t* list = lists + user * k;
-        const int32_t* next = chosen.data() + i * k;
+        const int32_t* next = responses.data() + i * k;
         if (std::equal(list, list + k, next)) continue;
         ++changed;
-        book(crowd, user, list, -1.0);
-        book(crowd, user, next, 1.0);
+        book(rows, user, list, -1.0);
+        book(rows, user, next, 1.0);
         std::copy(next, next + k, list);
       }
     }

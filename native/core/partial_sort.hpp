@@ -1,5 +1,5 @@
-// Choosing the largest of a few hundred keys. Plain code in a unit of its own, because it leans on the
-// standard library, which the vectorised units must not (simd.hpp says why).
+// The largest of a few hundred keys. The functions are compiled in a unit of their own, because they use templates of
+// the standard library, which simd/ must not (simd/simd.hpp says why).
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ struct Windows {
   const bool* complete;
 };
 
-struct RoundRobin {
+struct RoundRobinGame {
   const int32_t* order;  // who takes the turns of a round
   int64_t n_turns;       // of a round
   int32_t* stock;        // copies left, by item

@@ -1,4 +1,4 @@
-// The door for matrices of factors: their sums, turned and shifted.
+// Bindings of the kernels over a matrix of factors: sums, rotations and shifts.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -22,7 +22,7 @@ auto gramian(const Matrix& X, int threads) {
     Turnstile turnstile;
     const int64_t bytes = scratch_bytes(width) + packed * sizeof(float);
     for_each_row_block(n, threads, bytes, [&](int64_t begin, int64_t end, const Scratch& scratch) {
-      chosen->gramian(X.data(), begin, end, width, scratch.floats(), scratch.floats() + packed);
+      active_variant->gramian(X.data(), begin, end, width, scratch.floats(), scratch.floats() + packed);
       turnstile.pass(begin / kBlock, [&] { total.add(scratch.floats()); });
     });
   }
@@ -38,7 +38,7 @@ auto column_sums(const Matrix& X, int threads) {
     nb::gil_scoped_release unlocked;
     Turnstile turnstile;
     for_each_row_block(n, threads, width * sizeof(float), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-      chosen->column_sums(X.data(), nullptr, begin, end, width, scratch.floats());
+      active_variant->column_sums(X.data(), nullptr, begin, end, width, scratch.floats());
       turnstile.pass(begin / kBlock, [&] { total.add(scratch.floats()); });
     });
   }
@@ -57,9 +57,9 @@ void rotate(const Matrix& X, const Matrix& Q, const MutableMatrix& out, int thre
   const int64_t n = X.shape(0), width = X.shape(1);
   nb::gil_scoped_release unlocked;
   const Scratch panels(width * width * sizeof(float));
-  chosen->pack_columns(Q.data(), width, panels.floats());
+  active_variant->pack_columns(Q.data(), width, panels.floats());
   for_each_row_block(n, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-    chosen->rotate(X.data(), panels.floats(), out.data(), begin, end, width, scratch.floats());
+    active_variant->rotate(X.data(), panels.floats(), out.data(), begin, end, width, scratch.floats());
   });
 }
 
@@ -74,7 +74,7 @@ void shift_rows(const MutableMatrix& X, const Floats& step, const Floats& h, int
   require_shift(X, step, h);
   nb::gil_scoped_release unlocked;
   for_each_row_block(X.shape(0), threads, 0, [&](int64_t begin, int64_t end, const Scratch&) {
-    chosen->shift_rows(X.data(), step.data(), h.data(), begin, end, X.shape(1));
+    active_variant->shift_rows(X.data(), step.data(), h.data(), begin, end, X.shape(1));
   });
 }
 
@@ -86,11 +86,11 @@ void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& 
   const int64_t width = X.shape(1);
   nb::gil_scoped_release unlocked;
   const Scratch panels(width * width * sizeof(float));
-  chosen->pack_columns(Q.data(), width, panels.floats());
+  active_variant->pack_columns(Q.data(), width, panels.floats());
   for_each_row_block(X.shape(0), threads, scratch_bytes(width),
                      [&](int64_t begin, int64_t end, const Scratch& scratch) {
-                       chosen->shift_and_rotate(X.data(), step.data(), h.data(), panels.floats(), out.data(), begin,
-                                                end, width, scratch.floats());
+                       active_variant->shift_and_rotate(X.data(), step.data(), h.data(), panels.floats(), out.data(),
+                                                        begin, end, width, scratch.floats());
                      });
 }
 

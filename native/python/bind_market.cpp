@@ -1,4 +1,4 @@
-// The door for re-rankers in which users choose among candidates at subsidies.
+// Bindings for re-rankers in which users choose among candidates at subsidies.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -19,11 +19,11 @@ bool all_finite(const Array1<T>& values) {
   return std::all_of(values.data(), values.data() + values.shape(0), [](double v) { return std::isfinite(v); });
 }
 
-// Checked candidates; it shares the arrays that it was made from.
-class Candidates {
+// Checked candidates, the most relevant of a user first; it shares the arrays that it was made from.
+class RankedCandidates {
  public:
-  Candidates(const Array1<const int64_t>& indptr, const Array1<const int32_t>& items,
-             const Array1<const float>& relevance, int64_t n_items)
+  RankedCandidates(const Array1<const int64_t>& indptr, const Array1<const int32_t>& items,
+                   const Array1<const float>& relevance, int64_t n_items)
       : indptr_(indptr), items_(items), relevance_(relevance), n_items_(n_items) {
     require_aligned(indptr, items, relevance);
     const int64_t n_pairs = items.shape(0), n_users = static_cast<int64_t>(indptr.shape(0)) - 1;
@@ -41,18 +41,17 @@ class Candidates {
     }
   }
 
-  Crowd crowd() const {
+  CandidateRows rows() const {
     return {indptr_.data(), items_.data(), relevance_.data(), static_cast<int64_t>(indptr_.shape(0)) - 1};
   }
   int64_t n_items() const { return n_items_; }
 
   void check_lists(const Array2<int32_t>& lists) const {
-    const Crowd crowd = this->crowd();
-    require(static_cast<int64_t>(lists.shape(0)) == crowd.n_users && lists.shape(1) > 0,
-            "lists must have a row a user");
+    const CandidateRows rows = this->rows();
+    require(static_cast<int64_t>(lists.shape(0)) == rows.n_users && lists.shape(1) > 0, "lists must have a row a user");
     const int64_t k = lists.shape(1);
-    for (int64_t user = 0; user < crowd.n_users; ++user) {
-      const int64_t count = crowd.indptr[user + 1] - crowd.indptr[user];
+    for (int64_t user = 0; user < rows.n_users; ++user) {
+      const int64_t count = rows.indptr[user + 1] - rows.indptr[user];
       const int32_t* places = lists.data() + user * k;
       for (int64_t rank = 0; rank < k; ++rank) {
         const bool follows = rank == 0 || (places[rank - 1] >= 0 && places[rank] > places[rank - 1]);
@@ -69,7 +68,7 @@ class Candidates {
   int64_t n_items_;
 };
 
-int64_t respond(const Candidates& candidates, const Array1<const int32_t>& order, const Array2<int32_t>& lists,
+int64_t respond(const RankedCandidates& candidates, const Array1<const int32_t>& order, const Array2<int32_t>& lists,
                 const Array1<const double>& weights, const Array1<const int32_t>& accounts,
                 const Array1<double>& exposure, const Array1<const double>& entitlement,
                 const Array1<const double>& pull, const Array2<const double>& marginal, bool by_impact, int64_t batch,
@@ -78,7 +77,7 @@ int64_t respond(const Candidates& candidates, const Array1<const int32_t>& order
   require_apart(lists, order, weights, accounts, exposure, entitlement, pull, marginal);
   require_apart(exposure, order, weights, accounts, entitlement, pull, marginal);
   candidates.check_lists(lists);
-  const Crowd crowd = candidates.crowd();
+  const CandidateRows rows = candidates.rows();
   const int64_t n_accounts = exposure.shape(0), n_knots = marginal.shape(1);
   require(weights.shape(0) == lists.shape(1), "there must be one weight a place");
   require(static_cast<int64_t>(accounts.shape(0)) == candidates.n_items(), "every item needs an account");
@@ -93,7 +92,7 @@ int64_t respond(const Candidates& candidates, const Array1<const int32_t>& order
           "numbers must be finite");
   require(batch >= 1, "batch must be at least 1");
   for (size_t i = 0; i < order.shape(0); ++i)
-    require(order.data()[i] >= 0 && order.data()[i] < crowd.n_users, "order must hold users");
+    require(order.data()[i] >= 0 && order.data()[i] < rows.n_users, "order must hold users");
   const double* table = marginal.data();
   const double largest = n_knots ? *std::max_element(table, table + n_knots) : 1.0;
   const double least = n_knots ? *std::min_element(table + n_knots, table + 2 * n_knots) : 0.0;
@@ -114,36 +113,36 @@ int64_t respond(const Candidates& candidates, const Array1<const int32_t>& order
                       most,
                       by_impact};
   nb::gil_scoped_release unlocked;
-  return market.play(crowd, order.data(), order.shape(0), batch, newcomers, served, lists.data(), threads);
+  return market.play(rows, order.data(), order.shape(0), batch, newcomers, served, lists.data(), threads);
 }
 
-void choose_at(const Candidates& candidates, const Array2<const float>& subsidies, const Array1<const int32_t>& draws,
-               const Array2<int32_t>& lists, int threads) {
+void best_candidates_at(const RankedCandidates& candidates, const Array2<const float>& subsidies,
+                        const Array1<const int32_t>& draws, const Array2<int32_t>& lists, int threads) {
   require_aligned(subsidies, draws, lists);
   require_apart(lists, subsidies, draws);
-  const Crowd crowd = candidates.crowd();
-  const int64_t k = lists.shape(1), n_items = candidates.n_items(), n_tapes = subsidies.shape(0);
-  require(static_cast<int64_t>(lists.shape(0)) == crowd.n_users && k > 0, "lists must have a row a user");
+  const CandidateRows rows = candidates.rows();
+  const int64_t k = lists.shape(1), n_items = candidates.n_items(), n_sets = subsidies.shape(0);
+  require(static_cast<int64_t>(lists.shape(0)) == rows.n_users && k > 0, "lists must have a row a user");
   require(static_cast<int64_t>(subsidies.shape(1)) == n_items, "there must be a subsidy an item");
-  require(static_cast<int64_t>(draws.shape(0)) == crowd.n_users, "every user needs a draw");
-  std::vector<double> most(static_cast<size_t>(n_tapes), 0.0);
-  for (int64_t t = 0; t < n_tapes; ++t)
+  require(static_cast<int64_t>(draws.shape(0)) == rows.n_users, "every user needs a draw");
+  std::vector<double> most(static_cast<size_t>(n_sets), 0.0);
+  for (int64_t t = 0; t < n_sets; ++t)
     for (int64_t j = 0; j < n_items; ++j) {
       require(std::isfinite(subsidies.data()[t * n_items + j]), "subsidies must be finite");
       most[t] = std::max(most[t], static_cast<double>(subsidies.data()[t * n_items + j]));
     }
-  for (int64_t user = 0; user < crowd.n_users; ++user)
-    require(draws.data()[user] >= 0 && draws.data()[user] < n_tapes, "a draw is out of range");
+  for (int64_t user = 0; user < rows.n_users; ++user)
+    require(draws.data()[user] >= 0 && draws.data()[user] < n_sets, "a draw is out of range");
   nb::gil_scoped_release unlocked;
   constexpr int64_t kUsers = 256;
-  for_each_block((crowd.n_users + kUsers - 1) / kUsers, threads, 0, [&](int64_t block, const Scratch&) {
+  for_each_block((rows.n_users + kUsers - 1) / kUsers, threads, 0, [&](int64_t block, const Scratch&) {
     std::vector<Choice> best;
     best.reserve(static_cast<size_t>(k));
-    for (int64_t user = block * kUsers; user < std::min(crowd.n_users, (block + 1) * kUsers); ++user) {
+    for (int64_t user = block * kUsers; user < std::min(rows.n_users, (block + 1) * kUsers); ++user) {
       const float* subsidy = subsidies.data() + draws.data()[user] * n_items;
       const double limit = most[draws.data()[user]];
-      choose(
-          crowd, user, k,
+      best_candidates(
+          rows, user, k,
           [&](int64_t, int32_t item, float relevance) { return static_cast<double>(relevance) + subsidy[item]; },
           [&](float relevance) { return relevance + limit; }, best, lists.data() + user * k);
     }
@@ -153,7 +152,7 @@ void choose_at(const Candidates& candidates, const Array2<const float>& subsidie
 }  // namespace
 
 void bind_market(nb::module_& m) {
-  nb::class_<Candidates>(m, "Crowd", "The candidates of some users, the most relevant first.")
+  nb::class_<RankedCandidates>(m, "Crowd", "The candidates of some users, the most relevant first.")
       .def(nb::init<const Array1<const int64_t>&, const Array1<const int32_t>&, const Array1<const float>&, int64_t>(),
            "indptr"_a.noconvert(), "items"_a.noconvert(), "relevance"_a.noconvert(), "n_items"_a);
   m.def("respond", &respond, "crowd"_a, "order"_a.noconvert(), "lists"_a.noconvert(), "weights"_a.noconvert(),
@@ -162,8 +161,9 @@ void bind_market(nb::module_& m) {
         "Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).\n\n"
         "`lists` holds places among the candidates, ascending, then -1. Without knots a pull counts in full below the\n"
         "entitlement, and a negative one from there on. Returns how many lists changed.");
-  m.def("choose", &choose_at, "crowd"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(), "lists"_a.noconvert(),
-        "threads"_a, "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.");
+  m.def("choose", &best_candidates_at, "crowd"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(),
+        "lists"_a.noconvert(), "threads"_a,
+        "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.");
 }
 
 }  // namespace limelight

@@ -1,4 +1,4 @@
-// The door for reading data: ids to codes, pairs to rows, rows to fewer of them.
+// Bindings for reading data: ids to codes, pairs to rows, and rows of which some pairs are kept.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

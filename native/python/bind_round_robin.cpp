@@ -1,4 +1,4 @@
-// The door for re-rankers that hand out copies in turns.
+// Bindings for re-rankers that hand out copies in turns.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -12,12 +12,12 @@ namespace limelight {
 
 namespace {
 
-// A checked game; it shares the arrays that it was made from, so that Python can fill windows.
-class Game {
+// A checked game. It shares the arrays that it was made from, so that Python can fill windows.
+class RoundRobin {
  public:
-  Game(const Array1<const int32_t>& order, const Array1<int32_t>& stock, const Array2<int32_t>& ids,
-       const Array2<float>& scores, const Array1<int32_t>& next, const Array1<int32_t>& stop,
-       const Array1<const bool>& complete, const Array2<int32_t>& picks, const Array2<float>& pick_scores)
+  RoundRobin(const Array1<const int32_t>& order, const Array1<int32_t>& stock, const Array2<int32_t>& ids,
+             const Array2<float>& scores, const Array1<int32_t>& next, const Array1<int32_t>& stop,
+             const Array1<const bool>& complete, const Array2<int32_t>& picks, const Array2<float>& pick_scores)
       : order_(order), stock_(stock), ids_(ids), scores_(scores), next_(next), stop_(stop), complete_(complete),
         picks_(picks), pick_scores_(pick_scores) {
     require_aligned(order, stock, ids, scores, next, stop, picks, pick_scores);
@@ -39,13 +39,13 @@ class Game {
   }
 
   int64_t play(int64_t turn, int64_t last) {
-    const RoundRobin game = checked(turn, last);
+    const RoundRobinGame game = checked(turn, last);
     nb::gil_scoped_release unlocked;
     return game.play(turn, last);
   }
 
   auto nearly_empty(int64_t turn, int64_t last, int64_t least, int64_t most) {
-    const RoundRobin game = checked(turn, last);
+    const RoundRobinGame game = checked(turn, last);
     std::vector<int32_t> found;
     {
       nb::gil_scoped_release unlocked;
@@ -55,7 +55,7 @@ class Game {
   }
 
  private:
-  RoundRobin checked(int64_t turn, int64_t last) {
+  RoundRobinGame checked(int64_t turn, int64_t last) {
     const int64_t n_turns = order_.shape(0), k = picks_.shape(1), width = ids_.shape(1);
     require_flags(complete_);
     require(turn >= 0 && turn <= last && last <= n_turns * k, "turns must lie between 0 and k a user");
@@ -80,16 +80,16 @@ class Game {
 }  // namespace
 
 void bind_round_robin(nb::module_& m) {
-  nb::class_<Game>(m, "RoundRobin", "Users who take items in turns, as long as there are copies.")
+  nb::class_<RoundRobin>(m, "RoundRobin", "Users who take items in turns, as long as there are copies.")
       .def(nb::init<const Array1<const int32_t>&, const Array1<int32_t>&, const Array2<int32_t>&, const Array2<float>&,
                     const Array1<int32_t>&, const Array1<int32_t>&, const Array1<const bool>&, const Array2<int32_t>&,
                     const Array2<float>&>(),
            "order"_a.noconvert(), "stock"_a.noconvert(), "ids"_a.noconvert(), "scores"_a.noconvert(),
            "next"_a.noconvert(), "stop"_a.noconvert(), "complete"_a.noconvert(), "picks"_a.noconvert(),
            "pick_scores"_a.noconvert())
-      .def("play", &Game::play, "turn"_a, "last"_a,
+      .def("play", &RoundRobin::play, "turn"_a, "last"_a,
            "Play from one turn on; the first turn not played, which is the last or has an empty window.")
-      .def("nearly_empty", &Game::nearly_empty, "turn"_a, "last"_a, "least"_a, "most"_a,
+      .def("nearly_empty", &RoundRobin::nearly_empty, "turn"_a, "last"_a, "least"_a, "most"_a,
            "Drop what cannot be taken from windows; users with fewer than `least` items left, by turn.");
 }
 

@@ -1,4 +1,4 @@
-// The door for rows of factors that are found from histories.
+// Bindings of the kernels that find rows of factors from histories.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -55,7 +55,7 @@ int64_t solve_rows(const Csr& csr, const Matrix& factors, const Floats& eigenval
   nb::gil_scoped_release unlocked;
   std::atomic<int64_t> failed{0};
   for_each_work_block(csr, threads, scratch_bytes(task.width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-    failed += chosen->solve_rows(task, begin, end, scratch.floats());
+    failed += active_variant->solve_rows(task, begin, end, scratch.floats());
   });
   return failed;
 }
@@ -67,14 +67,14 @@ void descend_rows(const Csr& csr, const Matrix& factors, const Floats& eigenvalu
   nb::gil_scoped_release unlocked;
   for_each_work_block(csr, threads, scratch_bytes(task.solve.width),
                       [&](int64_t begin, int64_t end, const Scratch& scratch) {
-                        chosen->descend_rows(task, begin, end, scratch.floats());
+                        active_variant->descend_rows(task, begin, end, scratch.floats());
                       });
 }
 
 int64_t sums_width(int64_t width) {
   require(width > 0, "the number of columns must be a positive multiple of 16");
   require_width(width);
-  return chosen->sums_floats(width);
+  return active_variant->sums_floats(width);
 }
 
 void add_rows(const Csr& csr, const Matrix& factors, const MutableMatrix& sums, int threads) {
@@ -87,7 +87,7 @@ void add_rows(const Csr& csr, const Matrix& factors, const MutableMatrix& sums, 
   const RowSums task{csr.rows(), factors.data(), sums.data(), width};
   nb::gil_scoped_release unlocked;
   for_each_work_block(csr, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
-    chosen->add_rows(task, begin, end, scratch.floats());
+    active_variant->add_rows(task, begin, end, scratch.floats());
   });
 }
 
@@ -104,7 +104,7 @@ int64_t solve_sums(const MutableMatrix& sums, const Floats& eigenvalues, const F
   std::atomic<int64_t> failed{0};
   for_each_row_block(out.shape(0), threads, scratch_bytes(width),
                      [&](int64_t begin, int64_t end, const Scratch& scratch) {
-                       failed += chosen->solve_sums(task, begin, end, scratch.floats());
+                       failed += active_variant->solve_sums(task, begin, end, scratch.floats());
                      });
   return failed;
 }
@@ -129,7 +129,7 @@ auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian,
   {
     nb::gil_scoped_release unlocked;
     const Scratch panels(width * width * sizeof(float));
-    chosen->pack_columns(gramian.data(), width, panels.floats());
+    active_variant->pack_columns(gramian.data(), width, panels.floats());
     const GradientStep task{csr.rows(),       factors.data(),
                             panels.floats(),  regularization.data(),
                             step.data(),      curvature ? curvature->data() : nullptr,
@@ -142,10 +142,10 @@ auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian,
       const int64_t begin = bounds[block], end = bounds[block + 1];
       float *triangle = scratch.floats(), *sum = triangle + packed, *weighted_sum = sum + width;
       float* rest = weighted_sum + width;
-      chosen->gradient_step(task, begin, end, rest);
-      chosen->gramian(X.data(), begin, end, width, triangle, rest);
-      chosen->column_sums(X.data(), nullptr, begin, end, width, sum);
-      chosen->column_sums(X.data(), step.data(), begin, end, width, weighted_sum);
+      active_variant->gradient_step(task, begin, end, rest);
+      active_variant->gramian(X.data(), begin, end, width, triangle, rest);
+      active_variant->column_sums(X.data(), nullptr, begin, end, width, sum);
+      active_variant->column_sums(X.data(), step.data(), begin, end, width, weighted_sum);
       turnstile.pass(block, [&] {
         products.add(triangle);
         sums.add(sum);
@@ -165,8 +165,8 @@ double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int
   const std::vector<int64_t>& bounds = csr.blocks().bounds;
   std::vector<double> sums(bounds.size(), 0.0);
   for_each_block(csr.blocks().count(), threads, 0, [&](int64_t block, const Scratch&) {
-    sums[block] = chosen->squared_error(csr.rows(), X.data(), factors.data(), bounds[block], bounds[block + 1],
-                                        factors.shape(1));
+    sums[block] = active_variant->squared_error(csr.rows(), X.data(), factors.data(), bounds[block], bounds[block + 1],
+                                                factors.shape(1));
   });
   double total = 0.0;
   for (double sum : sums) total += sum;

@@ -1,4 +1,4 @@
-// The door for the best items of each user.
+// Bindings of the search for the best items of each user.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -15,7 +15,7 @@ namespace {
 class Catalogue {
  public:
   Catalogue(const Matrix& factors, int threads)
-      : n_items_(factors.shape(0)), width_(factors.shape(1)), kernels_(chosen),
+      : n_items_(factors.shape(0)), width_(factors.shape(1)), kernels_(active_variant),
         panels_((factors.shape(0) + kPanel) * factors.shape(1) * sizeof(float)) {
     require_width(factors.shape(1));
     require_aligned(factors);

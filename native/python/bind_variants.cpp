@@ -1,4 +1,4 @@
-// The door to the variants: which there are, and which one is in use.
+// Bindings of the variants: which ones this processor can run, and which one is in use.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -41,7 +41,7 @@ std::vector<std::string> variants() {
 void use_variant(const std::string& name) {
   for (const Kernels* kernels : runnable_kernels())
     if (name == kernels->name) {
-      chosen = kernels;
+      active_variant = kernels;
       return;
     }
   throw std::invalid_argument("this processor cannot run the kernel variant: " + name);
@@ -49,12 +49,12 @@ void use_variant(const std::string& name) {
 
 }  // namespace
 
-const Kernels* chosen = nullptr;
+const Kernels* active_variant = nullptr;
 
 void bind_variants(nb::module_& m) {
-  chosen = runnable_kernels().front();
+  active_variant = runnable_kernels().front();
   m.def("variants", &variants, "The variants this processor can run, the fastest first.");
-  m.def("variant", [] { return std::string(chosen->name); }, "The variant in use.");
+  m.def("variant", [] { return std::string(active_variant->name); }, "The variant in use.");
   m.def("use_variant", &use_variant, "name"_a, "Choose the variant that every kernel uses from now on.");
 }
 

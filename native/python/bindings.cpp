@@ -1,5 +1,5 @@
-// The module: each file bind_*.cpp is the door to some of the kernels. A door checks what comes from Python, frees the
-// GIL and hands out blocks of rows.
+// The module. Each file bind_*.cpp binds some of the kernels: it checks what comes from Python, releases the GIL and
+// gives blocks of rows to threads.
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;

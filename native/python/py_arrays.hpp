@@ -1,4 +1,4 @@
-// What the doors share: arrays from and to Python, and what is checked before a kernel trusts them.
+// Arrays from and to Python, and the checks that every binding makes before a kernel trusts them.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,8 +1,9 @@
 // Vectors of floats in the compiler's own vector extension: one source for every instruction set.
 //
-// Everything here lives in a namespace of its own per variant. The headers that variant.cpp includes
-// use no templates of the standard library: those would be compiled with the variant's flags, merged
-// by the linker with the baseline's copies, and could crash an older processor.
+// Everything in simd/ stands in a namespace of its own per variant. No file that variant.cpp includes
+// uses templates of the standard library: they would be compiled with the variant's flags, merged by
+// the linker with the baseline's copies, and could crash an older processor. For the same reason only
+// headers of the C library are included, which tests/unit/native/test_includes.py checks.
 #pragma once
 
 #include <cmath>
