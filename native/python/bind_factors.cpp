@@ -45,52 +45,52 @@ auto column_sums(const Matrix& X, int threads) {
   return total.result();
 }
 
-void require_rotation(size_t n, size_t width, const Matrix& Q, const MutableMatrix& out) {
-  require(Q.shape(0) == width && Q.shape(1) == width, "the rotation must be square and fit");
+void require_rotation(size_t n, size_t width, const Matrix& rotation, const MutableMatrix& out) {
+  require(rotation.shape(0) == width && rotation.shape(1) == width, "the rotation must be square and fit");
   require(out.shape(0) == n && out.shape(1) == width, "the result must have the shape of the input");
 }
 
-void rotate(const Matrix& X, const Matrix& Q, const MutableMatrix& out, int threads) {
-  require_aligned(X, Q, out);
+void rotate(const Matrix& X, const Matrix& rotation, const MutableMatrix& out, int threads) {
+  require_aligned(X, rotation, out);
   require_width(X.shape(1));
-  require_rotation(X.shape(0), X.shape(1), Q, out);
+  require_rotation(X.shape(0), X.shape(1), rotation, out);
   const int64_t n = X.shape(0), width = X.shape(1);
   nb::gil_scoped_release unlocked;
   const Scratch panels(width * width * sizeof(float));
-  active_variant->pack_columns(Q.data(), width, panels.floats());
+  active_variant->pack_columns(rotation.data(), width, panels.floats());
   for_each_row_block(n, threads, scratch_bytes(width), [&](int64_t begin, int64_t end, const Scratch& scratch) {
     active_variant->rotate(X.data(), panels.floats(), out.data(), begin, end, width, scratch.floats());
   });
 }
 
-void require_shift(const MutableMatrix& X, const Floats& step, const Floats& h) {
-  require_aligned(X, step, h);
+void require_shift(const MutableMatrix& X, const Floats& step, const Floats& shift) {
+  require_aligned(X, step, shift);
   require_width(X.shape(1));
   require(step.shape(0) == X.shape(0), "one step a row is needed");
-  require(h.shape(0) == X.shape(1), "the shift must have one entry a column");
+  require(shift.shape(0) == X.shape(1), "the shift must have one entry a column");
 }
 
-void shift_rows(const MutableMatrix& X, const Floats& step, const Floats& h, int threads) {
-  require_shift(X, step, h);
+void shift_rows(const MutableMatrix& X, const Floats& step, const Floats& shift, int threads) {
+  require_shift(X, step, shift);
   nb::gil_scoped_release unlocked;
   for_each_row_block(X.shape(0), threads, 0, [&](int64_t begin, int64_t end, const Scratch&) {
-    active_variant->shift_rows(X.data(), step.data(), h.data(), begin, end, X.shape(1));
+    active_variant->shift_rows(X.data(), step.data(), shift.data(), begin, end, X.shape(1));
   });
 }
 
-void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& h, const Matrix& Q,
+void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& shift, const Matrix& rotation,
                       const MutableMatrix& out, int threads) {
-  require_shift(X, step, h);
-  require_aligned(Q, out);
-  require_rotation(X.shape(0), X.shape(1), Q, out);
+  require_shift(X, step, shift);
+  require_aligned(rotation, out);
+  require_rotation(X.shape(0), X.shape(1), rotation, out);
   const int64_t width = X.shape(1);
   nb::gil_scoped_release unlocked;
   const Scratch panels(width * width * sizeof(float));
-  active_variant->pack_columns(Q.data(), width, panels.floats());
+  active_variant->pack_columns(rotation.data(), width, panels.floats());
   for_each_row_block(X.shape(0), threads, scratch_bytes(width),
                      [&](int64_t begin, int64_t end, const Scratch& scratch) {
-                       active_variant->shift_and_rotate(X.data(), step.data(), h.data(), panels.floats(), out.data(),
-                                                        begin, end, width, scratch.floats());
+                       active_variant->shift_and_rotate(X.data(), step.data(), shift.data(), panels.floats(),
+                                                        out.data(), begin, end, width, scratch.floats());
                      });
 }
 
@@ -99,12 +99,13 @@ void shift_and_rotate(const MutableMatrix& X, const Floats& step, const Floats& 
 void bind_factors(nb::module_& m) {
   m.def("gramian", &gramian, "X"_a.noconvert(), "threads"_a, "X^T X in float64, blocks added in order.");
   m.def("column_sums", &column_sums, "X"_a.noconvert(), "threads"_a, "The sums of X's columns in float64, likewise.");
-  m.def("rotate", &rotate, "X"_a.noconvert(), "Q"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-        "out = X Q; out may be X.");
-  m.def("shift_rows", &shift_rows, "X"_a.noconvert(), "step"_a.noconvert(), "h"_a.noconvert(), "threads"_a,
-        "x_i <- x_i - step_i h.");
-  m.def("shift_and_rotate", &shift_and_rotate, "X"_a.noconvert(), "step"_a.noconvert(), "h"_a.noconvert(),
-        "Q"_a.noconvert(), "out"_a.noconvert(), "threads"_a, "x_i <- x_i - step_i h, then out = X Q.");
+  m.def("rotate", &rotate, "X"_a.noconvert(), "rotation"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "out = X rotation; out may be X.");
+  m.def("shift_rows", &shift_rows, "X"_a.noconvert(), "step"_a.noconvert(), "shift"_a.noconvert(), "threads"_a,
+        "x_i <- x_i - step_i shift.");
+  m.def("shift_and_rotate", &shift_and_rotate, "X"_a.noconvert(), "step"_a.noconvert(), "shift"_a.noconvert(),
+        nb::kw_only(), "rotation"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+        "x_i <- x_i - step_i shift, then out = X rotation.");
 }
 
 }  // namespace limelight

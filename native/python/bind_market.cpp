@@ -152,17 +152,18 @@ void best_candidates_at(const RankedCandidates& candidates, const Array2<const f
 }  // namespace
 
 void bind_market(nb::module_& m) {
-  nb::class_<RankedCandidates>(m, "Crowd", "The candidates of some users, the most relevant first.")
+  nb::class_<RankedCandidates>(m, "RankedCandidates", "The candidates of some users, the most relevant first.")
       .def(nb::init<const Array1<const int64_t>&, const Array1<const int32_t>&, const Array1<const float>&, int64_t>(),
            "indptr"_a.noconvert(), "items"_a.noconvert(), "relevance"_a.noconvert(), "n_items"_a);
-  m.def("respond", &respond, "crowd"_a, "order"_a.noconvert(), "lists"_a.noconvert(), "weights"_a.noconvert(),
-        "accounts"_a.noconvert(), "exposure"_a.noconvert(), "entitlement"_a.noconvert(), "pull"_a.noconvert(),
-        "marginal"_a.noconvert(), "by_impact"_a, "batch"_a, "newcomers"_a, "served"_a, "threads"_a,
+  m.def("respond", &respond, "candidates"_a, "order"_a.noconvert(), "lists"_a.noconvert(), nb::kw_only(),
+        "weights"_a.noconvert(), "accounts"_a.noconvert(), "exposure"_a.noconvert(), "entitlement"_a.noconvert(),
+        "pull"_a.noconvert(), "marginal"_a.noconvert(), "by_impact"_a, "batch"_a, "newcomers"_a, "served"_a,
+        "threads"_a,
         "Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).\n\n"
         "`lists` holds places among the candidates, ascending, then -1. Without knots a pull counts in full below the\n"
         "entitlement, and a negative one from there on. Returns how many lists changed.");
-  m.def("choose", &best_candidates_at, "crowd"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(),
-        "lists"_a.noconvert(), "threads"_a,
+  m.def("best_candidates", &best_candidates_at, "candidates"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(),
+        nb::kw_only(), "lists"_a.noconvert(), "threads"_a,
         "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.");
 }
 

@@ -58,7 +58,7 @@ int64_t group_pairs_of(const Array1<const int32_t>& users, const Array1<const in
 template <typename Time>
 void def_group_pairs(nb::module_& m) {
   m.def("group_pairs", &group_pairs_of<Time>, "users"_a.noconvert(), "items"_a.noconvert(),
-        "times"_a.noconvert().none(), "n_items"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "times"_a.noconvert().none(), nb::kw_only(), "n_items"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "order"_a.noconvert(), "threads"_a,
         "Rows of ascending, distinct items, and their order in time and file; how many entries are filled.");
 }
@@ -121,11 +121,11 @@ void bind_pairs(nb::module_& m) {
   def_group_pairs<int32_t>(m);
   def_group_pairs<int64_t>(m);
   def_group_pairs<double>(m);
-  m.def("count_pairs", &count_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), "keep_users"_a.noconvert(),
-        "keep_items"_a.noconvert(), "by_user"_a.noconvert(), "by_item"_a.noconvert(),
+  m.def("count_pairs", &count_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), nb::kw_only(),
+        "keep_users"_a.noconvert(), "keep_items"_a.noconvert(), "by_user"_a.noconvert(), "by_item"_a.noconvert(),
         "Count, by user and by item, the pairs of which both are kept.");
   m.def("keep_pairs", &keep_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), "order"_a.noconvert().none(),
-        "keep_users"_a.noconvert(), "item_numbers"_a.noconvert(), "out_indices"_a.noconvert(),
+        nb::kw_only(), "keep_users"_a.noconvert(), "item_numbers"_a.noconvert(), "out_indices"_a.noconvert(),
         "out_order"_a.noconvert().none(), "Copy the pairs of kept users whose items have a new number from 0 up.");
 }
 

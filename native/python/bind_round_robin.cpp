@@ -84,7 +84,7 @@ void bind_round_robin(nb::module_& m) {
       .def(nb::init<const Array1<const int32_t>&, const Array1<int32_t>&, const Array2<int32_t>&, const Array2<float>&,
                     const Array1<int32_t>&, const Array1<int32_t>&, const Array1<const bool>&, const Array2<int32_t>&,
                     const Array2<float>&>(),
-           "order"_a.noconvert(), "stock"_a.noconvert(), "ids"_a.noconvert(), "scores"_a.noconvert(),
+           "order"_a.noconvert(), "stock"_a.noconvert(), nb::kw_only(), "ids"_a.noconvert(), "scores"_a.noconvert(),
            "next"_a.noconvert(), "stop"_a.noconvert(), "complete"_a.noconvert(), "picks"_a.noconvert(),
            "pick_scores"_a.noconvert())
       .def("play", &RoundRobin::play, "turn"_a, "last"_a,

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
 #include <atomic>
 
@@ -153,7 +154,7 @@ auto gradient_step(const Csr& csr, const Matrix& factors, const Matrix& gramian,
       });
     });
   }
-  return nb::make_tuple(products.result(), sums.result(), weighted.result());
+  return std::make_tuple(products.result(), sums.result(), weighted.result());
 }
 
 double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int threads) {
@@ -187,33 +188,29 @@ void bind_rows(nb::module_& m) {
       .def("transpose", &Csr::transpose, "The same entries, by column.");
 
   m.def("solve_rows", &solve_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
-        "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "probe"_a.noconvert(),
-        "response"_a.noconvert(), "threads"_a,
+        "regularization"_a.noconvert(), nb::kw_only(), "shift"_a.noconvert(), "out"_a.noconvert(),
+        "probe"_a.noconvert(), "response"_a.noconvert(), "threads"_a,
         "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.\n\n"
         "With a probe given, the same inverses times the probe are written to response.");
   m.def("descend_rows", &descend_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
-        "regularization"_a.noconvert(), "shift"_a.noconvert(), "out"_a.noconvert(), "steps"_a, "threads"_a,
-        "The same systems by conjugate-gradient steps, from where out stands.");
+        "regularization"_a.noconvert(), nb::kw_only(), "shift"_a.noconvert(), "out"_a.noconvert(), "steps"_a,
+        "threads"_a, "The same systems by conjugate-gradient steps, from where out stands.");
   m.def("sums_width", &sums_width, "width"_a, "How many numbers a row of sums has, for factors of this width.");
   m.def("add_rows", &add_rows, "rows"_a, "factors"_a.noconvert(), "sums"_a.noconvert(), "threads"_a,
         "Add what a block of histories contributes, F_i^T F_i and F_i^T 1, to each row of sums.");
   m.def("solve_sums", &solve_sums, "sums"_a.noconvert(), "eigenvalues"_a.noconvert(), "regularization"_a.noconvert(),
-        "out"_a.noconvert(), "threads"_a,
+        nb::kw_only(), "out"_a.noconvert(), "threads"_a,
         "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 F_i^T 1 of sums, which are used up; how\n"
         "many failed.");
-  m.def("gradient_step", &gradient_step, "rows"_a, "factors"_a.noconvert(), "gramian"_a.noconvert(),
+  m.def("gradient_step", &gradient_step, "rows"_a, "factors"_a.noconvert(), nb::kw_only(), "gramian"_a.noconvert(),
         "regularization"_a.noconvert(), "step"_a.noconvert(), "curvature"_a.noconvert(), "shared_curvature"_a,
-        "refresh_curvature"_a, "X"_a.noconvert(), "threads"_a,
-        nb::sig("def gradient_step(rows: Csr, factors: NDArray[numpy.float32], gramian: NDArray[numpy.float32], "
-                "regularization: NDArray[numpy.float32], step: NDArray[numpy.float32], "
-                "curvature: NDArray[numpy.float32] | None, shared_curvature: float, refresh_curvature: bool, "
-                "X: NDArray[numpy.float32], threads: int) -> "
-                "tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]"),
+        "refresh_curvature"_a, "row_factors"_a.noconvert(), "threads"_a,
         "x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).\n\n"
-        "Returns X^T X, the sum of X's rows, and that sum weighted by the steps. With curvature given, the\n"
-        "steps are 1 / (shared_curvature + regularization_i + curvature_i) and are written to step; a\n"
-        "refreshed curvature is one power step towards the largest eigenvalue of F_i^T F_i, from F_i^T 1.");
-  m.def("squared_error", &squared_error, "rows"_a, "X"_a.noconvert(), "factors"_a.noconvert(), "threads"_a,
+        "The x_i are the rows of X = row_factors. Returns X^T X, the sum of X's rows, and that sum weighted by\n"
+        "the steps. With curvature given, the steps are 1 / (shared_curvature + regularization_i + curvature_i)\n"
+        "and are written to step; a refreshed curvature is one power step towards the largest eigenvalue of\n"
+        "F_i^T F_i, from F_i^T 1.");
+  m.def("squared_error", &squared_error, "rows"_a, "row_factors"_a.noconvert(), "factors"_a.noconvert(), "threads"_a,
         "The sum over stored pairs of (1 - x_i . f_j)^2.");
 }
 

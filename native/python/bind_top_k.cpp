@@ -59,7 +59,7 @@ class Catalogue {
 void bind_top_k(nb::module_& m) {
   nb::class_<Catalogue>(m, "Catalogue", "Item factors laid out for top-k searches.")
       .def(nb::init<const Matrix&, int>(), "factors"_a.noconvert(), "threads"_a)
-      .def("top_k", &Catalogue::top_k, "queries"_a.noconvert(), "history"_a.none(), "ids"_a.noconvert(),
+      .def("top_k", &Catalogue::top_k, "queries"_a.noconvert(), "history"_a.none(), nb::kw_only(), "ids"_a.noconvert(),
            "scores"_a.noconvert(), "threads"_a,
            "The k items with the largest scores, history left out, ties to the lower item.");
 }

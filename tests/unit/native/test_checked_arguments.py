@@ -1,11 +1,22 @@
-"""What fuzzing found at the door of the kernels: each is refused, or harmless, from now on."""
+"""Arguments that kernels once took wrongly, found by fuzzing: each is refused, or harmless."""
+
+import ast
 
 import numpy as np
 import pytest
+from tests.support.places import ROOT
 
 from limelight._native import kernels
 
 INDPTR, INDICES = np.array([0, 2, 3]), np.array([0, 2, 1], dtype=np.int32)
+
+
+def test_at_most_four_arguments_go_without_a_name():
+    stub = ROOT / "src/limelight/_native/_kernels.pyi"
+    kernels_of = ast.walk(ast.parse(stub.read_text("utf-8")))
+    for kernel in (node for node in kernels_of if isinstance(node, ast.FunctionDef)):
+        unnamed = [argument.arg for argument in kernel.args.args if argument.arg != "self"]
+        assert len(unnamed) <= 4, (kernel.name, unnamed)
 
 
 def refused(message):
@@ -39,7 +50,12 @@ def test_columns_are_numbers_of_32_bits(n_columns):
 
 
 def count(keep_users, keep_items, by_user, by_item):
-    kernels.count_pairs(INDPTR, INDICES, keep_users, keep_items, by_user, by_item)
+    kept = {"keep_users": keep_users, "keep_items": keep_items}
+    kernels.count_pairs(INDPTR, INDICES, **kept, by_user=by_user, by_item=by_item)
+
+
+def group(users, items, times, **rows):
+    return kernels.group_pairs(users, items, times, n_items=1, **rows, threads=1)
 
 
 def test_flags_are_true_or_false():
@@ -60,21 +76,23 @@ def test_results_do_not_overwrite_what_they_are_made_of():
         count(np.ones(2, bool), np.ones(3, bool), shared[:2], shared)
     users = np.zeros(3, dtype=np.int32)
     with refused("share its memory"):
-        kernels.group_pairs(users, users.copy(), None, 1, np.empty(2, np.int64), users, users, 1)
+        group(users, users.copy(), None, indptr=np.empty(2, np.int64), indices=users, order=users)
 
 
 def test_what_is_empty_overwrites_nothing():
     numbers = np.zeros(4, dtype=np.int32)
     nothing = numbers[2:2]
-    indptr = np.empty(1, np.int64)
-    assert kernels.group_pairs(nothing, nothing, None, 1, indptr, nothing, nothing, 1) == 0
+    rows = {"indptr": np.empty(1, np.int64), "indices": nothing, "order": nothing}
+    assert group(nothing, nothing, None, **rows) == 0
 
 
 def test_lists_and_their_scores_are_two_arrays():
     catalogue = kernels.Catalogue(np.ones((3, 16), np.float32), 1)
     ids = np.empty((2, 3), np.int32)
     with refused("share its memory"):
-        catalogue.top_k(np.ones((2, 16), np.float32), None, ids, ids.view(np.float32), 1)
+        catalogue.top_k(
+            np.ones((2, 16), np.float32), None, ids=ids, scores=ids.view(np.float32), threads=1
+        )
 
 
 def test_times_can_be_compared():
@@ -82,7 +100,7 @@ def test_times_can_be_compared():
     times = np.resize([3.0, np.nan, 1.0, -5.0], 100)
     users, indices, order = np.zeros((3, 100), dtype=np.int32)
     with refused("times must be numbers"):
-        kernels.group_pairs(users, users, times, 1, np.empty(2, np.int64), indices, order, 1)
+        group(users, users, times, indptr=np.empty(2, np.int64), indices=indices, order=order)
 
 
 @pytest.mark.parametrize("steps", [-1, 2**62])
@@ -90,33 +108,34 @@ def test_descent_ends(steps):
     X = np.ones((2, 16), np.float32)
     rows = kernels.Csr(INDPTR, INDICES, 3)
     factors, diagonal = np.ones((3, 16), np.float32), np.ones(16, np.float32)
+    system = (rows, factors, diagonal, np.ones(2, np.float32))
     with refused("number of steps"):
-        kernels.descend_rows(rows, factors, diagonal, np.ones(2, np.float32), None, X, steps, 1)
+        kernels.descend_rows(*system, shift=None, out=X, steps=steps, threads=1)
 
 
 def respond(*, weight=1.0, batch=1, turns=(0, 1)):
-    crowd = kernels.Crowd(INDPTR, INDICES, np.array([2, 1, 1], np.float32), 3)
+    candidates = kernels.RankedCandidates(INDPTR, INDICES, np.array([2, 1, 1], np.float32), 3)
     lists, exposure = np.full((2, 1), -1, np.int32), np.zeros(1)
     changed = kernels.respond(
-        crowd,
+        candidates,
         np.array(turns, dtype=np.int32),
         lists,
-        np.array([weight]),
-        np.zeros(3, np.int32),
-        exposure,
-        np.ones(1),
-        np.ones(1),
-        np.ones((2, 5)),
-        False,
-        batch,
-        False,
-        1.0,
-        1,
+        weights=np.array([weight]),
+        accounts=np.zeros(3, np.int32),
+        exposure=exposure,
+        entitlement=np.ones(1),
+        pull=np.ones(1),
+        marginal=np.ones((2, 5)),
+        by_impact=False,
+        batch=batch,
+        newcomers=False,
+        served=1.0,
+        threads=1,
     )
     return changed, lists.ravel().tolist(), exposure
 
 
-def test_a_batch_may_be_larger_than_the_crowd():
+def test_a_batch_may_be_larger_than_the_number_of_users():
     assert respond(batch=2**62)[:2] == (2, [0, 0])
 
 
