@@ -6,6 +6,7 @@ TOOLS := build/tools
 TOOLBOX := build cyclonedx-bom pip-audit
 BUILD_NEEDS := scikit-build-core nanobind cmake ninja
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -type f)
+NATIVE := $(wildcard native/*/*.?pp)
 SOURCES := $(BUILT_FROM) $(shell find src -type f -not -name '*.pyc' -not -name '*.so')
 
 # The exact versions of all that is installed here, and of what builds the package. Older pips know only
@@ -16,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := requirements/build.txt
 # What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo dev check unit test test-all freeze lint types memory kills losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
+.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -52,10 +53,14 @@ freeze: $(VENV)/.editable ## Write the snapshots of what must not change anew
 lint: $(VENV)/.packages ## Check the style, and that no room imports from one above it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
 	PYTHONPATH=src $(BIN)/lint-imports
 
 types: $(VENV)/.packages ## Check the types
 	$(BIN)/mypy --num-workers 2
+
+tidy: build/tidy/compile_commands.json ## Look for mistakes in the C++; takes a minute
+	$(BIN)/clang-tidy -p build/tidy --quiet $(filter %.cpp,$(NATIVE))
 
 bench: $(VENV)/.bench ## Measure speed and memory against other libraries; results in docs/
 	$(BIN)/limelight bench -o docs $(BENCH)
@@ -168,6 +173,12 @@ $(VENV)/.bench: EXTRA = bench
 $(filter-out %.dev,$(PACKAGED)): $(SOURCES) requirements/dev.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet '.[$(EXTRA)]'
 	@rm -f $(VENV)/.editable && touch $@
+
+# How each file is compiled, without compiling it.
+build/tidy/compile_commands.json: CMakeLists.txt | $(VENV)/.packages
+	PATH=$(CURDIR)/$(BIN):$$PATH cmake -S . -B build/tidy -G Ninja --log-level=WARNING \
+	  -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
+	@touch $@
 
 # A build of its own for each kind of sanitizer: address (with undefined behaviour) and thread. It goes
 # before the package in PYTHONPATH, but an editable installation would go before it.

@@ -9,7 +9,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(
-    include=["limelight.evaluate", "limelight.report", "limelight.store"]
+    include=["limelight.metrics", "limelight.report", "limelight.store"]
 ):
     from folders import Folders, mutate
     from harness import run

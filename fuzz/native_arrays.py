@@ -83,17 +83,18 @@ class Draw:
         places = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
         return indptr, (places + np.repeat(first, lengths)).astype(np.int32)
 
-    def spoil(self, arguments: list[Any]) -> None:
+    def spoil(self, arguments: dict[str, Any]) -> None:
         """Spoil an argument or two, in two runs of three."""
+        names = list(arguments)
         for _ in range(self.number(0, 2)):
-            at = self.number(0, len(arguments) - 1)
-            value = arguments[at]
+            name = names[self.number(0, len(names) - 1)]
+            value = arguments[name]
             if isinstance(value, np.ndarray) and value.dtype != object:
-                arguments[at] = self._spoilt(value, arguments)
+                arguments[name] = self._spoilt(value, list(arguments.values()))
             elif self.one_in(4):
-                arguments[at] = _STRANGERS[self.number(0, len(_STRANGERS) - 1)]
+                arguments[name] = _STRANGERS[self.number(0, len(_STRANGERS) - 1)]
             elif isinstance(value, int) and not isinstance(value, bool) and self.one_in(4):
-                arguments[at] = self.whole(wild=True)
+                arguments[name] = self.whole(wild=True)
 
     def _spoilt(self, array: NDArray[Any], others: list[Any]) -> Any:  # noqa: C901, PLR0911, PLR0912
         match self.number(0, 13):

@@ -25,19 +25,24 @@ class RefusedError(Exception):
     """A kernel said what is wrong with its arguments."""
 
 
-def call(kernel: Callable[..., Any], *arguments: Any) -> Any:
+def call(kernel: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Call a kernel; its own complaints are answers, those of the code around it are not."""
     try:
-        return kernel(*arguments)
+        return kernel(**arguments)
     except (TypeError, ValueError) as error:
         raise RefusedError from error
 
 
+def spoilt(draw: Draw, kernel: Callable[..., Any], **arguments: Any) -> Any:
+    """Call a kernel with an argument or two spoilt."""
+    draw.spoil(arguments)
+    return call(kernel, arguments)
+
+
 def histories(draw: Draw, n_rows: int, n_columns: int) -> kernels.Csr:
     """Make a sparse matrix that kernels take."""
-    arguments = [*draw.rows(n_rows, n_columns), n_columns]
-    draw.spoil(arguments)
-    rows = call(kernels.Csr, *arguments)
+    indptr, indices = draw.rows(n_rows, n_columns)
+    rows = spoilt(draw, kernels.Csr, indptr=indptr, indices=indices, n_columns=n_columns)
     if rows.n_columns < 1 << 16 and draw.one_in(8):
         rows = rows.transpose().transpose()
     return rows
@@ -47,14 +52,13 @@ def sums(draw: Draw) -> None:
     """Gramians, sums, shifts and rotations of a matrix."""
     n, width = draw.size(), WIDTHS[draw.number(0, len(WIDTHS) - 1)]
     name = ("gramian", "column_sums", "rotate", "shift_rows", "shift_and_rotate")[draw.number(0, 4)]
-    arguments = [draw.floats(n, width)]
+    arguments: dict[str, Any] = {"X": draw.floats(n, width)}
     if name.startswith("shift"):
-        arguments += [draw.floats(n), draw.floats(width)]
+        arguments |= {"step": draw.floats(n), "shift": draw.floats(width)}
     if name.endswith("rotate"):
-        arguments += [draw.floats(width, width), np.empty((n, width), np.float32)]
-    arguments.append(draw.threads())
-    draw.spoil(arguments)
-    call(getattr(kernels, name), *arguments)
+        rotation, out = draw.floats(width, width), np.empty((n, width), np.float32)
+        arguments |= {"rotation": rotation, "out": out}
+    spoilt(draw, getattr(kernels, name), **arguments, threads=draw.threads())
 
 
 def solves(draw: Draw) -> None:
@@ -63,50 +67,64 @@ def solves(draw: Draw) -> None:
     rows, factors, X = histories(draw, n, m), draw.floats(m, width), draw.floats(n, width)
     name = ("solve_rows", "descend_rows", "gradient_step", "squared_error")[draw.number(0, 3)]
     twice = draw.one_in(2)
+    arguments: dict[str, Any] = {"rows": rows, "factors": factors}
     if name == "squared_error":
-        arguments = [rows, X, factors]
+        arguments |= {"row_factors": X}
     elif name == "gradient_step":
-        arguments = [rows, factors, draw.floats(width, width), draw.floats(n), draw.floats(n)]
-        arguments += [draw.floats(n) if twice else None, 1.0, draw.one_in(2), X]
+        arguments |= {
+            "gramian": draw.floats(width, width),
+            "regularization": draw.floats(n),
+            "step": draw.floats(n),
+            "curvature": draw.floats(n) if twice else None,
+            "shared_curvature": 1.0,
+            "refresh_curvature": draw.one_in(2),
+            "row_factors": X,
+        }
     else:
         shift = draw.floats(width) if draw.one_in(2) else None
-        arguments = [rows, factors, draw.floats(width), draw.floats(n), shift, X]
+        arguments |= {"eigenvalues": draw.floats(width), "regularization": draw.floats(n)}
+        arguments |= {"shift": shift, "out": X}
         if name == "descend_rows":
-            arguments += [draw.number(0, 4)]
+            arguments |= {"steps": draw.number(0, 4)}
         else:
-            arguments += [draw.floats(width), np.empty_like(X)] if twice else [None, None]
-    arguments.append(draw.threads())
-    draw.spoil(arguments)
-    call(getattr(kernels, name), *arguments)
+            probe = (draw.floats(width), np.empty_like(X)) if twice else (None, None)
+            arguments |= dict(zip(("probe", "response"), probe, strict=True))
+    spoilt(draw, getattr(kernels, name), **arguments, threads=draw.threads())
 
 
 def equations(draw: Draw) -> None:
     """Normal equations that blocks of histories are added to."""
     n, m, width = draw.size(), draw.number(0, 30), WIDTHS[draw.number(0, len(WIDTHS) - 1)]
     rows = histories(draw, n, m)
-    held = np.zeros((n, call(kernels.sums_width, width)), np.float32)
-    arguments = [rows, draw.floats(m, width), held, draw.threads()]
-    draw.spoil(arguments)
-    call(kernels.add_rows, *arguments)
-    arguments = [held, draw.floats(width), draw.floats(n), draw.floats(n, width), draw.threads()]
-    draw.spoil(arguments)
-    call(kernels.solve_sums, *arguments)
+    held = np.zeros((n, call(kernels.sums_width, {"width": width})), np.float32)
+    factors, threads = draw.floats(m, width), draw.threads()
+    spoilt(draw, kernels.add_rows, rows=rows, factors=factors, sums=held, threads=threads)
+    spoilt(
+        draw,
+        kernels.solve_sums,
+        sums=held,
+        eigenvalues=draw.floats(width),
+        regularization=draw.floats(n),
+        out=draw.floats(n, width),
+        threads=draw.threads(),
+    )
 
 
 def searches(draw: Draw) -> None:
     """The best items of a catalogue."""
     n, m, width = draw.size(), draw.size(), WIDTHS[draw.number(0, len(WIDTHS) - 1)]
-    made = [draw.floats(m, width), draw.threads()]
+    made = {"factors": draw.floats(m, width), "threads": draw.threads()}
     draw.spoil(made)
-    catalogue = call(kernels.Catalogue, *made)
+    catalogue = call(kernels.Catalogue, made)
     history = histories(draw, n, m) if draw.one_in(2) else None
     k = draw.number(0, 12)
     ids, scores = np.full((n, k), -7, np.int32), np.empty((n, k), np.float32)
-    arguments = [draw.floats(n, width), history, ids, scores, draw.threads()]
+    arguments = {"queries": draw.floats(n, width), "history": history, "ids": ids}
+    arguments |= {"scores": scores, "threads": draw.threads()}
     draw.spoil(arguments)
-    call(catalogue.top_k, *arguments)
-    found = arguments[2]
-    assert found.size == 0 or (found.min() >= -1 and found.max() < len(made[0])), found
+    call(catalogue.top_k, arguments)
+    found = arguments["ids"]
+    assert found.size == 0 or (found.min() >= -1 and found.max() < len(made["factors"])), found
 
 
 def markets(draw: Draw) -> None:
@@ -114,36 +132,35 @@ def markets(draw: Draw) -> None:
     n, m, k, n_knots = draw.size(), draw.number(1, 20), draw.number(1, 5), draw.number(0, 5)
     indptr, items = draw.rows(n, m)
     relevance = -np.sort(-draw.floats(len(items)))
-    crowd_of = [indptr, items, relevance, m]
-    draw.spoil(crowd_of)
-    crowd = call(kernels.Crowd, *crowd_of)
+    arrays = {"indptr": indptr, "items": items, "relevance": relevance}
+    candidates = spoilt(draw, kernels.RankedCandidates, **arrays, n_items=m)
     lists, threads = np.full((n, k), -1, np.int32), draw.threads()
     if draw.one_in(2):
-        tapes = draw.number(1, 3)
-        arguments = [crowd, draw.floats(tapes, m), draw.ints(n, tapes), lists, threads]
-        draw.spoil(arguments)
-        call(kernels.choose, *arguments)
+        sets = draw.number(1, 3)
+        subsidies, draws = draw.floats(sets, m), draw.ints(n, sets)
+        arguments = {"candidates": candidates, "subsidies": subsidies, "draws": draws}
+        spoilt(draw, kernels.best_candidates, **arguments, lists=lists, threads=threads)
         return
     accounts = draw.number(1, 5)
     numbers = [draw.floats(accounts, dtype=np.float64) for _ in range(3)]
-    arguments = [
-        crowd,
-        draw.ints(draw.number(0, 20) if n < 100 else n, n),
-        lists,
-        draw.floats(k, dtype=np.float64),
-        draw.ints(m, accounts),
-        *numbers,
-        draw.floats(2, n_knots, dtype=np.float64),
-        draw.one_in(2),
-        draw.number(1, 100),
-        draw.one_in(2),
-        float(draw.number(0, 9)),
-        threads,
-    ]
+    arguments = {
+        "candidates": candidates,
+        "order": draw.ints(draw.number(0, 20) if n < 100 else n, n),
+        "lists": lists,
+        "weights": draw.floats(k, dtype=np.float64),
+        "accounts": draw.ints(m, accounts),
+        **dict(zip(("exposure", "entitlement", "pull"), numbers, strict=True)),
+        "marginal": draw.floats(2, n_knots, dtype=np.float64),
+        "by_impact": draw.one_in(2),
+        "batch": draw.number(1, 100),
+        "newcomers": draw.one_in(2),
+        "served": float(draw.number(0, 9)),
+        "threads": threads,
+    }
     draw.spoil(arguments)
-    call(kernels.respond, *arguments)
+    call(kernels.respond, arguments)
     if draw.one_in(4):
-        call(kernels.respond, *arguments)
+        call(kernels.respond, arguments)
 
 
 def _times(draw: Draw, size: int) -> Any:
@@ -162,36 +179,35 @@ def pairs(draw: Draw) -> None:
     if draw.one_in(2):
         time = _times(draw, size)
         indptr, indices, order = np.empty(n + 1, np.int64), *np.empty((2, size), np.int32)
-        users, items = draw.ints(size, n), draw.ints(size, m)
-        arguments = [users, items, time, m, indptr, indices, order, draw.threads()]
+        arguments = {"users": draw.ints(size, n), "items": draw.ints(size, m), "times": time}
+        arguments |= {"n_items": m, "indptr": indptr, "indices": indices, "order": order}
+        arguments |= {"threads": draw.threads()}
         draw.spoil(arguments)
-        kept = call(kernels.group_pairs, *arguments)
-        kernels.Csr(arguments[4], arguments[5][:kept], arguments[3])
+        kept = call(kernels.group_pairs, arguments)
+        kernels.Csr(arguments["indptr"], arguments["indices"][:kept], arguments["n_items"])
         return
     indptr, indices = draw.rows(n, m)
     users, items = draw.flags(n), draw.flags(m)
     by_user, by_item = draw.ints(n, 9, np.int64), draw.ints(m, 9, np.int64)
+    rows = {"indptr": indptr, "indices": indices, "keep_users": users}
+    counts = {"keep_items": items, "by_user": by_user, "by_item": by_item}
     if draw.one_in(2):
-        arguments = [indptr, indices, users, items, by_user, by_item]
-        draw.spoil(arguments)
-        call(kernels.count_pairs, *arguments)
+        spoilt(draw, kernels.count_pairs, **rows, **counts)
         return
-    call(kernels.count_pairs, indptr, indices, users, items, by_user, by_item)
+    call(kernels.count_pairs, rows | counts)
     room = int(by_user.sum())
     order = np.arange(len(indices)) - np.repeat(indptr[:-1], np.diff(indptr))
     ordered = draw.one_in(2)
     numbers = np.where(items, np.cumsum(items) - 1, -1).astype(np.int32)
-    arguments = [
-        indptr,
-        indices,
-        order.astype(np.int32) if ordered else None,
-        users,
-        numbers,
-        np.empty(room, np.int32),
-        np.empty(room, np.int32) if ordered else None,
-    ]
-    draw.spoil(arguments)
-    call(kernels.keep_pairs, *arguments)
+    spoilt(
+        draw,
+        kernels.keep_pairs,
+        **rows,
+        order=order.astype(np.int32) if ordered else None,
+        item_numbers=numbers,
+        out_indices=np.empty(room, np.int32),
+        out_order=np.empty(room, np.int32) if ordered else None,
+    )
 
 
 def ids(draw: Draw) -> None:
@@ -201,9 +217,8 @@ def ids(draw: Draw) -> None:
         lengths = draw.ints(draw.size(), draw.number(1, 20), np.int64)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         text = draw.ints(int(offsets[-1]), 256, np.uint8)
-        arguments = [offsets, text, np.empty(len(lengths), np.int32)]
-        draw.spoil(arguments)
-        call(table.encode, *arguments)
+        codes = np.empty(len(lengths), np.int32)
+        spoilt(draw, table.encode, offsets=offsets, bytes=text, codes=codes)
     offsets, _ = table.ids()
     assert sorted(table.ascending().tolist()) == list(range(len(offsets) - 1))
 
@@ -212,27 +227,26 @@ def turns(draw: Draw) -> None:
     """Users who take items in turns."""
     n, m, width, k = draw.number(0, 8), draw.number(0, 9), draw.number(0, 6), draw.number(0, 4)
     ends = np.sort(draw.ints(2 * n, width + 1).reshape(2, n), axis=0)
-    arguments = [
-        draw.ints(draw.number(0, n), n),
-        draw.ints(m, 4),
-        draw.ints(n * width, m).reshape(n, width),
-        draw.floats(n, width),
-        ends[0].copy(),
-        ends[1].copy(),
-        draw.flags(n),
-        np.full((n, k), -1, np.int32),
-        np.zeros((n, k), np.float32),
-    ]
+    arguments = {
+        "order": draw.ints(draw.number(0, n), n),
+        "stock": draw.ints(m, 4),
+        "ids": draw.ints(n * width, m).reshape(n, width),
+        "scores": draw.floats(n, width),
+        "next": ends[0].copy(),
+        "stop": ends[1].copy(),
+        "complete": draw.flags(n),
+        "picks": np.full((n, k), -1, np.int32),
+        "pick_scores": np.zeros((n, k), np.float32),
+    }
     draw.spoil(arguments)
-    game = call(kernels.RoundRobin, *arguments)
+    game = call(kernels.RoundRobin, arguments)
     turn = 0
     for _ in range(draw.number(1, 4)):
-        span = [turn, len(arguments[0]) * k]
+        span = {"turn": turn, "last": len(arguments["order"]) * k}
         draw.spoil(span)
-        turn = call(game.play, *span)
-        asked = [turn, span[1], draw.number(0, 4), draw.number(0, 9)]
-        draw.spoil(asked)
-        call(game.nearly_empty, *asked)
+        turn = call(game.play, span)
+        limits = {"least": draw.number(0, 4), "most": draw.number(0, 9)}
+        spoilt(draw, game.nearly_empty, turn=turn, last=span["last"], **limits)
 
 
 VARIANTS = kernels.variants()

@@ -21,14 +21,14 @@ def gramian(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order=
 def column_sums(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> NDArray[numpy.float64]:
     """The sums of X's columns in float64, likewise."""
 
-def rotate(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Q: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """out = X Q; out may be X."""
+def rotate(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], rotation: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """out = X rotation; out may be X."""
 
-def shift_rows(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], step: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], h: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None:
-    """x_i <- x_i - step_i h."""
+def shift_rows(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], step: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None:
+    """x_i <- x_i - step_i shift."""
 
-def shift_and_rotate(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], step: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], h: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], Q: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
-    """x_i <- x_i - step_i h, then out = X Q."""
+def shift_and_rotate(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], step: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, rotation: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """x_i <- x_i - step_i shift, then out = X rotation."""
 
 class Csr:
     """A checked binary sparse matrix: int64 indptr, int32 ascending indices."""
@@ -53,14 +53,14 @@ class Csr:
     def transpose(self) -> Csr:
         """The same entries, by column."""
 
-def solve_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], probe: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, response: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, threads: int) -> int:
+def solve_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], probe: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, response: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, threads: int) -> int:
     """
     x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.
 
     With a probe given, the same inverses times the probe are written to response.
     """
 
-def descend_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], steps: int, threads: int) -> None:
+def descend_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], steps: int, threads: int) -> None:
     """The same systems by conjugate-gradient steps, from where out stands."""
 
 def sums_width(width: int) -> int:
@@ -71,22 +71,23 @@ def add_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(N
     Add what a block of histories contributes, F_i^T F_i and F_i^T 1, to each row of sums.
     """
 
-def solve_sums(sums: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> int:
+def solve_sums(sums: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> int:
     """
     x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 F_i^T 1 of sums, which are used up; how
     many failed.
     """
 
-def gradient_step(rows: Csr, factors: NDArray[numpy.float32], gramian: NDArray[numpy.float32], regularization: NDArray[numpy.float32], step: NDArray[numpy.float32], curvature: NDArray[numpy.float32] | None, shared_curvature: float, refresh_curvature: bool, X: NDArray[numpy.float32], threads: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]:
+def gradient_step(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, gramian: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], step: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], curvature: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')] | None, shared_curvature: float, refresh_curvature: bool, row_factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).
 
-    Returns X^T X, the sum of X's rows, and that sum weighted by the steps. With curvature given, the
-    steps are 1 / (shared_curvature + regularization_i + curvature_i) and are written to step; a
-    refreshed curvature is one power step towards the largest eigenvalue of F_i^T F_i, from F_i^T 1.
+    The x_i are the rows of X = row_factors. Returns X^T X, the sum of X's rows, and that sum weighted by
+    the steps. With curvature given, the steps are 1 / (shared_curvature + regularization_i + curvature_i)
+    and are written to step; a refreshed curvature is one power step towards the largest eigenvalue of
+    F_i^T F_i, from F_i^T 1.
     """
 
-def squared_error(rows: Csr, X: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> float:
+def squared_error(rows: Csr, row_factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> float:
     """The sum over stored pairs of (1 - x_i . f_j)^2."""
 
 class Catalogue:
@@ -94,17 +95,17 @@ class Catalogue:
 
     def __init__(self, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> None: ...
 
-    def top_k(self, queries: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], history: Csr | None, ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    def top_k(self, queries: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], history: Csr | None, *, ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
         """
         The k items with the largest scores, history left out, ties to the lower item.
         """
 
-class Crowd:
+class RankedCandidates:
     """The candidates of some users, the most relevant first."""
 
     def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], relevance: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_items: int) -> None: ...
 
-def respond(crowd: Crowd, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lists: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], accounts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], exposure: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], entitlement: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pull: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], marginal: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], by_impact: bool, batch: int, newcomers: bool, served: float, threads: int) -> int:
+def respond(candidates: RankedCandidates, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lists: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], *, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], accounts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], exposure: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], entitlement: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pull: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], marginal: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], by_impact: bool, batch: int, newcomers: bool, served: float, threads: int) -> int:
     """
     Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).
 
@@ -112,7 +113,7 @@ def respond(crowd: Crowd, order: Annotated[NDArray[numpy.int32], dict(shape=(Non
     entitlement, and a negative one from there on. Returns how many lists changed.
     """
 
-def choose(crowd: Crowd, subsidies: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], draws: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], lists: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+def best_candidates(candidates: RankedCandidates, subsidies: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], draws: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, lists: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
     """
     Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.
     """
@@ -136,27 +137,27 @@ class IdTable:
         """The codes in ascending order of their strings."""
 
 @overload
-def group_pairs(users: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], times: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_items: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], threads: int) -> int: ...
+def group_pairs(users: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], times: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, *, n_items: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], threads: int) -> int: ...
 
 @overload
-def group_pairs(users: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], times: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_items: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], threads: int) -> int: ...
+def group_pairs(users: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], times: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, *, n_items: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], threads: int) -> int: ...
 
 @overload
-def group_pairs(users: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], times: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_items: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], threads: int) -> int:
+def group_pairs(users: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], items: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], times: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, *, n_items: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], threads: int) -> int:
     """
     Rows of ascending, distinct items, and their order in time and file; how many entries are filled.
     """
 
-def count_pairs(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], keep_users: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], keep_items: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], by_user: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], by_item: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+def count_pairs(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, keep_users: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], keep_items: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], by_user: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], by_item: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None:
     """Count, by user and by item, the pairs of which both are kept."""
 
-def keep_pairs(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, keep_users: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], item_numbers: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')] | None) -> None:
+def keep_pairs(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, *, keep_users: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], item_numbers: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')] | None) -> None:
     """Copy the pairs of kept users whose items have a new number from 0 up."""
 
 class RoundRobin:
     """Users who take items in turns, as long as there are copies."""
 
-    def __init__(self, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], stock: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], next: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], stop: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], complete: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], picks: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], pick_scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+    def __init__(self, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], stock: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], *, ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], next: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], stop: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], complete: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], picks: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], pick_scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
 
     def play(self, turn: int, last: int) -> int:
         """

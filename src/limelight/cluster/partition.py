@@ -296,7 +296,7 @@ class Share:
         out = factor_matrix(len(sums), self.width)
         with self.clock("solve"):
             ridge = problem.item_regularization[self.items]
-            failed = kernels.solve_sums(sums, values, ridge, out, problem.threads)
+            failed = kernels.solve_sums(sums, values, ridge, out=out, threads=problem.threads)
             kernels.rotate(out, np.ascontiguousarray(Q.T), out, problem.threads)
         # All ranks have to know: one that gives up alone would leave the others waiting.
         if everywhere := int(self.sum_of_ranks(failed)):
@@ -339,7 +339,9 @@ class Share:
                 kernels.rotate(U, Q, rotated, threads)
             else:
                 steps, h = state.pending
-                kernels.shift_and_rotate(U, steps[cell], h, Q, rotated, threads)
+                kernels.shift_and_rotate(
+                    U, steps[cell], h, rotation=Q, out=rotated, threads=threads
+                )
             parts = np.zeros((sending.heads.n_rows, kernels.sums_width(self.width)), np.float32)
             kernels.add_rows(sending.heads, rotated, parts, threads)
             yield [

@@ -44,8 +44,15 @@ def keep(data: Interactions, users: Mask, items: Mask) -> Interactions:
     indptr = row_starts(by_user[users])
     indices = np.empty(indptr[-1], dtype=np.int32)
     order = None if data.order is None else np.empty_like(indices)
-    numbers = new_numbers(items)
-    kernels.keep_pairs(data.indptr, data.indices, data.order, users, numbers, indices, order)
+    kernels.keep_pairs(
+        data.indptr,
+        data.indices,
+        data.order,
+        keep_users=users,
+        item_numbers=new_numbers(items),
+        out_indices=indices,
+        out_order=order,
+    )
     user_ids, item_ids = data.user_ids[users], data.item_ids[items]
     return replace(
         data, indptr=indptr, indices=indices, user_ids=user_ids, item_ids=item_ids, order=order
@@ -177,5 +184,7 @@ def count_rows(
     (array([1, 1]), array([0, 2]))
     """
     by_user, by_item = np.empty(len(users), np.int64), np.empty(len(items), np.int64)
-    kernels.count_pairs(indptr, indices, users, items, by_user, by_item)
+    kernels.count_pairs(
+        indptr, indices, keep_users=users, keep_items=items, by_user=by_user, by_item=by_item
+    )
     return by_user, by_item

@@ -61,8 +61,16 @@ def group(
     indptr = np.empty(n_users + 1, dtype=np.int64)
     indices, order = np.empty(len(users), dtype=np.int32), np.empty(len(users), dtype=np.int32)
     users, items = (np.ascontiguousarray(array, dtype=np.int32) for array in (users, items))
-    threads = resolve_threads(0)
-    n_kept = kernels.group_pairs(users, items, times, n_items, indptr, indices, order, threads)
+    n_kept = kernels.group_pairs(
+        users,
+        items,
+        times,
+        n_items=n_items,
+        indptr=indptr,
+        indices=indices,
+        order=order,
+        threads=resolve_threads(0),
+    )
     # Where pairs repeat, the arrays are longer than what they hold: give the rest back in place.
     indices.resize(n_kept, refcheck=False)
     order.resize(n_kept, refcheck=False)

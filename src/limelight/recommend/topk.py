@@ -75,7 +75,9 @@ class ItemIndex:
             top_ids, top_scores = ids, scores
         else:
             top_ids, top_scores = ids[:, :found].copy(), scores[:, :found].copy()
-        self._catalogue.top_k(pad_factors(queries), history, top_ids, top_scores, self._threads)
+        self._catalogue.top_k(
+            pad_factors(queries), history, ids=top_ids, scores=top_scores, threads=self._threads
+        )
         ids[:, :found], scores[:, :found] = top_ids, top_scores
         return Lists(ids, scores)
 

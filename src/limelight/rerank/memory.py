@@ -24,7 +24,7 @@ _ORDERED = 8
 """What it takes more while pairs that are not grouped by user are sorted."""
 _MADE, _BATCH = 120, 1 << 21
 """What a candidate of a model takes while it is found, and how many are found at once."""
-_RELEVANCE, _CROWD = 4, 8
+_RELEVANCE, _RANKED = 4, 8
 _TRIED, _FEW = 36, 1 << 22
 """What a candidate takes of the users that things are tried on, and how many there are."""
 _PLACE = 44
@@ -92,9 +92,9 @@ def rerank_bytes(supply: Supply, k: int, memory: int) -> int:
     if n_pairs < capacity:
         gathering += held
     relevance = _RELEVANCE * n_pairs if _RELEVANCE * n_pairs <= memory else 0
-    crowds = _CROWD * n_pairs if 3 * _RELEVANCE * n_pairs <= memory else 0
-    # Things are tried before everybody chooses, when crowds are made.
-    working = max(crowds, _TRIED * min(n_pairs, _FEW))
+    ranked = _RANKED * n_pairs if 3 * _RELEVANCE * n_pairs <= memory else 0
+    # Things are tried before everybody chooses, when ranked candidates are made.
+    working = max(ranked, _TRIED * min(n_pairs, _FEW))
     choosing = held + relevance + working + _PLACE * supply.n_users * k + _SLACK
     return supply.source + max(gathering, choosing)
 

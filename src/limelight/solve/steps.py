@@ -57,16 +57,18 @@ def solve_side(
     if pending is None:
         kernels.rotate(other, Q, rotated, threads)
     else:
-        kernels.shift_and_rotate(other, *pending, Q, rotated, threads)
+        kernels.shift_and_rotate(other, *pending, rotation=Q, out=rotated, threads=threads)
     price = None if shift is None else (shift @ Q).astype(np.float32)
     vector, response = None, None
     if probe is not None:
         vector, response = (probe.vector @ Q).astype(np.float32), probe.response
-    system = (side.rows, rotated, values, side.regularization, price, out)
+    system = (side.rows, rotated, values, side.regularization)
     if problem.row_solver == "cg":
         kernels.rotate(out, Q, out, threads)
-        kernels.descend_rows(*system, CG_STEPS, threads)
-    elif failed := kernels.solve_rows(*system, vector, response, threads):
+        kernels.descend_rows(*system, shift=price, out=out, steps=CG_STEPS, threads=threads)
+    elif failed := kernels.solve_rows(
+        *system, shift=price, out=out, probe=vector, response=response, threads=threads
+    ):
         raise unsolvable(failed, len(out), problem.advice)
     back = np.ascontiguousarray(Q.T)
     kernels.rotate(out, back, out, threads)
@@ -125,14 +127,14 @@ def u_step(problem: Problem, state: State, G_V: Float64, tempo: Tempo) -> Float6
         sums = kernels.gradient_step(
             cell.rows,
             state.V,
-            weighted_G,
-            problem.users.regularization[cell.users],
-            own,
-            None if curvature is None else curvature[cell.users],
-            shared_curvature,
-            tempo.refreshes(state),
-            state.U[cell.users],
-            problem.threads,
+            gramian=weighted_G,
+            regularization=problem.users.regularization[cell.users],
+            step=own,
+            curvature=None if curvature is None else curvature[cell.users],
+            shared_curvature=shared_curvature,
+            refresh_curvature=tempo.refreshes(state),
+            row_factors=state.U[cell.users],
+            threads=problem.threads,
         )
         return [*sums, float(own.sum(dtype=np.float64)), float(own @ own.astype(np.float64))]
 

@@ -39,13 +39,18 @@ def positive(size, seed=1):
     return (0.1 + np.random.default_rng(seed).random(size)).astype(np.float32)
 
 
+def solve(*system, out, shift=None, probe=None, response=None):
+    rest = {"shift": shift, "probe": probe, "response": response, "threads": 2}
+    return kernels.solve_rows(*system, out=out, **rest)
+
+
 def test_solve_rows(problem):
     R, rows, X, F = problem
     width = F.shape[1]
     eigenvalues, ridge = positive(width), positive(len(R), 2)
     shift = np.random.default_rng(3).standard_normal(width).astype(np.float32)
     out = np.empty_like(X)
-    assert kernels.solve_rows(rows, F, eigenvalues, ridge, shift, out, None, None, 2) == 0
+    assert solve(rows, F, eigenvalues, ridge, shift=shift, out=out) == 0
     expected = oracles.solve_rows(
         R.astype(float), F.astype(float), np.diag(eigenvalues.astype(float)), ridge, shift
     )
@@ -69,7 +74,7 @@ def test_sums_of_blocks_are_solved_like_whole_histories(problem, ends):
         kernels.add_rows(rows, factors, sums, 2)
     assert relative(sums[:, -width:], R @ F) < 1e-6
     out = np.empty_like(X)
-    assert kernels.solve_sums(sums, eigenvalues, ridge, out, 2) == 0
+    assert kernels.solve_sums(sums, eigenvalues, ridge, out=out, threads=2) == 0
     shared = np.diag(eigenvalues.astype(float))
     expected = oracles.solve_rows(R.astype(float), F.astype(float), shared, ridge)
     assert relative(out, expected) < 1e-5
@@ -79,7 +84,7 @@ def test_sums_without_solution_are_counted(problem):
     _, _, X, F = problem
     sums = np.zeros((len(X), kernels.sums_width(F.shape[1])), np.float32)
     nothing = np.zeros(F.shape[1], np.float32), np.zeros(len(X), np.float32)
-    assert kernels.solve_sums(sums, *nothing, X.copy(), 1) == len(X)
+    assert kernels.solve_sums(sums, *nothing, out=X.copy(), threads=1) == len(X)
 
 
 def test_sums_of_another_shape_are_refused(problem):
@@ -90,7 +95,7 @@ def test_sums_of_another_shape_are_refused(problem):
             kernels.add_rows(rows, F, np.zeros(shape, np.float32), 1)
         vectors = positive(width), positive(len(X))
         with pytest.raises(ValueError, match="one row of sums a row"):
-            kernels.solve_sums(np.zeros(shape, np.float32), *vectors, X.copy(), 1)
+            kernels.solve_sums(np.zeros(shape, np.float32), *vectors, out=X.copy(), threads=1)
     with pytest.raises(ValueError, match="a positive multiple of 16"):
         kernels.sums_width(-16)
 
@@ -100,8 +105,7 @@ def test_solve_rows_counts_rows_without_solution(problem):
     nothing = np.zeros(len(X), dtype=np.float32)
     zeros = np.zeros(F.shape[1], dtype=np.float32)
     no_factors = np.zeros_like(F)
-    system = (rows, no_factors, zeros, nothing, zeros, X.copy())
-    assert kernels.solve_rows(*system, None, None, 1) == len(X)
+    assert solve(rows, no_factors, zeros, nothing, shift=zeros, out=X.copy()) == len(X)
 
 
 def test_a_probe_is_a_second_right_hand_side(problem):
@@ -110,9 +114,9 @@ def test_a_probe_is_a_second_right_hand_side(problem):
     eigenvalues, ridge, shift = positive(width), positive(len(R), 2), positive(width, 3)
     probe = np.random.default_rng(4).standard_normal(width).astype(np.float32)
     alone, out, response = (np.empty_like(X) for _ in range(3))
-    system = (rows, F, eigenvalues, ridge, shift)
-    kernels.solve_rows(*system, alone, None, None, 2)
-    assert kernels.solve_rows(*system, out, probe, response, 2) == 0
+    system = (rows, F, eigenvalues, ridge)
+    solve(*system, shift=shift, out=alone)
+    assert solve(*system, shift=shift, out=out, probe=probe, response=response) == 0
     np.testing.assert_array_equal(out, alone)
     expected = oracles.respond_rows(
         R.astype(float), F.astype(float), np.diag(eigenvalues.astype(float)), ridge, probe
@@ -124,14 +128,14 @@ def test_a_probe_meets_empty_histories():
     rows = sparse_rows(np.zeros(4, np.int64), np.zeros(0, np.int32), 5)
     F, out, response = (np.ones((n, 32), np.float32) for n in (5, 3, 3))
     eigenvalues, ridge, probe = positive(32), positive(3, 2), positive(32, 3)
-    assert kernels.solve_rows(rows, F, eigenvalues, ridge, None, out, probe, response, 1) == 0
+    assert solve(rows, F, eigenvalues, ridge, out=out, probe=probe, response=response) == 0
     np.testing.assert_allclose(response, probe / (eigenvalues + ridge[:, None]), rtol=1e-5)
     np.testing.assert_array_equal(out, np.zeros_like(out))
 
 
 def test_a_probe_needs_room_for_the_response(problem):
     _, rows, X, F = problem
-    system = (rows, F, positive(F.shape[1]), positive(len(X)), None, X.copy())
+    system = (rows, F, positive(F.shape[1]), positive(len(X)))
     for probe, response, complaint in (
         (positive(F.shape[1]), None, "come together"),
         (None, X.copy(), "come together"),
@@ -139,12 +143,13 @@ def test_a_probe_needs_room_for_the_response(problem):
         (positive(F.shape[1]), X[1:].copy(), "shape of the result"),
     ):
         with pytest.raises(ValueError, match=complaint):
-            kernels.solve_rows(*system, probe, response, 1)
+            solve(*system, out=X.copy(), probe=probe, response=response)
 
 
 def take_gradient_step(rows, F, G, ridge, X, steps, **own):
     own = {"curvature": None, "shared_curvature": 0.0, "refresh_curvature": False} | own
-    return kernels.gradient_step(rows, F, G, ridge, steps, X=X, threads=2, **own)
+    task = {"gramian": G, "regularization": ridge, "step": steps, "row_factors": X}
+    return kernels.gradient_step(rows, F, **task, **own, threads=2)
 
 
 def gradient(R, X, F, G, ridge):
@@ -180,6 +185,10 @@ def test_gradient_step_by_curvature(problem):
     np.testing.assert_allclose(steps, 1 / (5.0 + ridge), rtol=1e-6)
 
 
+def descend(*system, out, steps, shift=None):
+    kernels.descend_rows(*system, shift=shift, out=out, steps=steps, threads=2)
+
+
 def test_descent_ends_where_the_solution_is(problem):
     R, rows, X, F = problem
     eigenvalues, ridge, shift = positive(F.shape[1]), positive(len(R), 2), positive(F.shape[1], 3)
@@ -188,7 +197,7 @@ def test_descent_ends_where_the_solution_is(problem):
     errors = []
     for steps in (0, 3, 200):
         out = X.copy()
-        kernels.descend_rows(rows, F, eigenvalues, ridge, shift, out, steps, 2)
+        descend(rows, F, eigenvalues, ridge, shift=shift, out=out, steps=steps)
         errors.append(relative(out, exact))
     assert errors[2] < 1e-4
     assert errors[1] < errors[0]
@@ -201,7 +210,7 @@ def test_descent_of_long_histories():
     rows = sparse_rows(np.r_[0, np.cumsum(R.sum(axis=1))], np.nonzero(R)[1], 6000)
     F = (0.1 * generator.standard_normal((6000, 16))).astype(np.float32)
     out = np.zeros((3, 16), np.float32)
-    kernels.descend_rows(rows, F, positive(16), positive(3, 2), None, out, 100, 1)
+    descend(rows, F, positive(16), positive(3, 2), out=out, steps=100)
     shared = np.diag(positive(16).astype(float))
     exact = oracles.solve_rows(R.astype(float), F.astype(float), shared, positive(3, 2))
     assert relative(out, exact) < 1e-4
@@ -247,7 +256,7 @@ def test_shift_and_rotate_is_one_after_the_other(problem):
     kernels.shift_rows(apart, steps, h, 1)
     kernels.rotate(apart, Q, expected, 1)
     together, out = X.copy(), np.empty_like(X)
-    kernels.shift_and_rotate(together, steps, h, Q, out, 2)
+    kernels.shift_and_rotate(together, steps, h, rotation=Q, out=out, threads=2)
     np.testing.assert_array_equal(together, apart)
     np.testing.assert_array_equal(out, expected)
 
@@ -274,7 +283,7 @@ def test_threads_do_not_change_bits(threads):
 def search(queries, F, rows, k, threads=2):
     ids = np.empty((len(queries), k), dtype=np.int32)
     scores = np.empty((len(queries), k), dtype=np.float32)
-    kernels.Catalogue(F, threads).top_k(queries, rows, ids, scores, threads)
+    kernels.Catalogue(F, threads).top_k(queries, rows, ids=ids, scores=scores, threads=threads)
     return ids, scores
 
 
@@ -344,7 +353,7 @@ def test_a_matrix_that_is_no_matrix(message):
         sparse_rows(np.array(indptr), np.array(indices), n_columns)
 
 
-def test_the_door_takes_no_wrong_types_or_shapes(problem):
+def test_wrong_types_and_shapes_are_refused(problem):
     _, rows, X, F = problem
     with pytest.raises(TypeError):
         kernels.gramian(X.astype(float), 1)

@@ -1,5 +1,7 @@
 """Pairs to rows, against lists and sets; the filters' own tests are in tests/data."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +14,8 @@ from limelight._native import kernels
 def group(users, items, n_users, n_items, *, times=None, threads=2):
     indptr = np.empty(n_users + 1, dtype=np.int64)
     indices, order = np.empty(len(users), dtype=np.int32), np.empty(len(users), dtype=np.int32)
-    kept = kernels.group_pairs(users, items, times, n_items, indptr, indices, order, threads)
+    rows = {"indptr": indptr, "indices": indices, "order": order}
+    kept = kernels.group_pairs(users, items, times, n_items=n_items, **rows, threads=threads)
     return indptr, indices[:kept], order[:kept]
 
 
@@ -66,13 +69,15 @@ def test_pairs_out_of_range_are_refused(pair):
 
 
 def test_arrays_of_other_lengths_are_refused():
-    pairs, indptr = np.zeros(2, dtype=np.int32), np.empty(2, dtype=np.int64)
+    pairs = np.zeros(2, dtype=np.int32)
+    rows = {"indptr": np.empty(2, np.int64), "indices": pairs.copy(), "order": pairs.copy()}
+    call = partial(kernels.group_pairs, pairs, pairs, None, n_items=1, threads=1)
     with pytest.raises(ValueError, match="one entry a pair"):
-        kernels.group_pairs(pairs, pairs, None, 1, indptr, pairs[:1].copy(), pairs.copy(), 1)
+        call(**rows | {"indices": pairs[:1].copy()})
     with pytest.raises(ValueError, match="one entry a pair"):
         group(pairs, pairs, 1, 1, times=np.zeros(1))
     with pytest.raises(ValueError, match="indptr must not be empty"):
-        kernels.group_pairs(pairs, pairs, None, 1, indptr[:0], pairs.copy(), pairs.copy(), 1)
+        call(**rows | {"indptr": np.empty(0, np.int64)})
 
 
 INDPTR, INDICES = np.array([0, 2, 3]), np.array([0, 2, 1], dtype=np.int32)
@@ -82,7 +87,8 @@ NUMBERS = np.array([0, -1, 1], dtype=np.int32)
 
 def keep(order=ORDER, size=2, indices=INDICES):
     out = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    kernels.keep_pairs(INDPTR, indices, order, ALL_USERS, NUMBERS, *out)
+    kept = {"keep_users": ALL_USERS, "item_numbers": NUMBERS}
+    kernels.keep_pairs(INDPTR, indices, order, **kept, out_indices=out[0], out_order=out[1])
     return [array.tolist() for array in out]
 
 
@@ -108,9 +114,9 @@ def test_rows_that_cannot_be_kept(wrong, message):
 
 
 def test_counts_need_room():
-    users, items = np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64)
-    all_items = np.ones(3, dtype=bool)
+    room = {"by_user": np.zeros(1, dtype=np.int64), "by_item": np.zeros(3, dtype=np.int64)}
+    count = partial(kernels.count_pairs, INDPTR, INDICES, keep_items=np.ones(3, dtype=bool), **room)
     with pytest.raises(ValueError, match="one count a user and one an item"):
-        kernels.count_pairs(INDPTR, INDICES, ALL_USERS, all_items, users[:1], items)
+        count(keep_users=ALL_USERS)
     with pytest.raises(ValueError, match="one entry more than there are users"):
-        kernels.count_pairs(INDPTR, INDICES, ALL_USERS[:1], all_items, users[:1], items)
+        count(keep_users=ALL_USERS[:1])

@@ -51,20 +51,20 @@ def test_choices_are_those_of_the_dense_twin(crowd, seed, k, strength, share):
     expected = oracles.respond(dense.astype(np.float64), order.tolist(), lists, turn)
     [rows] = pool.blocks
     kernels.respond(
-        pool.crowd(rows),
+        pool.ranked(rows),
         order,
         ledger.places,
-        ledger.weights,
-        ledger.accounts,
-        ledger.exposure,
-        given_help.entitlement,
-        given_help.pull,
-        given_help.table,
-        False,
-        1,
-        False,
-        ledger.served,
-        1,
+        weights=ledger.weights,
+        accounts=ledger.accounts,
+        exposure=ledger.exposure,
+        entitlement=given_help.entitlement,
+        pull=given_help.pull,
+        marginal=given_help.table,
+        by_impact=False,
+        batch=1,
+        newcomers=False,
+        served=ledger.served,
+        threads=1,
     )
     assert item_lists(pool, ledger.places) == lists
     np.testing.assert_allclose(ledger.exposure, expected, atol=1e-9)
@@ -145,10 +145,10 @@ def arrays(**changes):
         ({"relevance": np.array([0.5], np.float32)}, "one length"),
     ],
 )
-def test_the_door_refuses_wrong_arrays(changes, reason):
+def test_wrong_candidates_are_refused(changes, reason):
     values = arrays(**changes)
     with pytest.raises(ValueError, match=reason):
-        kernels.Crowd(*values.values())
+        kernels.RankedCandidates(**values)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_the_door_refuses_wrong_arrays(changes, reason):
         ("batch", 0, "batch must be at least 1"),
     ],
 )
-def test_the_door_refuses_wrong_settings(name, value, reason):
+def test_wrong_settings_are_refused(name, value, reason):
     settings_of = {
         "order": np.array([0, 1], np.int32),
         "lists": np.array([[0, 1], [0, -1]], np.int32),
@@ -184,4 +184,4 @@ def test_the_door_refuses_wrong_settings(name, value, reason):
         "threads": 1,
     } | {name: value}
     with pytest.raises(ValueError, match=reason):
-        kernels.respond(kernels.Crowd(*arrays().values()), *settings_of.values())
+        kernels.respond(kernels.RankedCandidates(**arrays()), **settings_of)

@@ -317,6 +317,14 @@ def _keep(shards: list[Shard], by_user: Int64, items: Mask) -> list[Shard]:
         users = lengths > 0
         kept = row_starts(lengths[users])
         out = np.empty(kept[-1], np.int32)
-        kernels.keep_pairs(indptr, indices, None, users, numbers, out, None)
+        kernels.keep_pairs(
+            indptr,
+            indices,
+            None,
+            keep_users=users,
+            item_numbers=numbers,
+            out_indices=out,
+            out_order=None,
+        )
         found.append((kept, out))
     return found

@@ -161,8 +161,18 @@ def dense(setting: Setting) -> Iterator[Race]:
     eigenvalues = np.linspace(1, 100, d, dtype=np.float32)
     regularization = np.ones(rows.n_rows, dtype=np.float32)
     out = np.empty((rows.n_rows, d), dtype=np.float32)
-    system = (rows, factors, eigenvalues, regularization, None, out)
-    solve = partial(kernels.solve_rows, *system, None, None, setting.threads)
+    solve = partial(
+        kernels.solve_rows,
+        rows,
+        factors,
+        eigenvalues,
+        regularization,
+        shift=None,
+        out=out,
+        probe=None,
+        response=None,
+        threads=setting.threads,
+    )
     flops = work.direct_solve(np.diff(rows.indptr), d)
     race = setting.race_against_peak("dense", [Candidate("limelight", solve, flops=flops)])
     yield replace(race, data="made up", factors=d)

@@ -205,20 +205,20 @@ class Ledger:
         self, rows: slice, order: np.ndarray, support: Help, batch: int, *, newcomers: bool
     ) -> int:
         changed = kernels.respond(
-            self.pool.crowd(rows),
+            self.pool.ranked(rows),
             order.astype(np.int32),
             self.places[rows],
-            self.weights,
-            self.accounts,
-            self.exposure,
-            support.entitlement,
-            support.pull,
-            support.table,
-            self.by_impact,
-            batch,
-            newcomers,
-            self.served,
-            self.threads,
+            weights=self.weights,
+            accounts=self.accounts,
+            exposure=self.exposure,
+            entitlement=support.entitlement,
+            pull=support.pull,
+            marginal=support.table,
+            by_impact=self.by_impact,
+            batch=batch,
+            newcomers=newcomers,
+            served=self.served,
+            threads=self.threads,
         )
         return int(changed)
 

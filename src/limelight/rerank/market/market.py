@@ -179,5 +179,7 @@ def choose(pool: Pool, k: int, subsidies: Float32, draws: Int32, threads: int) -
     """
     places = np.empty((pool.n_users, k), dtype=np.int32)
     for rows in pool.blocks:
-        kernels.choose(pool.crowd(rows), subsidies, draws[rows], places[rows], threads)
+        kernels.best_candidates(
+            pool.ranked(rows), subsidies, draws[rows], lists=places[rows], threads=threads
+        )
     return places

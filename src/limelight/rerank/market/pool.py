@@ -78,22 +78,22 @@ class Pool:
             self._stored = MemoryArray(np.empty(n_pairs, dtype=np.float32))
         else:
             self._stored = ScratchArray(folder, np.float32)
-        self._crowds: dict[int, kernels.Crowd] = {}
+        self._ranked: dict[int, kernels.RankedCandidates] = {}
         # Twice in memory, here and there, would be once too often.
         self._keeps = 3 * 4 * n_pairs <= memory
         for rows in self.blocks:
             block = candidates.block(rows.start, rows.stop)
             self._stored.write(int(candidates.indptr[rows.start]), law(block))
 
-    def crowd(self, rows: slice) -> kernels.Crowd:
-        """Return a block of users as the kernels see it."""
-        if rows.start in self._crowds:
-            return self._crowds[rows.start]
+    def ranked(self, rows: slice) -> kernels.RankedCandidates:
+        """Return the candidates of a block of users as the kernels take them."""
+        if rows.start in self._ranked:
+            return self._ranked[rows.start]
         indptr, items = self.candidates.items_of(rows.start, rows.stop)
-        crowd = kernels.Crowd(indptr, items, self.relevance(rows), self.n_items)
+        found = kernels.RankedCandidates(indptr, items, self.relevance(rows), self.n_items)
         if self._keeps:
-            self._crowds[rows.start] = crowd
-        return crowd
+            self._ranked[rows.start] = found
+        return found
 
     def relevance(self, rows: slice) -> Float32:
         """Return the relevance of all candidates of a block of users."""
@@ -155,7 +155,7 @@ class Pool:
 
     def close(self) -> None:
         """Let go of relevance and of what was kept ready; the candidates stay open."""
-        self._crowds.clear()
+        self._ranked.clear()
         self._stored.close()
 
     def __enter__(self) -> Self:

@@ -85,11 +85,13 @@ class RoundRobin:
         game = kernels.RoundRobin(
             self._order,
             self._stock,
-            *self._windows,
-            self._next,
-            self._stop,
-            self._complete,
-            *self._picks,
+            ids=self._windows.ids,
+            scores=self._windows.scores,
+            next=self._next,
+            stop=self._stop,
+            complete=self._complete,
+            picks=self._picks.ids,
+            pick_scores=self._picks.scores,
         )
         turn, most = game.play(0, last), _BATCH
         while turn < last and not self._complete[self._order[turn % len(self._order)]]:
