@@ -78,11 +78,11 @@ def plot(
       limelight plot front/ --as pdf --as svg --only front
     """
     from limelight.report.exhibit_folder import load_exhibit
-    from limelight.report.figures.of_run import gallery
+    from limelight.report.figures.of_run import figures_of_run
     from limelight.report.figures.style import save
-    from limelight.report.titles import dress
+    from limelight.report.titles import with_titles_and_groups
 
-    found = gallery(dress(load_exhibit(run), groups))
+    found = figures_of_run(with_titles_and_groups(load_exhibit(run), groups))
     for wanted in only or ():
         if wanted not in found:
             message = f"this run has no such figure: {wanted.value}"

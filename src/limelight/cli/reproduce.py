@@ -142,7 +142,7 @@ def reproduce(
     run = Run(plan, split, folder / "state", note)
     found = run.findings()
     report = write_report(plan, found, folder)
-    exhibit = exhibit_of(plan, found, split, run.sight)
+    exhibit = exhibit_of(plan, found, split, run.shown_at)
     save_exhibit(folder, exhibit)
     if page is not None:
         write_page(exhibit, page)

@@ -25,15 +25,7 @@ _TEMPLATE = resources.files("limelight.report") / "template"
 
 
 def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
-    """Write the report of an exhibit, whole or not at all.
-
-    Parameters
-    ----------
-    exhibit
-        What there is to show.
-    path
-        The file; its folder is made if need be.
-    """
+    """Write the report of an exhibit, whole or not at all; its folder is made if need be."""
     text = render(payload(exhibit))
     for most in _FEWER:
         if len(text) > _LARGEST:
@@ -43,15 +35,10 @@ def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
 
 
 def render(data: Mapping[str, Any]) -> str:
-    """Put data into the page.
+    """Put what :func:`~limelight.report.payload.payload` returned into the page.
 
-    They are compressed and written in an alphabet without a "<", so that nothing in them can end
-    the script that holds them. The page writes them as text and never as markup.
-
-    Parameters
-    ----------
-    data
-        What :func:`~limelight.report.payload.payload` returned.
+    It is compressed and written in an alphabet without a "<", so that nothing in it can end the
+    script that holds it. The page writes it as text and never as markup.
     """
     names = _read("scripts.txt").split()
     slots = {

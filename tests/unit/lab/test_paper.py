@@ -19,7 +19,7 @@ from limelight.lab.paper.run import Run
 from limelight.lab.paper.tuning import Search
 from limelight.lab.tables import statistics, titled
 from limelight.models import IALS, ExADMM
-from limelight.report.exhibit import Sight
+from limelight.report.exhibit import ShownLists
 from limelight.store.checkpoint import Notebook
 
 SPACE = {"regularization": Range(1e-3, 1e-1)}
@@ -203,5 +203,5 @@ def test_a_name_in_a_notebook_does_not_lead_out_of_its_folder(tmp_path, name) ->
     run = Run.__new__(Run)
     run._sights = tmp_path / "sights"
     with pytest.raises(DataError, match="names a file outside of its folder"):
-        run.sight({"sight": name})
-    assert run.sight({"sight": "nothing.safetensors"}) == Sight()
+        run.shown_at({"sight": name})
+    assert run.shown_at({"sight": "nothing.safetensors"}) == ShownLists()

@@ -12,7 +12,7 @@ from limelight.cli.output import note, report, to_json
 from limelight.cli.report import check_page
 
 if TYPE_CHECKING:
-    from limelight.cli.demo.runs import Outcome
+    from limelight.cli.demo.runs import DemoModel
     from limelight.data import Marketplace, Split
 
 
@@ -100,7 +100,7 @@ def _introduce(market: "Marketplace", split: "Split") -> None:
 
 
 def _record(
-    market: "Marketplace", split: "Split", outcomes: "list[Outcome]", chosen: "Outcome"
+    market: "Marketplace", split: "Split", outcomes: "list[DemoModel]", chosen: "DemoModel"
 ) -> dict[str, Any]:
     data = market.interactions
     return {
@@ -114,7 +114,7 @@ def _record(
 
 
 def _write(
-    output: Path, record: dict[str, Any], market: "Marketplace", split: "Split", chosen: "Outcome"
+    output: Path, record: dict[str, Any], market: "Marketplace", split: "Split", chosen: "DemoModel"
 ) -> None:
     """Write everything but the figures, each file whole or not at all."""
     import pyarrow.parquet as pq
@@ -129,7 +129,7 @@ def _write(
         temporary.write_text(to_json(record, indent=2) + "\n", encoding="utf-8")
 
 
-def _draw(output: Path, outcomes: "list[Outcome]", chosen: "Outcome") -> bool:
+def _draw(output: Path, outcomes: "list[DemoModel]", chosen: "DemoModel") -> bool:
     """Draw the figures if matplotlib is there, else say how to get it."""
     from limelight.cli.demo.story import draw
     from limelight.report.figures.style import load_matplotlib

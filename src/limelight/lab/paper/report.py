@@ -1,9 +1,4 @@
-"""Tables and figures of a run, as Markdown, CSV, PNG and SVG.
-
-The paper's figures.
-
-What the paper's experiments have to show: all methods at the longest lists.
-"""
+"""The paper's tables and figures of a run, as Markdown, CSV, PNG and SVG, and its page."""
 
 from __future__ import annotations
 
@@ -13,9 +8,9 @@ import numpy as np
 
 from limelight._base.files import atomic_file
 from limelight.lab import tables
-from limelight.report.exhibit import Examples, Exhibit, Point, about_data, held_out_rows, how_made
+from limelight.report.exhibit import ExhibitPoint, build_exhibit
 from limelight.report.figures.front import front
-from limelight.report.figures.inputs import Point as FigurePoint
+from limelight.report.figures.inputs import Point
 from limelight.report.figures.lorenz import lorenz
 from limelight.report.figures.style import MUTED, PALETTE, STYLE, load_matplotlib, save
 
@@ -27,7 +22,7 @@ if TYPE_CHECKING:
 
     from limelight.data import Split
     from limelight.lab.paper.run import Findings, Plan
-    from limelight.report.exhibit import Sight
+    from limelight.report.exhibit import Exhibit, ShownLists
 
 
 REPORT = "report.md"
@@ -136,7 +131,7 @@ def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], t
         figure, panels = _panels(len(points), title)
         for ax, (k, methods) in zip(panels, points.items(), strict=True):
             series = {
-                name: [FigurePoint(one[f"gini@{k}"], one[f"ndcg@{k}"]) for one in measured]
+                name: [Point(one[f"gini@{k}"], one[f"ndcg@{k}"]) for one in measured]
                 for name, measured in methods.items()
             }
             front(series, title=f"K = {k}", accuracy=f"nDCG@{k}", ax=ax)
@@ -203,48 +198,32 @@ _BASE = "iALS"
 
 
 def exhibit_of(
-    plan: Plan, found: Findings, split: Split, sight_of: Callable[[Mapping[str, Any]], Sight]
+    plan: Plan, found: Findings, split: Split, shown_at: Callable[[Mapping[str, Any]], ShownLists]
 ) -> Exhibit:
-    """Put together what a page shows of a run.
-
-    Parameters
-    ----------
-    plan
-        What was run.
-    found
-        What it found.
-    split
-        What it is of.
-    sight_of
-        Who was shown what at a point.
-    """
+    """Put together what a page shows: all methods at the longest lists."""
     k = max(found.points)
-    points = tuple(
-        _point(name, one, k, sight_of(one))
+    points = [
+        _point(name, one, k, shown_at(one))
         for name, measured in found.points[k].items()
         for one in sorted(measured, key=lambda one: -one[f"gini@{k}"])
-    )
+    ]
     names = [point.method for point in points]
     base = names.index(_BASE) if _BASE in names else None
-    return Exhibit(
-        kind="reproduce",
-        title=f"The paper's experiments: {plan.experiment.title}{'-like' * plan.made_up}",
-        k=k,
-        points=points,
-        item_ids=split.train.item_ids,
+    return build_exhibit(
+        "reproduce",
+        f"The paper's experiments: {plan.experiment.title}{'-like' * plan.made_up}",
+        k,
+        points,
+        split=split,
         base=base,
         chosen=names.index("exADMM") if "exADMM" in names else base or 0,
-        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
-        examples=Examples.of(held_out_rows(split.test), split.test),
-        data=about_data(split),
-        made=how_made(),
     )
 
 
-def _point(name: str, one: Mapping[str, Any], k: int, sight: Sight) -> Point:
+def _point(name: str, one: Mapping[str, Any], k: int, shown: ShownLists) -> ExhibitPoint:
     figures = {key: value for key, value in one.items() if f"@{k}" in key}
     settings = one["settings"]
     dials = ("exposure_weight", "guarantee", "preference")
     strength = next((settings[dial] for dial in dials if dial in settings), None)
     label = name if strength is None else f"{name}, {strength:.3g}"
-    return Point(name, label, figures, strength, settings, sight=sight)
+    return ExhibitPoint(name, label, figures, strength, settings, shown=shown)

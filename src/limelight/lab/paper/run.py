@@ -23,8 +23,8 @@ from limelight.lab.paper.times import fair_lists_of, inference_times, lists_of, 
 from limelight.lab.paper.tuning import Search
 from limelight.metrics.exposure import exposure
 from limelight.models import ExADMM
-from limelight.report.exhibit import Sight, look
-from limelight.report.exhibit_folder import load_sight, sight_arrays
+from limelight.report.exhibit import ShownLists, measure_lists
+from limelight.report.exhibit_folder import load_shown_lists, shown_arrays
 from limelight.rerank.methods.fairrec import FairRec
 from limelight.store.arrays import save_arrays
 from limelight.store.checkpoint import Notebook
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 if TYPE_CHECKING:
-    See = Callable[[Sight], str]
+    KeepShown = Callable[[ShownLists], str]
 
 
 MOST_POINTS = 12
@@ -50,28 +50,28 @@ LARGE = 100_000_000
 """Pairs of a user and an item that are many."""
 
 
-def measured_points(search: Search, test: HeldOut, k: int, see: See) -> list[dict[str, Any]]:
+def measured_points(search: Search, test: HeldOut, k: int, keep: KeepShown) -> list[dict[str, Any]]:
     """Measure a method's front, or its best model, at one cutoff."""
     chosen = thin(search.chosen(k), MOST_POINTS, lambda one: one.metrics[f"gini@{k}"])
-    return [_measured(one.settings, search.model(one), test, k, see) for one in chosen]
+    return [_measured(one.settings, search.model(one), test, k, keep) for one in chosen]
 
 
 def _measured(
-    settings: dict[str, Any], model: Any, test: HeldOut, k: int, see: See
+    settings: dict[str, Any], model: Any, test: HeldOut, k: int, keep: KeepShown
 ) -> dict[str, Any]:
     """Measure lists for the test users, and keep who is shown what."""
-    sight, figures = look(model.recommend(test.history, k=k).ids, test, k)
-    return {"settings": settings, "sight": see(sight), **figures}
+    shown, figures = measure_lists(model.recommend(test.history, k=k).ids, test, k)
+    return {"settings": settings, "sight": keep(shown), **figures}
 
 
-def fairrec_points(model: Model, split: Split, k: int, see: See) -> list[dict[str, Any]]:
+def fairrec_points(model: Model, split: Split, k: int, keep: KeepShown) -> list[dict[str, Any]]:
     """Measure FairRec at every guarantee or, where there are many, at some of them."""
     n_users, n_items = split.test.n_users, split.train.n_items
     most = n_users * k // n_items
     points = FEW_POINTS if n_users * n_items > LARGE else MOST_POINTS
     guarantees = sorted({int(l) for l in np.linspace(0, most, min(most + 1, points))})
     return [
-        _measured({"guarantee": l}, FairRec(guarantee=l).over(model), split.test, k, see)
+        _measured({"guarantee": l}, FairRec(guarantee=l).over(model), split.test, k, keep)
         for l in guarantees
     ]
 
@@ -198,16 +198,20 @@ class Run:
         what = f"{name} for the test users, K = {k}"
         if name == FAIRREC:
             best = self._best(name, k)
-            return self._once(what, fairrec_points, best, self.split, k, self._see, of=chosen)
-        return self._once(what, measured_points, search, self.split.test, k, self._see, of=chosen)
+            return self._once(
+                what, fairrec_points, best, self.split, k, self._keep_shown, of=chosen
+            )
+        return self._once(
+            what, measured_points, search, self.split.test, k, self._keep_shown, of=chosen
+        )
 
-    def _see(self, sight: Sight) -> str:
+    def _keep_shown(self, shown: ShownLists) -> str:
         """Keep who is shown what in a file of its own; return its name."""
         name = f"{secrets.token_hex(8)}.safetensors"
-        save_arrays(self._sights / name, sight_arrays(sight))
+        save_arrays(self._sights / name, shown_arrays(shown))
         return name
 
-    def sight(self, point: Mapping[str, Any]) -> Sight:
+    def shown_at(self, point: Mapping[str, Any]) -> ShownLists:
         """Return who was shown what; nothing, where an older version has measured the point."""
         name = str(point.get("sight", ""))
         if Path(name).name != name:
@@ -215,7 +219,7 @@ class Run:
             message = f"the notebook names a file outside of its folder: {short(name)}"
             raise DataError(message, hint="move the folder away to start anew")
         file = self._sights / name
-        return load_sight(file) if file.is_file() else Sight()
+        return load_shown_lists(file) if file.is_file() else ShownLists()
 
     def _search(self, name: str) -> Search:
         """Return the search for the model that a method trains or starts from."""
