@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.support.routes import count_routes
 
 from limelight import ConfigError
 from limelight.cluster.forecast.forecast import simulate
@@ -20,7 +21,7 @@ from limelight.cluster.forecast.time import (
     rotation_flops,
     user_flops,
 )
-from limelight.cluster.forecast.traffic import count_routes, expected_routes, sums_width
+from limelight.cluster.forecast.traffic import expected_routes, sums_width
 from limelight.cluster.forecast.workload import Cluster, Histories, Workload
 from limelight.solve.cost import direct
 

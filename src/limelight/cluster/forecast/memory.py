@@ -56,9 +56,9 @@ def footprint(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> Foot
     held = {
         "users' factors": users * row,
         "all items' factors": all_items,
-        # A traced epoch, and the last one is, is compared with the one before.
+        # The last epoch is always traced, and a traced epoch is compared with the one before.
         "both, an epoch ago": users * row + all_items,
-        # A worker that is not lost goes on from memory, and writes from it beside the next epoch.
+        # Workers that are not lost go on from a copy in memory, which is written in the meantime.
         "both, at the last checkpoint": users * row + all_items,
         # A matrix and a right-hand side for each item, to which rows are added as they come.
         "accumulators": items * sums_width(work.width) * _FLOAT,
