@@ -15,7 +15,6 @@ from limelight.cli.flags import SPLIT_FILE, Reading
 from limelight.cli.frame import Executor, say_nothing_to_resume
 from limelight.cli.output import ending, note, report
 from limelight.cluster.forecast.forecast import simulate, this_machine
-from limelight.cluster.forecast.workload import Cluster, Workload
 from limelight.store.checkpoint import EVERY
 
 if TYPE_CHECKING:
@@ -105,6 +104,7 @@ def fit_cluster(
     from limelight._base.settings import check_integer, check_number
     from limelight._base.signals import finishing
     from limelight.cluster.fit import Kept, fit_shards, is_begun, refuse_descent
+    from limelight.cluster.forecast.workload import Cluster, Workload
     from limelight.cluster.ingest.routing import MOST_SHARDS
     from limelight.cluster.ray.connect import require_ray
     from limelight.cluster.ray.run import run_on_ray
