@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight.data.synthetic import marketplace
 from limelight.lab.fronts import front, thin
-from limelight.lab.paper.experiments import EXPERIMENTS, Size, find, make_up, prepare, size_of
-from limelight.lab.paper.methods import Method, Range
+from limelight.lab.paper.experiments import EXPERIMENTS, DataSize, find, make_up, prepare, size_of
+from limelight.lab.paper.methods import PaperMethod, Range
 from limelight.lab.paper.report import distribution
 from limelight.lab.paper.run import Run
 from limelight.lab.paper.tuning import Search
@@ -27,7 +27,7 @@ SPACE = {"regularization": Range(1e-3, 1e-1)}
 
 @pytest.fixture(scope="module")
 def split():
-    return make_up(Size(400, 80, 6000), held_out=50)
+    return make_up(DataSize(400, 80, 6000), held_out=50)
 
 
 class TestExperiments:
@@ -45,7 +45,7 @@ class TestExperiments:
             prepare(replace(experiment, held_out=20), table, {})
 
     def test_made_up_data_have_the_size(self) -> None:
-        size = Size(300, 100, 4000)
+        size = DataSize(300, 100, 4000)
         assert size_of(make_up(size, held_out=20)) == size
 
 
@@ -103,7 +103,7 @@ class TestNotebook:
 class TestSearch:
     def search(self, folder, **settings) -> Search:
         fixed = {"factors": 8, "epochs": 2}
-        method = Method(kind=ExADMM, fixed=fixed, space=SPACE, controls=True, **settings)
+        method = PaperMethod(kind=ExADMM, fixed=fixed, space=SPACE, controls=True, **settings)
         return Search("exADMM", method, folder, (5, 10))
 
     def test_without_time_only_the_first_settings_are_tried(self, split, tmp_path) -> None:
@@ -160,7 +160,7 @@ class TestSearch:
         assert len(list(tmp_path.glob("model-*"))) == len(chosen)
 
     def test_a_fit_that_fails_does_not_end_the_search(self, split, tmp_path) -> None:
-        method = Method(
+        method = PaperMethod(
             kind=ExADMM,
             fixed={"factors": 8, "epochs": 20, "exposure_weight": 1.0},
             space={"learning_rate": Range(1e-4, 1e4)},
@@ -174,7 +174,7 @@ class TestSearch:
         assert len(told) == 2
 
     def test_without_control_the_most_accurate_is_chosen(self, split, tmp_path) -> None:
-        method = Method(kind=IALS, fixed={"factors": 8, "epochs": 2}, space=SPACE)
+        method = PaperMethod(kind=IALS, fixed={"factors": 8, "epochs": 2}, space=SPACE)
         search = Search("iALS", method, tmp_path, (5,))
         search.run(split, 0.3, lambda _: None)
         (one,) = search.chosen(5)
@@ -182,7 +182,7 @@ class TestSearch:
 
 
 def test_tables_for_programs() -> None:
-    table = statistics(EXPERIMENTS["msd"], Size(1, 2, 3), made_up=True)
+    table = statistics(EXPERIMENTS["msd"], DataSize(1, 2, 3), made_up=True)
     assert table.table.csv().splitlines()[0] == "data,users,items,interactions"
     assert table.table.csv().splitlines()[2] == "made up like MSD,1,2,3"
 

@@ -1,13 +1,4 @@
-"""Results as figures.
-
-The page that a run writes: the machine, the ratios, every number, and how it was measured.
-
-Fronts of re-rankers as a figure, one panel a data set.
-
-python -m limelight.lab.bench.report epinions.json ml1m.json -o fronts.png
-
-The machine that a run was made on.
-"""
+"""What a run of benchmarks writes: a page with the machine, the ratios and all numbers; figures."""
 
 from __future__ import annotations
 
@@ -16,9 +7,7 @@ import json
 import platform
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limelight._base.documents import Table
 from limelight._base.errors import ConfigError, DataError
@@ -30,7 +19,6 @@ from limelight.lab.bench.jobs import JOBS
 from limelight.lab.bench.large import describe
 from limelight.lab.bench.peers import PACKAGES, irspack_instructions
 from limelight.lab.bench.records import Results
-from limelight.lab.fronts import LEAST_ACCURACY
 from limelight.lab.tables import details, glance
 from limelight.report.figures.style import MUTED, PALETTE, STYLE, load_matplotlib, save
 
@@ -134,13 +122,7 @@ PLOTS = {
 
 
 def draw_all(results: Results, folder: Path) -> list[str]:
-    """Draw every figure for which there are races; return their names.
-
-    Raises
-    ------
-    ConfigError
-        If matplotlib is not installed.
-    """
+    """Draw every figure for which there are races; return their names."""
     mpl = load_matplotlib()
     chosen = {name: plot for name, plot in PLOTS.items() if plot.choose(results)}
     for name, plot in chosen.items():
@@ -204,14 +186,7 @@ _METHOD = """\
 
 
 def page(results: Results, figures: Sequence[str] = ()) -> str:
-    """Write the whole page.
-
-    Parameters
-    ----------
-    results
-        What was measured.
-    figures
-        Which of the figures were drawn.
+    """Write the whole page, with the figures that were drawn.
 
     Examples
     --------
@@ -297,47 +272,6 @@ def load(folder: Path, machine: Mapping[str, Any]) -> Results:
 def _write_text(file: Path, text: str) -> None:
     with atomic_file(file) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-_PANEL = 3.6  # inches
-
-
-def main(
-    results: Annotated[list[Path], typer.Argument(help="What compare_rerankers wrote, with -o.")],
-    output: Annotated[Path, typer.Option("-o", help="The picture to write.")],
-) -> None:
-    """Draw nDCG against Gini of every re-ranker, all fits together, over the whole range."""
-    mpl = load_matplotlib()
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(_PANEL * len(results), _PANEL), layout="constrained")
-        panels = figure.subplots(1, len(results), squeeze=False)[0]
-        for ax, path in zip(panels, results, strict=True):
-            _draw(ax, json.loads(path.read_text(encoding="utf-8"))["runs"], path.stem)
-        panels[0].legend(loc="lower left", fontsize="small")
-        save(panels[0], output)
-
-
-def _draw(ax: Any, runs: list[Any], title: str) -> None:
-    for colour, method in zip(PALETTE, runs[0]["points"], strict=False):
-        for number, run in enumerate(runs):
-            ndcg = run["base"][1]
-            points = [run["base"], *run["points"][method]]
-            ginis, accuracy = [p[2] for p in points], [p[1] / ndcg for p in points]
-            label = method if number == 0 else None
-            ax.plot(ginis, accuracy, ".-", color=colour, linewidth=1, markersize=3, label=label)
-    ax.axhspan(LEAST_ACCURACY, 1, color="#888888", alpha=0.12, linewidth=0)
-    ax.invert_xaxis()
-    ax.set_title(title)
-    ax.set_xlabel("Gini@20 of exposure (right: more even)")
-    ax.set_ylabel("nDCG@20, plain lists = 1")
-
-
-if __name__ == "__main__":
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command()(main)
-    app()
 
 
 def describe_machine() -> dict[str, Any]:

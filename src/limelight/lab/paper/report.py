@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limelight.data import Split
-    from limelight.lab.paper.run import Findings, Plan
+    from limelight.lab.paper.run import Findings, ReproductionPlan
     from limelight.report.exhibit import Exhibit, ShownLists
 
 
 REPORT = "report.md"
 
 
-def write_report(plan: Plan, found: Findings, folder: Path) -> Path:
+def write_report(plan: ReproductionPlan, found: Findings, folder: Path) -> Path:
     """Write everything into a folder; return the file to read first."""
     folder.mkdir(parents=True, exist_ok=True)
     experiment = plan.experiment
@@ -83,7 +83,7 @@ _TABLE_2 = (
 )
 
 
-def _about(plan: Plan) -> str:
+def _about(plan: ReproductionPlan) -> str:
     experiment = plan.experiment
     factors, epochs = plan.factors or experiment.factors, plan.epochs
     text = (
@@ -198,7 +198,10 @@ _BASE = "iALS"
 
 
 def exhibit_of(
-    plan: Plan, found: Findings, split: Split, shown_at: Callable[[Mapping[str, Any]], ShownLists]
+    plan: ReproductionPlan,
+    found: Findings,
+    split: Split,
+    shown_at: Callable[[Mapping[str, Any]], ShownLists],
 ) -> Exhibit:
     """Put together what a page shows: all methods at the longest lists."""
     k = max(found.points)

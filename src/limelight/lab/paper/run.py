@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from limelight.data import HeldOut, Split
     from limelight.lab.paper.experiments import Experiment
-    from limelight.lab.paper.methods import Method
+    from limelight.lab.paper.methods import PaperMethod
     from limelight.models.base import Model
 
 
@@ -92,7 +92,7 @@ _PATIENCE = 0.06  # of the budget, for one training that is timed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ReproductionPlan:
     """What to run."""
 
     experiment: Experiment
@@ -137,7 +137,9 @@ class Findings:
 class Run:
     """Carries a plan out, and remembers in a folder how far it has come."""
 
-    def __init__(self, plan: Plan, split: Split, folder: Path, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: ReproductionPlan, split: Split, folder: Path, tell: Callable[[str], None]
+    ) -> None:
         about = {
             "experiment": plan.experiment.title,
             "data": split.train.fingerprint(),
@@ -151,7 +153,7 @@ class Run:
         known = methods_of(
             plan.experiment, factors=factors, epochs=plan.epochs, threads=plan.threads
         )
-        self._methods: dict[str, Method] = {
+        self._methods: dict[str, PaperMethod] = {
             name: known[name] for name in plan.order if name in known
         }
         self._searches = {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from limelight.data import HeldOut, Split
-    from limelight.lab.paper.methods import Method
+    from limelight.lab.paper.methods import PaperMethod
     from limelight.models.base import Model
 
 _REPEAT_UP_TO = 20.0  # seconds: what is quicker is repeated, and the fastest counts
@@ -21,7 +21,7 @@ _PROBE = 4  # epochs from which the rest is estimated
 
 
 def training_time(
-    method: Method, settings: Mapping[str, Any], split: Split, patience: float
+    method: PaperMethod, settings: Mapping[str, Any], split: Split, patience: float
 ) -> dict[str, Any]:
     """Time the training for as many epochs as the paper's.
 
@@ -65,7 +65,7 @@ def fair_lists_of(model: Model, test: HeldOut) -> Callable[[int], object]:
     return lambda k: FairRec(alpha=1.0).over(model).recommend(test.history, k=k)
 
 
-def _no_early_stop(method: Method) -> dict[str, int]:
+def _no_early_stop(method: PaperMethod) -> dict[str, int]:
     """Train to the end, as the paper does, where a model could stop early."""
     return {"early_stopping": 0} if "early_stopping" in method.make({}).get_params() else {}
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight.data import Split
-    from limelight.lab.paper.methods import Method
+    from limelight.lab.paper.methods import PaperMethod
     from limelight.models.base import Model
 
 
-class Tried(NamedTuple):
+class Trial(NamedTuple):
     """Settings, and what they gave on the validation users."""
 
     number: int
@@ -48,16 +48,18 @@ class Search:
         Lengths of lists; the last one is what the search aims at.
     """
 
-    def __init__(self, name: str, method: Method, folder: Path, cutoffs: Sequence[int]) -> None:
+    def __init__(
+        self, name: str, method: PaperMethod, folder: Path, cutoffs: Sequence[int]
+    ) -> None:
         self.name, self.method, self.cutoffs = name, method, tuple(cutoffs)
         self._folder = folder
         self._study = _open_study(folder / "trials.journal", name, controls=method.controls)
 
     @property
-    def tried(self) -> list[Tried]:
+    def tried(self) -> list[Trial]:
         """All trials that gave lists, in their order."""
         return [
-            Tried(trial.number, trial.params, trial.user_attrs["metrics"], trial.user_attrs["took"])
+            Trial(trial.number, trial.params, trial.user_attrs["metrics"], trial.user_attrs["took"])
             for trial in self._study.get_trials(deepcopy=False)
             if trial.values is not None
         ]
@@ -90,7 +92,7 @@ class Search:
             self._drop_beaten()
             tell(f"{self.name} {trial.number + 1}: nDCG@{k} {aims[0]:.4f}, Gini@{k} {aims[1]:.4f}")
 
-    def chosen(self, k: int) -> list[Tried]:
+    def chosen(self, k: int) -> list[Trial]:
         """Return the front at a cutoff or, without control over exposure, the most accurate."""
         tried = self.tried
         if not tried:
@@ -102,7 +104,7 @@ class Search:
             tried, lambda one: one.metrics[f"ndcg@{k}"], lambda one: one.metrics[f"gini@{k}"]
         )
 
-    def model(self, trial: Tried) -> Model:
+    def model(self, trial: Trial) -> Model:
         """Load the model of a trial that is still among the best."""
         return load_model(self._model_folder(trial.number))
 
