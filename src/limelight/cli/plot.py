@@ -11,23 +11,8 @@ from limelight.cli.flags import Verb
 from limelight.cli.output import note
 from limelight.cli.report import ReportGroups, Run
 
-
-class Kind(StrEnum):
-    """What figures are written as."""
-
-    png = "png"
-    svg = "svg"
-    pdf = "pdf"
-
-
-class Figure(StrEnum):
-    """The figures that there are."""
-
-    front = "front"
-    lorenz = "lorenz"
-    exposure = "exposure"
-    groups = "groups"
-    convergence = "convergence"
+FigureFormat = StrEnum("FigureFormat", ["png", "svg", "pdf"])
+FigureName = StrEnum("FigureName", ["front", "lorenz", "exposure", "groups", "convergence"])
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +33,7 @@ def plot(
         ),
     ] = None,
     kinds: Annotated[
-        list[Kind] | None,
+        list[FigureFormat] | None,
         typer.Option(
             "--as",
             metavar="png|svg|pdf",
@@ -57,7 +42,7 @@ def plot(
         ),
     ] = None,
     only: Annotated[
-        list[Figure] | None,
+        list[FigureName] | None,
         typer.Option(
             metavar="front|lorenz|exposure|groups|convergence",
             help="Draw this figure only; may be repeated.",
@@ -94,7 +79,7 @@ def plot(
     for name, draw in found.items():
         if not only or name in only:
             axes = draw()
-            for kind in kinds or (Kind.png,):
+            for kind in kinds or (FigureFormat.png,):
                 file = folder / f"{name}.{kind.value}"
                 save(axes, file)
                 note(f"written to {file}")

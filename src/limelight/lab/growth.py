@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from limelight.lab.bench.task import EXADMM_PERIOD, DataSet, ExAdmm, Ials
 from limelight.lab.bench.timing import Candidate
 from limelight.lab.paper.experiments import DataSize
 from limelight.lab.paper.methods import FAIRREC
-from limelight.lab.paper.times import per_epoch
+from limelight.lab.paper.times import per_epoch, seconds_of
 from limelight.models import IALS, ExADMM, MultiFR, MultVAE
 from limelight.rerank.methods.fairrec import FairRec
 
@@ -80,12 +79,11 @@ def _epoch(kind: type[Any], data: Interactions, **settings: Any) -> float:
 def _fair_lists(data: Interactions, factors: int, threads: int) -> float:
     """Return the seconds of fair lists for everybody, from factors that are there."""
     model = IALS(factors=factors, epochs=_EPOCHS, num_threads=threads).fit(data)
-    fastest = float("inf")
-    for _ in range(_ROUNDS):
-        started = time.perf_counter()
+
+    def make_lists() -> None:
         FairRec(alpha=0.5).rerank(model.ranking(), k=20)
-        fastest = min(fastest, time.perf_counter() - started)
-    return fastest
+
+    return min(seconds_of(make_lists) for _ in range(_ROUNDS))
 
 
 ABOUT = (

@@ -49,7 +49,7 @@ def render(data: Mapping[str, Any]) -> str:
         "script": _closed("\n".join(_read(name) for name in names)),
         "payload": _packed(data),
     }
-    # Piece by piece: a slot's name in a title must not be filled in its turn.
+    # The page is filled piece by piece, because a title may hold the name of another slot.
     first, *rest = _read("page.html").split("{{")
     pieces = [first]
     for piece in rest:
@@ -65,7 +65,8 @@ def _closed(script: str) -> str:
 
 def _packed(data: Mapping[str, Any]) -> str:
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Lone surrogates of broken titles would stop the encoder; the time would change the bytes.
+    # Broken titles hold lone surrogates, which cannot be encoded. Without a time in its header, the
+    # same exhibit gives the same bytes.
     packed = gzip.compress(text.encode("utf-8", errors="replace"), compresslevel=9, mtime=0)
     return base64.b64encode(packed).decode("ascii")
 

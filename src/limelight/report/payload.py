@@ -284,7 +284,7 @@ def _users(shown: ShownItems) -> list[dict[str, Any]]:
             "label": cut(user),
             "history": shown.place[history[:HISTORY]].tolist(),
             "history_length": len(history),
-            # Only those that a list may show.
+            # Items that the page does not hold cannot be named.
             "liked": [item for item in shown.place[liked].tolist() if item >= 0],
         }
         for user, history, liked in rows

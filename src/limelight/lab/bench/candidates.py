@@ -48,20 +48,10 @@ def write_candidates(
     seed: int = 0,
     show_progress: bool | None = None,
 ) -> None:
-    """Write each user's best candidates as Parquet parts ``user_id, item_id, score``.
+    """Write each user's best candidates as Parquet parts ``user_id, item_id, score``, best first.
 
-    Parameters
-    ----------
-    folder
-        Where the parts shall appear; nothing else may be there.
-    n_users, n_items
-        Size of the marketplace; ids are 0, 1, 2, ...
-    n_candidates
-        Of each user, best first.
-    seed
-        The same seed and sizes give the same data.
-    show_progress
-        Whether to show how many parts were written; left out, where standard error is a terminal.
+    Ids are 0, 1, 2, ... The same seed and sizes give the same data. Nothing else may be in the
+    folder. Progress is shown where standard error is a terminal, unless ``show_progress`` says.
 
     Examples
     --------

@@ -249,10 +249,7 @@ def write(results: Results, folder: Path) -> None:
 def load(folder: Path, machine: Mapping[str, Any]) -> Results:
     """Take up the results that an earlier run left in a folder, or start anew.
 
-    Raises
-    ------
-    ConfigError
-        If they are another machine's: ratios of two machines do not belong on one page.
+    Those of another machine are refused: ratios of two machines do not belong on one page.
     """
     file = folder / RECORD
     if not file.exists():

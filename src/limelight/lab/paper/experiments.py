@@ -160,14 +160,7 @@ def find(name: str) -> Experiment:
 def prepare(experiment: Experiment, source: Source, columns: Mapping[str, str]) -> Split:
     """Read the published data, apply the paper's filters and hold users out.
 
-    Parameters
-    ----------
-    experiment
-        Which one.
-    source
-        A table as it is published.
-    columns
-        Names of columns, where they are not the usual ones.
+    ``columns`` names those of users and items, where they are not the usual ones.
     """
     split = hold_out(read(source, **{**experiment.reading, **columns}), experiment.held_out)
     found, wanted = size_of(split), experiment.size

@@ -65,16 +65,8 @@ def methods_of(
 ) -> dict[str, PaperMethod]:
     """Return all methods that train, by the name that tables show.
 
-    Parameters
-    ----------
-    experiment
-        Gives the settings that are tried first.
-    factors
-        Length of the vectors of iALS and exADMM.
-    epochs
-        How many to train for at most, instead of the paper's.
-    threads
-        As ``num_threads`` of the models.
+    The experiment gives the settings that are tried first. ``factors`` are those of iALS and
+    exADMM; no model trains for more than ``epochs``, where they are given.
     """
     shared = {"num_threads": threads}
     factor = {**shared, "factors": factors, "epochs": _at_most(epochs, 50), "trace_every": 0}

@@ -117,15 +117,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], title: str) -> Axes:
-    """Draw Figure 1: accuracy against the inequality of exposure, one panel for each cutoff.
-
-    Parameters
-    ----------
-    points
-        By cutoff and method, what was measured on the test users.
-    title
-        Of the whole figure.
-    """
+    """Draw Figure 1: accuracy against the inequality of exposure, one panel for each cutoff."""
     mpl = load_matplotlib()
     with mpl.rc_context(STYLE):
         figure, panels = _panels(len(points), title)
@@ -149,18 +141,11 @@ def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], t
 
 
 def distribution(exposures: Mapping[float, Sequence[float]], title: str) -> Axes:
-    """Draw Figure 2: what three exposure weights do to the exposure of the items.
+    """Draw Figure 2: what exposure weights, the first of them 0, do to the exposure of the items.
 
     On the left as the paper does, against no control: items stand in the order of their exposure
     without it, and a curve is the share of the exposure that the first items hold together, less
     what they hold without it. On the right the Lorenz curves, each with its own order.
-
-    Parameters
-    ----------
-    exposures
-        By exposure weight, the exposure of every item; the first is the weight 0.
-    title
-        Of the whole figure.
     """
     mpl = load_matplotlib()
     names = {weight: f"{weight:.0e}" if weight else "0" for weight in exposures}

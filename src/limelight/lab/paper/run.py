@@ -1,7 +1,4 @@
-"""What the chosen models do for the test users, who took no part in the choice.
-
-One command from interactions to the paper's tables and figures.
-"""
+"""A run of the paper's experiments: tune, measure on test users, who took no part, and time."""
 
 from __future__ import annotations
 
@@ -37,8 +34,6 @@ if TYPE_CHECKING:
     from limelight.lab.paper.methods import PaperMethod
     from limelight.models.base import Model
 
-
-if TYPE_CHECKING:
     KeepShown = Callable[[ShownLists], str]
 
 

@@ -34,18 +34,7 @@ class Search:
     """A method's trials, and the models of those that may still be the best.
 
     Trials are kept in a file, so that a search can go on another day; the time that they took
-    counts towards the time that the search may take.
-
-    Parameters
-    ----------
-    name
-        Of the method.
-    method
-        What is searched.
-    folder
-        Where trials and models are kept.
-    cutoffs
-        Lengths of lists; the last one is what the search aims at.
+    counts towards the time that the search may take. It aims at the last of the cutoffs.
     """
 
     def __init__(
