@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from limelight._base.documents import Table
 from limelight.lab.paper.methods import FAIRREC
@@ -27,40 +27,14 @@ _COMPLEXITY = {
 }
 
 
-class Titled(NamedTuple):
-    """A table of the paper, and what it shows."""
-
-    title: str
-    table: Table
-
-    def markdown(self) -> str:
-        """Write it for people, below its title."""
-        return f"### {self.title}\n\n{self.table.markdown()}"
-
-
-def titled(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Titled:
-    """Make a table with all its columns to the left.
-
-    Examples
-    --------
-    >>> print(titled("Sizes", ["data", "users"], [["ours", 3]]).markdown())
-    ### Sizes
-    <BLANKLINE>
-    | data | users |
-    |---|---|
-    | ours | 3 |
-    """
-    return Titled(title, Table(header, rows, left=len(header)))
-
-
-def statistics(experiment: Experiment, size: DataSize, *, made_up: bool) -> Titled:
+def statistics(experiment: Experiment, size: DataSize, *, made_up: bool) -> Table:
     """Table 1: how large the data are."""
     ours = f"made up like {experiment.title}" if made_up else experiment.title
     rows = [["the paper's " + experiment.title, *experiment.size], [ours, *size]]
-    return titled("Table 1. The data", ["data", "users", "items", "interactions"], rows)
+    return Table(["data", "users", "items", "interactions"], rows, left=4)
 
 
-def complexity(growth: Mapping[str, Mapping[str, float]]) -> Titled:
+def complexity(growth: Mapping[str, Mapping[str, float]]) -> Table:
     """Table 2: how the work grows, as published and as measured."""
     whats = list(next(iter(growth.values())))
     header = ["method", "time", "memory", *(f"twice the {what}" for what in whats)]
@@ -68,10 +42,10 @@ def complexity(growth: Mapping[str, Mapping[str, float]]) -> Titled:
         [name, *_COMPLEXITY[name], *(f"{measured[what]:.2f} x" for what in whats)]
         for name, measured in growth.items()
     ]
-    return titled("Table 2. How the work grows", header, rows)
+    return Table(header, rows, left=len(header))
 
 
-def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Titled:
+def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Table:
     """Every measured point of Figure 1 at one cutoff."""
     header = ["method", f"nDCG@{k}", "95 % interval", f"Gini@{k}", f"coverage@{k}", "settings"]
     rows = []
@@ -81,10 +55,10 @@ def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Title
             figures = (f"{point[f'{metric}@{k}']:.4f}" for metric in ("gini", "coverage"))
             settings = ", ".join(f"{key} {value:.3g}" for key, value in point["settings"].items())
             rows.append([name, f"{point[f'ndcg@{k}']:.4f}", interval, *figures, settings])
-    return titled(f"Test users at K = {k}", header, rows)
+    return Table(header, rows, left=len(header))
 
 
-def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Titled:
+def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Table:
     """Table 3: training and inference."""
     header = ["method", "training", "seconds an epoch", "epochs that ran", "training / exADMM's"]
     for k in experiment.timed:
@@ -109,7 +83,7 @@ def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> T
                 ),
             ]
         )
-    return titled("Table 3. Seconds", header, rows)
+    return Table(header, rows, left=len(header))
 
 
 def details(races: Sequence[Race]) -> str:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from limelight._base.documents import Table
 from limelight.cli.demo.runs import MOST_LOSS, DemoModel, K
+from limelight.report.figures.exposures import lorenz
 from limelight.report.figures.front import front
 from limelight.report.figures.inputs import Point
-from limelight.report.figures.lorenz import lorenz
 from limelight.report.figures.style import save
 
 _HEAD = ("", "nDCG", "vs iALS", "recall", "Gini", "vs iALS", "coverage", "top 1 %", "seconds")

@@ -188,7 +188,7 @@ class Trainer(Protocol):
         """Update all users and all items once."""
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand."""
+        """Return the factors after the epochs so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +272,7 @@ class Ials:
         check_finite(self.problem, self.state)
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand."""
+        """Return the factors after the epochs so far."""
         U, V = (unpadded(X, self._factors) for X in (self.state.U, self.state.V))
         return Learnt(U, V)
 
@@ -297,7 +297,7 @@ class ExAdmm:
         check_finite(self.problem, self.state)
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand, and the price at which users are folded in."""
+        """Return the factors after the epochs so far, and the price at which users fold in."""
         problem, state = self.problem, self.state
         state.settle(problem.threads)
         G_V = gramian(state.V, problem.threads)

@@ -9,9 +9,9 @@ import numpy as np
 from limelight._base.files import atomic_file
 from limelight.lab import tables
 from limelight.report.exhibit import ExhibitPoint, build_exhibit
+from limelight.report.figures.exposures import lorenz
 from limelight.report.figures.front import front
 from limelight.report.figures.inputs import Point
-from limelight.report.figures.lorenz import lorenz
 from limelight.report.figures.style import MUTED, PALETTE, STYLE, load_matplotlib, save
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from limelight._base.documents import Table
     from limelight.data import Split
     from limelight.lab.paper.run import Findings, ReproductionPlan
     from limelight.report.exhibit import Exhibit, ShownLists
@@ -34,22 +35,23 @@ def write_report(plan: ReproductionPlan, found: Findings, folder: Path) -> Path:
     experiment = plan.experiment
     title = f"{experiment.title}-like marketplace" if plan.made_up else experiment.title
     parts = [f"# The paper's experiments on {title}", _about(plan), "## Data"]
-    parts.append(_table(folder, "table1", tables.statistics(
-        experiment, found.size, made_up=plan.made_up
-    )))  # fmt: skip
+    sizes = tables.statistics(experiment, found.size, made_up=plan.made_up)
+    parts.append(_table(folder, "table1", "Table 1. The data", sizes))
     parts += ["## Accuracy against exposure", _FIGURE_1, "![Figure 1](figure1.svg)"]
     _figure(folder, "figure1", tradeoffs(found.points, f"Figure 1. {title}"))
     for k, points in found.points.items():
-        parts.append(_table(folder, f"figure1-{k}", tables.accuracy(points, k)))
+        table = tables.accuracy(points, k)
+        parts.append(_table(folder, f"figure1-{k}", f"Test users at K = {k}", table))
     if found.exposures:
         k = experiment.cutoffs[-1]
         drawn = distribution(found.exposures, f"Figure 2. {title}, K = {k}")
         _figure(folder, "figure2", drawn)
         parts += ["## What the exposure weight does", _FIGURE_2, "![Figure 2](figure2.svg)"]
     if found.times:
-        parts += ["## Time", _TABLE_3]
-        parts.append(_table(folder, "table3", tables.seconds(experiment, found.times)))
-        parts += ["## Growth", _TABLE_2, _table(folder, "table2", tables.complexity(found.growth))]
+        table = tables.seconds(experiment, found.times)
+        parts += ["## Time", _TABLE_3, _table(folder, "table3", "Table 3. Seconds", table)]
+        table, title = tables.complexity(found.growth), "Table 2. How the work grows"
+        parts += ["## Growth", _TABLE_2, _table(folder, "table2", title, table)]
     return _write(folder / REPORT, "\n\n".join(parts) + "\n")
 
 
@@ -100,9 +102,10 @@ def _about(plan: ReproductionPlan) -> str:
     return text
 
 
-def _table(folder: Path, name: str, table: tables.Titled) -> str:
-    _write(folder / f"{name}.csv", table.table.csv())
-    return table.markdown()
+def _table(folder: Path, name: str, title: str, table: Table) -> str:
+    """Write a table for programs; return it for people, below its title."""
+    _write(folder / f"{name}.csv", table.csv())
+    return f"### {title}\n\n{table.markdown()}"
 
 
 def _figure(folder: Path, name: str, drawn: Axes) -> None:

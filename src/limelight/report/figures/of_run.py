@@ -7,19 +7,17 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from limelight.data.groups import exposure_of
-from limelight.report.figures.by_rank import exposure
 from limelight.report.figures.convergence import convergence
+from limelight.report.figures.exposures import exposure, lorenz
 from limelight.report.figures.front import front
 from limelight.report.figures.groups import groups
 from limelight.report.figures.inputs import Point
-from limelight.report.figures.lorenz import lorenz
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
 
-    from limelight._base.arrays import Float64
     from limelight.report.exhibit import Exhibit, ExhibitPoint
 
 _RESIDUALS = ("residual_V", "residual_U", "residual_s", "residual_w", "feasibility")
@@ -77,19 +75,12 @@ def _group_shares(exhibit: Exhibit) -> dict[str, tuple[float, float]]:
     """Return what groups have without control, and at the point that was chosen."""
     members = exhibit.groups
     assert members is not None
-    before, after = (
-        _shares(exhibit, exhibit.points[number]) for number in (exhibit.base or 0, exhibit.chosen)
-    )
-    pairs = zip(before.tolist(), after.tolist(), strict=True)
-    return dict(zip(map(str, members.group_ids), pairs, strict=True))
-
-
-def _shares(exhibit: Exhibit, point: ExhibitPoint) -> Float64:
-    held = point.shown.exposure
-    assert held is not None
-    assert exhibit.groups is not None
-    shares: Float64 = exposure_of(exhibit.groups, held) / held.sum()
-    return shares
+    ends = []
+    for number in (exhibit.base or 0, exhibit.chosen):
+        held = exhibit.points[number].shown.exposure
+        assert held is not None
+        ends.append((exposure_of(members, held) / held.sum()).tolist())
+    return dict(zip(map(str, members.group_ids), zip(*ends, strict=True), strict=True))
 
 
 def _records(point: ExhibitPoint) -> list[Any]:
