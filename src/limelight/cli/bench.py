@@ -144,14 +144,16 @@ def bench(
       limelight bench --large --add -o bench/
     """
     _refuse_useless(large, sizes if not large else races)
+    from limelight.lab.bench.large import run_large
     from limelight.lab.bench.records import Results
-    from limelight.lab.bench.report import describe_machine, load, page
+    from limelight.lab.bench.report import describe_machine, load, page, write
 
     _warn_of_load()
     machine = describe_machine()
     results = load(output, machine) if add else Results(machine)
     if large:
-        results = _run_large(results, output, sizes.size(factors, threads))
+        results = replace(results, large=run_large(sizes.size(factors, threads), note))
+        write(results, output)
     else:
         results = _run_jobs(results, output, races.plan(factors, threads))
     note(f"written to {output}")
@@ -184,13 +186,4 @@ def _run_jobs(results: "Results", output: Path, plan: "BenchPlan") -> "Results":
         for race in races:
             results = results.with_race(race)
         write(results, output)
-    return results
-
-
-def _run_large(results: "Results", output: Path, size: "LargeRunSize") -> "Results":
-    from limelight.lab.bench.large import run_large
-    from limelight.lab.bench.report import write
-
-    results = replace(results, large=run_large(size, note))
-    write(results, output)
     return results

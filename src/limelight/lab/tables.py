@@ -164,13 +164,7 @@ def duration(seconds: float) -> str:
 
 
 def mebibytes(n_bytes: float) -> str:
-    """Write a number of bytes in MiB.
-
-    Examples
-    --------
-    >>> mebibytes(3 * 2**20)
-    '3.0 MiB'
-    """
+    """Write a number of bytes in MiB, with one decimal."""
     return f"{n_bytes / 2**20:,.1f} MiB"
 
 

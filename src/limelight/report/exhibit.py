@@ -115,7 +115,7 @@ class Exhibit:
     notes: tuple[str, ...] = ()
 
 
-def example_rows(lengths: Iterable[int], count: int = N_EXAMPLES) -> Int64:
+def example_rows(lengths: Sequence[int] | Int64, count: int = N_EXAMPLES) -> Int64:
     """Choose users of all kinds, from those with the shortest history to the longest.
 
     ``lengths`` says how much is known of each user; users with 0 are left out if there are others.
@@ -125,7 +125,7 @@ def example_rows(lengths: Iterable[int], count: int = N_EXAMPLES) -> Int64:
     >>> example_rows([5, 0, 9, 1, 7], count=3)
     array([3, 0, 2])
     """
-    known = np.asarray(list(lengths) if not isinstance(lengths, np.ndarray) else lengths)
+    known = np.asarray(lengths)
     order = np.argsort(known, kind="stable")
     order = order[known[order] > 0] if known.any() else order
     places = np.linspace(0, len(order) - 1, min(count, len(order)))
@@ -176,13 +176,7 @@ _OURS = {"limelight", "limelight.exe", "__main__.py"}
 
 
 def how_made(*, seconds: float | None = None, seed: int | None = None) -> dict[str, str]:
-    """Say in words by which command, with which versions, when and how long a result was made.
-
-    Examples
-    --------
-    >>> how_made(seed=7)["Seed"]
-    '7'
-    """
+    """Say in words by which command, with which versions, when and how long a result was made."""
     made = {}
     if Path(sys.argv[0]).name in _OURS:
         made["Command"] = shlex.join(["limelight", *sys.argv[1:]])

@@ -82,11 +82,11 @@ def run_all(market: Marketplace, split: Split, **settings: int) -> list[DemoMode
         "unobserved_weight": _UNOBSERVED_WEIGHT,
         **settings,
     }
-    outcomes = [_run("iALS", 0.0, IALS(**shared), market, split)]
+    models = [_run("iALS", 0.0, IALS(**shared), market, split)]
     for weight in exposure_weights(split.train.n_users):
         model = ExADMM(exposure_weight=weight, **shared)
-        outcomes.append(_run(f"exADMM {weight:.0e}", weight, model, market, split))
-    return outcomes
+        models.append(_run(f"exADMM {weight:.0e}", weight, model, market, split))
+    return models
 
 
 def _run(name: str, weight: float, model: Model, market: Marketplace, split: Split) -> DemoModel:
@@ -112,10 +112,10 @@ def _true_relevance(market: Marketplace, split: Split, ids: Int32) -> float:
     return float(relevance[ids >= 0].mean())
 
 
-def choose(outcomes: Sequence[DemoModel]) -> DemoModel:
+def choose(models: Sequence[DemoModel]) -> DemoModel:
     """Take the evenest model whose accuracy on validation users is nearly that of the first."""
-    least = (1 - MOST_LOSS) * outcomes[0].validation[f"ndcg@{K}"]
-    good = [outcome for outcome in outcomes if outcome.validation[f"ndcg@{K}"] >= least]
+    least = (1 - MOST_LOSS) * models[0].validation[f"ndcg@{K}"]
+    good = [outcome for outcome in models if outcome.validation[f"ndcg@{K}"] >= least]
     return min(good, key=lambda outcome: outcome.validation[f"gini@{K}"])
 
 

@@ -18,11 +18,11 @@ top 1 %: share of the exposure that the most exposed 1 % of the items hold."""
 
 
 def tell(
-    output: Path, outcomes: Sequence[DemoModel], chosen: DemoModel, *, page: Path, figures: bool
+    output: Path, models: Sequence[DemoModel], chosen: DemoModel, *, page: Path, figures: bool
 ) -> str:
     """Write the table, what it says, and what to do next."""
-    base = outcomes[0]
-    table = Table(_HEAD, [_row(base, outcome) for outcome in outcomes]).text()
+    base = models[0]
+    table = Table(_HEAD, [_row(base, outcome) for outcome in models]).text()
     head = f"Lists of {K} for {base.test['users']:,} test users"
     return "\n\n".join(
         [head, table, _LEGEND, _finding(output, base, chosen), _next(output, page, figures=figures)]
@@ -79,12 +79,12 @@ def _next(output: Path, page: Path, *, figures: bool) -> str:
     )
 
 
-def draw(output: Path, outcomes: Sequence[DemoModel], chosen: DemoModel) -> None:
+def draw(output: Path, models: Sequence[DemoModel], chosen: DemoModel) -> None:
     """Draw the trade-off and the Lorenz curves."""
-    base, strongest = outcomes[0], outcomes[-1]
+    base, strongest = models[0], models[-1]
     points = [
         Point(outcome.at_k("gini"), outcome.at_k("ndcg"), f"{outcome.weight:.0e}")
-        for outcome in outcomes[1:]
+        for outcome in models[1:]
     ]
     series = {
         "iALS": [Point(base.at_k("gini"), base.at_k("ndcg"))],

@@ -26,17 +26,8 @@ class Footprint:
 
     held: Mapping[str, float]
     """All the time."""
-    exchange: Mapping[str, float]
-    """While users' rows travel."""
-    gather: Mapping[str, float]
-    """While items are sent to all."""
-    users: Mapping[str, float]
-    """While users are updated."""
-
-    @property
-    def moments(self) -> dict[str, Mapping[str, float]]:
-        """What is held at some moments only, by the moment."""
-        return {"exchange": self.exchange, "gather": self.gather, "users": self.users}
+    moments: Mapping[str, Mapping[str, float]]
+    """At times: in the exchange of users' rows, the gather of items, the update of users."""
 
     @property
     def peak(self) -> float:
@@ -73,7 +64,8 @@ def footprint(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> Foot
     }
     # Solves are done in another basis; gradients are not.
     rotated = {} if work.solver == "admm" else {"all items' factors, rotated": all_items}
-    return Footprint(held, _exchange(work, cluster, routes), gather, rotated)
+    exchange = _exchange(work, cluster, routes)
+    return Footprint(held, {"exchange": exchange, "gather": gather, "users": rotated})
 
 
 def _exchange(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> dict[str, float]:

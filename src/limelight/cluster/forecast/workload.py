@@ -283,14 +283,6 @@ class Cluster:
         return 8 * n_bytes / (self.network * _GIGA)
 
     def work_seconds(self, flops: float, n_bytes: float = 0.0) -> float:
-        """Return how long a machine works: as long as its cores, or its memory, are busy.
-
-        Parameters
-        ----------
-        flops
-            Floating-point operations.
-        n_bytes
-            What passes between memory and cores meanwhile.
-        """
+        """Return how long a machine works: as long as its cores, or its memory, are busy."""
         speed = self.cores * self.core_speed * self.efficiency
         return max(flops / (speed * _GIGA), n_bytes / (self.memory_speed * _GIGA))

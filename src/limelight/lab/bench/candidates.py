@@ -104,18 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m limelight.lab.bench.candidates", description="Write made-up candidates."
     )
     parser.add_argument("folder")
-    parser.add_argument("--users", type=int, default=1_000_000)
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--candidates", type=int, default=500)
+    parser.add_argument("--users", dest="n_users", type=int, default=1_000_000)
+    parser.add_argument("--items", dest="n_items", type=int, default=100_000)
+    parser.add_argument("--candidates", dest="n_candidates", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    write_candidates(
-        given.folder,
-        n_users=given.users,
-        n_items=given.items,
-        n_candidates=given.candidates,
-        seed=given.seed,
-    )
+    write_candidates(**vars(parser.parse_args(arguments)))
 
 
 if __name__ == "__main__":

@@ -61,14 +61,7 @@ class _Parts:
 
 
 def run_large(size: LargeRunSize, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Generate, fit exADMM, recommend, audit; return what each part took, and tell in between.
-
-    Examples
-    --------
-    >>> size = LargeRunSize(users=300, items=100, interactions=4000, factors=8, epochs=2, lists=50)
-    >>> list(run_large(size, lambda part: None)["parts"])
-    ['generate', 'fit', 'recommend', 'audit']
-    """
+    """Generate, fit exADMM, recommend, audit; return what each part took, and tell in between."""
     threads = resolve_threads(size.threads)
     clock, at_first = _Parts(tell), resident_bytes()
     with clock.part("generate"):

@@ -49,18 +49,14 @@ ABOUT_READING = (
     "pairs."
 )
 
-KINDS = ("csv", "parquet")
-
 
 def reading(setup: RaceSetup) -> Iterator[Race]:
     """Race readers of CSV and of Parquet."""
     before = pa.cpu_count()
     pa.set_cpu_count(setup.threads)
     try:
-        with TemporaryDirectory() as folder:
-            for kind in KINDS:
-                file = write_table(setup.data.interactions, Path(folder) / f"table.{kind}")
-                yield _race(setup, kind, file)
+        for kind, file in _tables(setup.data.interactions):
+            yield _race(setup, kind, file)
     finally:
         pa.set_cpu_count(before)
 
@@ -71,6 +67,13 @@ def _race(setup: RaceSetup, kind: str, file: Path) -> Race:
     race = setup.race("reading", candidates, part=kind)
     race = race.with_results(objective=[float(run()) for run in work.values()])
     return replace(race, factors=None)
+
+
+def _tables(data: Interactions) -> Iterator[tuple[str, Path]]:
+    """Write interactions in every format, one file at a time."""
+    with TemporaryDirectory() as folder:
+        for kind in ("csv", "parquet"):
+            yield kind, write_table(data, Path(folder) / f"table.{kind}")
 
 
 def write_table(data: Interactions, file: Path) -> Path:
@@ -246,13 +249,11 @@ def fits(setup: RaceSetup) -> Iterator[Race]:
 
 def reads(setup: RaceSetup) -> Iterator[Race]:
     """Measure the peak memory of reading."""
-    with TemporaryDirectory() as folder:
-        for kind in KINDS:
-            file = write_table(setup.data.interactions, Path(folder) / f"table.{kind}")
-            entries = [_measure("read", who, file, setup) for who in installed_of(READERS)]
-            kept = Entry(_ARRAYS, n_bytes=kept_bytes(read(file)))
-            race = setup.record("reading-memory", [*entries, kept], part=kind)
-            yield replace(race, factors=None)
+    for kind, file in _tables(setup.data.interactions):
+        entries = [_measure("read", who, file, setup) for who in installed_of(READERS)]
+        kept = Entry(_ARRAYS, n_bytes=kept_bytes(read(file)))
+        race = setup.record("reading-memory", [*entries, kept], part=kind)
+        yield replace(race, factors=None)
 
 
 def kept_bytes(data: Interactions) -> int:

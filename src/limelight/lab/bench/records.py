@@ -129,12 +129,8 @@ class Results:
         >>> Results.from_dict(results.to_dict()) == results
         True
         """
-        races = [
-            Race(**{**race, "entries": tuple(_entry(entry) for entry in race["entries"])})
-            for race in record["races"]
-        ]
+        races = []
+        for race in record["races"]:
+            entries = [Entry(**{**one, "rounds": tuple(one["rounds"])}) for one in race["entries"]]
+            races.append(Race(**{**race, "entries": tuple(entries)}))
         return cls(record["machine"], record["data"], tuple(races), record["large"])
-
-
-def _entry(record: Mapping[str, Any]) -> Entry:
-    return Entry(**{**record, "rounds": tuple(record["rounds"])})

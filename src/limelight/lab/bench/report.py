@@ -186,13 +186,7 @@ _METHOD = """\
 
 
 def page(results: Results, figures: Sequence[str] = ()) -> str:
-    """Write the whole page, with the figures that were drawn.
-
-    Examples
-    --------
-    >>> page(Results({"processor": "abacus"})).splitlines()[0]
-    '# Benchmarks'
-    """
+    """Write the whole page, with the figures that were drawn."""
     by_job = {job: [race for race in results.races if race.job == job.name] for job in JOBS}
     measured = {job: races for job, races in by_job.items() if races}
     parts = [_INTRODUCTION, _machine(results)]
@@ -272,13 +266,7 @@ def _write_text(file: Path, text: str) -> None:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Say what the times depend on, versions of the peers included.
-
-    Examples
-    --------
-    >>> "kernel" in describe_machine()
-    True
-    """
+    """Say what the times depend on, versions of the peers included."""
     name, instructions = processor()
     memory = total_memory()
     return {

@@ -120,16 +120,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, data: Interactions, factors: int) -> Shape:
-        """Count the histories of some interactions.
-
-        Examples
-        --------
-        >>> from limelight.data import Interactions
-        >>> from limelight.testing.planted import checkerboard
-        >>> data = Interactions.from_matrix(checkerboard(4))
-        >>> Shape.of(data, 8).items
-        array([1, 1, 1, 1])
-        """
+        """Count the lengths of the histories in some interactions."""
         by_item = np.bincount(data.indices, minlength=data.n_items)
         return cls(np.diff(data.indptr), by_item, factors)
 

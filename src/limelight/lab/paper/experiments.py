@@ -144,13 +144,7 @@ _ROUNDING = 0.01  # the paper prints two or three digits of the number of intera
 
 
 def find(name: str) -> Experiment:
-    """Look an experiment up.
-
-    Examples
-    --------
-    >>> find("epinions").size.users
-    6287
-    """
+    """Look an experiment up by its name on the command line."""
     if name not in EXPERIMENTS:
         message = f"unknown experiment: {name!r}"
         raise ConfigError(message, hint=f"choose one of: {', '.join(EXPERIMENTS)}")
@@ -173,14 +167,7 @@ def prepare(experiment: Experiment, source: Source, columns: Mapping[str, str]) 
 
 
 def make_up(size: DataSize, held_out: int, seed: int = 0) -> Split:
-    """Make up a marketplace of a size, and hold users out.
-
-    Examples
-    --------
-    >>> split = make_up(DataSize(300, 100, 4000), held_out=20)
-    >>> size_of(split)
-    DataSize(users=300, items=100, interactions=...)
-    """
+    """Make up a marketplace of a size, and hold users out."""
     return hold_out(marketplace(*size, seed=seed).interactions, held_out)
 
 

@@ -6,12 +6,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from limelight.rerank.methods.fairrec import FairRec
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from limelight.data import HeldOut, Split
+    from limelight.data import Split
     from limelight.lab.paper.methods import PaperMethod
     from limelight.models.base import Model
 
@@ -53,16 +51,6 @@ def training_time(
 def inference_times(recommend: Callable[[int], object], cutoffs: Sequence[int]) -> dict[str, float]:
     """Time lists of some lengths."""
     return {str(k): _fastest(partial(recommend, k)) for k in cutoffs}
-
-
-def lists_of(model: Model, test: HeldOut) -> Callable[[int], object]:
-    """Make lists for the test users."""
-    return lambda k: model.recommend(test.history, k=k)
-
-
-def fair_lists_of(model: Model, test: HeldOut) -> Callable[[int], object]:
-    """Make lists for the test users with the largest guarantee that FairRec has."""
-    return lambda k: FairRec(alpha=1.0).over(model).recommend(test.history, k=k)
 
 
 def _no_early_stop(method: PaperMethod) -> dict[str, int]:

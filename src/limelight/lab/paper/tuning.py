@@ -55,20 +55,18 @@ class Search:
 
     def run(self, split: Split, seconds: float, tell: Callable[[str], None]) -> None:
         """Try what is tried first, then search until the time is up."""
-        import optuna
-
         if not self._study.trials:
             for settings in self.method.first or [{}]:
                 self._study.enqueue_trial(self._within_space(settings))
         self._repeat_interrupted()
-        while self._waiting() or (self.method.space and self._spent() < seconds):
+        while self._trials("WAITING") or (self.method.space and self._spent() < seconds):
             trial = self._study.ask(self._distributions())
             started = time.perf_counter()
             try:
                 model = self.method.fit(trial.params, split)
             except SolveError as error:
                 trial.set_user_attr("took", time.perf_counter() - started)
-                self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                self._study.tell(trial, state=_state("FAIL"))
                 tell(f"{self.name} {trial.number + 1}: {error.message}")
                 continue
             metrics = evaluate(model, split.validation, k=self.cutoffs).to_dict()
@@ -98,18 +96,13 @@ class Search:
         return load_model(self._model_folder(trial.number))
 
     def _repeat_interrupted(self) -> None:
-        import optuna
-
-        running = (optuna.trial.TrialState.RUNNING,)
-        for trial in self._study.get_trials(deepcopy=False, states=running):
-            self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        for trial in self._trials("RUNNING"):
+            self._study.tell(trial.number, state=_state("FAIL"))
             self._study.enqueue_trial(trial.params)
 
-    def _waiting(self) -> bool:
-        import optuna
-
-        waiting = (optuna.trial.TrialState.WAITING,)
-        return bool(self._study.get_trials(deepcopy=False, states=waiting))
+    def _trials(self, state: str) -> list[Any]:
+        found: list[Any] = self._study.get_trials(deepcopy=False, states=(_state(state),))
+        return found
 
     def _spent(self) -> float:
         return float(sum(trial.user_attrs.get("took", 0.0) for trial in self._study.trials))
@@ -140,6 +133,12 @@ class Search:
         for one in self.tried:
             if one.number not in kept:
                 delete_within(self._folder, self._model_folder(one.number))
+
+
+def _state(name: str) -> Any:
+    from optuna.trial import TrialState
+
+    return TrialState[name]
 
 
 def _drop_torn_line(journal: Path) -> None:
