@@ -36,12 +36,8 @@ if TYPE_CHECKING:
 
 FOLDER = "exhibit"
 _SCHEMA = 1
-_RECORD, _ARRAYS, _ITEMS, _USERS = (
-    "exhibit.json",
-    "arrays.safetensors",
-    "items.parquet",
-    "users.parquet",
-)
+_RECORD, _ARRAYS = "exhibit.json", "arrays.safetensors"
+_ITEMS, _USERS = "items.parquet", "users.parquet"
 _WORDS = ("kind", "title", "k", "base", "chosen", "titles", "data", "made", "notes")
 _OF_POINT = ("method", "label", "figures", "strength", "settings", "on_front")
 
@@ -181,8 +177,7 @@ def _check(exhibit: Exhibit) -> None:
     lists = [one.lists for one in shown if one.lists is not None]
     given = (*(one.exposure for one in shown), exhibit.interactions)
     amounts: list[NDArray[Any]] = [array for array in given if array is not None]
-    titles = () if exhibit.titles is None else (exhibit.titles,)
-    per_item = {len(named) for named in (*amounts, *titles)}
+    per_item = {len(named) for named in (*amounts, exhibit.titles) if named is not None}
     numbers: list[NDArray[Any]] = []
     n_examples = set()
     if examples is not None:
@@ -231,10 +226,8 @@ def _are_finite(array: NDArray[Any], *, least: float) -> bool:
 
 def _is_trace(trace: Mapping[str, Sequence[float]]) -> bool:
     """Tell whether columns of a trace are numbers, of equal length."""
-    columns = [np.asarray(column) for column in trace.values()]
-    return len({column.shape for column in columns} | {(0,)}) <= 2 and all(
-        column.ndim == 1 for column in columns
-    )
+    shapes = {np.shape(column) for column in trace.values()}
+    return len(shapes | {(0,)}) <= 2 and all(len(shape) == 1 for shape in shapes)
 
 
 def _check_words(record: Mapping[str, Any]) -> None:

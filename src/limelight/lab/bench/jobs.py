@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from limelight._base.errors import ConfigError
+from limelight._base.text import count
 from limelight._native import resolve_threads
 from limelight.lab import growth
 from limelight.lab.bench import epochs, memory
@@ -32,8 +33,7 @@ class RaceSetup:
 
     def __str__(self) -> str:
         """Name the data and the sizes for people who wait."""
-        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"{self.data.name}, {self.factors} factors, {threads}"
+        return f"{self.data.name}, {self.factors} factors, {count(self.threads, 'thread')}"
 
     def task(self) -> Task:
         """Pose the learning problem."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from limelight.lab.bench.jobs import Job
     from limelight.lab.bench.records import Race
 
 
@@ -195,7 +194,8 @@ def page(results: Results, figures: Sequence[str] = ()) -> str:
         parts.append(f"## At a glance\n\n{_HOW_RATIOS_READ}")
         parts += [f"**{job.title}**\n\n{glance(races)}\n" for job, races in several.items()]
     parts += [f"![{PLOTS[name].title}]({FIGURES}/{name})\n" for name in figures]
-    parts += [_section(job, details(races)) for job, races in measured.items()]
+    for job, races in measured.items():
+        parts.append(f"## {job.title}\n\n{job.about}\n\n{details(races)}\n")
     if results.large:
         parts.append(f"## The large run\n\n{describe(results.large)}\n")
     parts.append(f"## How it was measured\n\n{_METHOD}{_peers()}")
@@ -219,10 +219,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "not installed" if value is None else str(value)
-
-
-def _section(job: Job, table: str) -> str:
-    return f"## {job.title}\n\n{job.about}\n\n{table}\n"
 
 
 def _peers() -> str:
