@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from limelight.report.exhibit import Exhibit, ExhibitPoint
 
 
-def headline(exhibit: Exhibit) -> str:
-    """Say what the chosen point does, with its numbers."""
-    return sentence(exhibit, exhibit.points[exhibit.chosen])
-
-
 def sentence(exhibit: Exhibit, point: ExhibitPoint) -> str:
     """Say what a point does against no control, with its numbers.
 
@@ -181,7 +176,7 @@ def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
         "version": VERSION,
         "kind": exhibit.kind,
         "title": exhibit.title,
-        "headline": headline(exhibit),
+        "headline": sentence(exhibit, exhibit.points[exhibit.chosen]),
         "k": k,
         "slider": "Before and after" if exhibit.kind == "audit" else "Exposure strength",
         "base": exhibit.base,
