@@ -97,7 +97,6 @@ class Forecast:
 
         Examples
         --------
-        >>> from limelight.cluster.forecast.forecast import simulate
         >>> from limelight.cluster.forecast.workload import Cluster, Workload
         >>> work = Workload(n_users=10**8, n_items=10**7, n_interactions=10**10, factors=128)
         >>> simulate(work, Cluster(machines=64)).brief()

@@ -205,9 +205,7 @@ def page(results: Results, figures: Sequence[str] = ()) -> str:
 def _machine(results: Results) -> str:
     rows = [(name.replace("_", " "), _plain(value)) for name, value in results.machine.items()]
     machine = Table(["", ""], rows, left=2).markdown()
-    sizes = [
-        (name, *(_plain(value) for value in facts.values())) for name, facts in results.data.items()
-    ]
+    sizes = [(name, *map(_plain, facts.values())) for name, facts in results.data.items()]
     heads = ["data", "source", "users", "items", "interactions"]
     data = Table(heads, sizes, left=2).markdown()
     return f"## The machine and the data\n\n{machine}\n\n{data}\n"

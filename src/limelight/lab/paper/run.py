@@ -54,7 +54,7 @@ def measured_points(search: Search, test: HeldOut, k: int, keep: KeepShown) -> l
 def _measured(
     settings: dict[str, Any], model: Any, test: HeldOut, k: int, keep: KeepShown
 ) -> dict[str, Any]:
-    """Measure lists for the test users, and keep who is shown what."""
+    """Measure lists for the test users, and keep who is shown what, in a file named by "sight"."""
     shown, figures = measure_lists(model.recommend(test.history, k=k).ids, test, k)
     return {"settings": settings, "sight": keep(shown), **figures}
 
@@ -76,8 +76,7 @@ def exposures(settings: dict[str, Any], weight: float, split: Split, k: int) -> 
     model = ExADMM(**settings, exposure_weight=weight).fit(split.train)
     scored = np.flatnonzero(np.diff(split.test.targets.indptr))
     ids = model.recommend(split.test.history, k=k).ids[scored]
-    shown: list[float] = exposure(ids, split.train.n_items).tolist()
-    return shown
+    return list(map(float, exposure(ids, split.train.n_items)))
 
 
 METHODS = ("Random", "Popularity", "iALS", "Mult-VAE", FAIRREC, "Multi-FR", "exADMM")

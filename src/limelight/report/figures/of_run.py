@@ -53,9 +53,8 @@ def _series(exhibit: Exhibit) -> dict[str, list[Point]]:
     for point in exhibit.points:
         if point.on_front and all(key in point.figures for key in keys):
             label = f"{point.strength:.2g}" if point.strength else ""
-            evenness, accuracy = (point.figures[key] for key in keys)
-            drawn = Point(evenness, accuracy, label)
-            series.setdefault(point.method, []).append(drawn)
+            gini, ndcg = (point.figures[key] for key in keys)
+            series.setdefault(point.method, []).append(Point(gini, ndcg, label))
     return series
 
 
