@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 import limelight as ll
 from limelight.data.groups import Groups
-from limelight.report.exhibit import Examples, Exhibit, Point, Sight
+from limelight.report.exhibit import ExampleUsers, Exhibit, ExhibitPoint, ShownLists
 from limelight.report.exhibit_folder import save_exhibit
 from limelight.store.checkpoint import Notebook
 
@@ -46,13 +46,13 @@ def run_folders(folder: Path) -> list[Path]:
         "coverage@2": 1.0,
     }
     points = tuple(
-        Point(
+        ExhibitPoint(
             method=method,
             label=f"{method} {strength}",
             figures=figures,
             strength=strength,
             settings={"factors": 2},
-            sight=Sight(
+            shown=ShownLists(
                 np.array([3.0, 2.0, 1.0, 0.0]),
                 np.array([[0, 1], [2, -1]], dtype=np.int32),
                 {"epoch": [1.0, 2.0], "objective": [9.0, 8.0]},
@@ -70,7 +70,7 @@ def run_folders(folder: Path) -> list[Path]:
         titles=("A", "B", "C", "D"),
         interactions=np.array([3, 2, 1, 1]),
         groups=Groups(np.array([0, 1]), np.array([0, 1]), np.ones(2), ["x", "y"], n_ignored=0),
-        examples=Examples(np.array([7, 9]), history, history),
+        examples=ExampleUsers(np.array([7, 9]), history, history),
         data={"users": "3"},
         notes=("a note",),
     )

@@ -9,12 +9,11 @@ Matplotlib is an extra: ``pip install 'limelight[plot]'``.
 ['plain (Gini 0.55)', 'controlled (Gini 0.10)']
 """
 
-from limelight.report.figures.by_rank import exposure
 from limelight.report.figures.convergence import convergence
+from limelight.report.figures.exposures import exposure, lorenz
 from limelight.report.figures.front import front
 from limelight.report.figures.groups import groups
 from limelight.report.figures.inputs import Point
-from limelight.report.figures.lorenz import lorenz
 from limelight.report.figures.style import save
 
 __all__ = ["Point", "convergence", "exposure", "front", "groups", "lorenz", "save"]

@@ -80,9 +80,9 @@ from dataclasses import replace
 from limelight.lab.bench import timing
 from limelight.lab.paper import experiments
 from limelight.lab import growth
-from limelight.lab.paper.experiments import EXPERIMENTS, Size
+from limelight.lab.paper.experiments import EXPERIMENTS, DataSize
 
-size = Size(300, 80, 6000)
+size = DataSize(300, 80, 6000)
 small = replace(EXPERIMENTS["epinions"], size=size, held_out=30, factors=8, timed=(5, 10))
 experiments.EXPERIMENTS = {"epinions": small}
 growth.growth.__defaults__ = (size,)

@@ -12,7 +12,7 @@ import pytest
 
 from limelight._base.errors import LimelightError
 from limelight.lab.bench import memory
-from limelight.lab.bench.jobs import JOBS, Job, Setting
+from limelight.lab.bench.jobs import JOBS, Job, RaceSetup
 from limelight.lab.bench.timing import held_to
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_every_job_has_its_test() -> None:
 def test_job(job: Job, tiny: DataSet) -> None:
     threads = 2 if job.on_all_threads else 1
     with held_to(threads):
-        races = list(job.run(Setting(tiny, factors=8, threads=threads, rounds=1)))
+        races = list(job.run(RaceSetup(tiny, factors=8, threads=threads, rounds=1)))
     assert races
     assert len({race.key for race in races}) == len(races)
     for race in races:
@@ -57,7 +57,7 @@ def test_job(job: Job, tiny: DataSet) -> None:
 
 
 def test_a_candidate_that_fails(tiny: DataSet, tmp_path: Path) -> None:
-    setting = Setting(tiny, factors=8, threads=1, rounds=1)
+    setting = RaceSetup(tiny, factors=8, threads=1, rounds=1)
     with pytest.raises(LimelightError, match=r"limelight failed to read: .*Error") as caught:
         memory._measure("read", "limelight", tmp_path / "none.csv", setting)
     assert "--jobs" in str(caught.value.hint)

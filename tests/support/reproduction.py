@@ -8,9 +8,9 @@ import pytest
 
 from limelight.lab import growth
 from limelight.lab.paper import experiments
-from limelight.lab.paper.experiments import EXPERIMENTS, Size
+from limelight.lab.paper.experiments import EXPERIMENTS, DataSize
 
-SIZE = Size(400, 80, 6000)
+SIZE = DataSize(400, 80, 6000)
 
 
 @pytest.fixture
@@ -27,5 +27,5 @@ def tiny_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
         weights=(1e-5, 1e-4, 1e-3),
     )
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"tiny": small})
-    monkeypatch.setattr(growth.growth, "__defaults__", (Size(200, 60, 3000),))
+    monkeypatch.setattr(growth.growth, "__defaults__", (DataSize(200, 60, 3000),))
     monkeypatch.setattr(growth, "_ROUNDS", 1)

@@ -145,9 +145,9 @@ class Audit:
             A table with `item_id` and `title`, to call items by their titles.
         """
         from limelight.report.page import write_page
-        from limelight.report.titles import dress
+        from limelight.report.titles import with_titles_and_groups
 
-        write_page(dress(exhibit_of(self), catalogue=catalogue), path)
+        write_page(with_titles_and_groups(exhibit_of(self), catalogue=catalogue), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the arrays, with the metrics under flat keys, ready for JSON.

@@ -15,7 +15,14 @@ import numpy as np
 
 from limelight._base.documents import Document, Table, cut_middle
 from limelight.data.ids import ids_from_arrow, positions
-from limelight.report.exhibit import Examples, Exhibit, Point, Sight, example_rows, how_made
+from limelight.report.exhibit import (
+    ExampleUsers,
+    Exhibit,
+    ExhibitPoint,
+    ShownLists,
+    example_rows,
+    how_made,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -306,7 +313,7 @@ class Seen(NamedTuple):
     """The users who serve as examples, and the sight of each file of lists, the audited first."""
 
     user_ids: Ids
-    sights: tuple[Sight, ...]
+    sights: tuple[ShownLists, ...]
 
 
 def see(sides: Sequence[Side], k: int) -> Seen:
@@ -328,7 +335,7 @@ def see(sides: Sequence[Side], k: int) -> Seen:
     chosen = example_rows(lengths)
     ids = after.user_ids.take(chosen)
     sights = tuple(
-        Sight(side.exposure.weighted, _lists(side.rows, positions(ids, side.rows.user_ids), k))
+        ShownLists(side.exposure.weighted, _lists(side.rows, positions(ids, side.rows.user_ids), k))
         for side in sides
     )
     return Seen(ids_from_arrow(ids), sights)
@@ -356,15 +363,15 @@ def exhibit_of(found: Audit) -> Exhibit:
         The audit.
     """
     now, *then = found.seen.sights
-    after = Point("These lists", "these lists", found.metrics | found.bounds, sight=now)
-    points: tuple[Point, ...] = (after,)
+    after = ExhibitPoint("These lists", "these lists", found.metrics | found.bounds, shown=now)
+    points: tuple[ExhibitPoint, ...] = (after,)
     if then and found.comparison is not None:
         before = {
             name.removesuffix("_before"): value
             for name, value in found.comparison.metrics.items()
             if name.endswith("_before")
         }
-        points = Point("Before", "the lists before", before, sight=then[0]), after
+        points = ExhibitPoint("Before", "the lists before", before, shown=then[0]), after
     return Exhibit(
         kind="audit",
         title=f"Audit of lists of {found.k}",
@@ -374,7 +381,7 @@ def exhibit_of(found: Audit) -> Exhibit:
         base=0 if len(points) > 1 else None,
         chosen=len(points) - 1,
         groups=found.members,
-        examples=Examples(found.seen.user_ids),
+        examples=ExampleUsers(found.seen.user_ids),
         data={
             "Users": f"{found.users:,}",
             "Lists": f"{found.lists:,}",

@@ -12,8 +12,8 @@ from limelight.cli.flags import Json, Verb, takes_flags
 from limelight.cli.output import note, report
 
 if TYPE_CHECKING:
-    from limelight.lab.bench.jobs import Plan
-    from limelight.lab.bench.large import Size
+    from limelight.lab.bench.jobs import BenchPlan
+    from limelight.lab.bench.large import LargeRunSize
     from limelight.lab.bench.records import Results
 
 
@@ -21,7 +21,7 @@ _BUSY = 0.5
 
 
 @dataclass(frozen=True)
-class Races:
+class RaceFlags:
     """What to measure."""
 
     data: Annotated[
@@ -42,15 +42,15 @@ class Races:
         typer.Option(metavar="N", help="Rounds to measure, the fastest counts.  [default: 3]"),
     ] = None
 
-    def plan(self, factors: list[int] | None, threads: list[int] | None) -> "Plan":
+    def plan(self, factors: list[int] | None, threads: list[int] | None) -> "BenchPlan":
         """Say what to run; sizes and jobs that make no sense are refused before any work."""
-        from limelight.lab.bench.jobs import Plan, choose_jobs
+        from limelight.lab.bench.jobs import BenchPlan, choose_jobs
         from limelight.lab.bench.task import SHAPES, built_in, parse_named, read_named
 
         jobs = choose_jobs(self.jobs or [])
         given = {"factors": factors, "threads": threads, "rounds": self.rounds}
         settings = {name: value for name, value in given.items() if value is not None}
-        plan = Plan([], jobs=jobs, **settings)  # type: ignore[arg-type]
+        plan = BenchPlan([], jobs=jobs, **settings)  # type: ignore[arg-type]
         for text in self.data or []:
             parse_named(text)
         data = [read_named(text) for text in self.data or []]
@@ -58,7 +58,7 @@ class Races:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class LargeRunFlags:
     """The size of the large run; what was not given is left to it."""
 
     users: Annotated[int | None, typer.Option(metavar="N", help="Users of the large run.")] = None
@@ -71,14 +71,14 @@ class Sizes:
         int | None, typer.Option(metavar="N", help="Users of the large run who get a list.")
     ] = None
 
-    def size(self, factors: list[int] | None, threads: list[int] | None) -> "Size":
+    def size(self, factors: list[int] | None, threads: list[int] | None) -> "LargeRunSize":
         """Say how large the run is."""
-        from limelight.lab.bench.large import Size
+        from limelight.lab.bench.large import LargeRunSize
 
         shared = {"factors": factors, "threads": threads}
         given = {name: values[0] for name, values in shared.items() if values}
         given |= {name: value for name, value in vars(self).items() if value is not None}
-        return Size(**given)
+        return LargeRunSize(**given)
 
 
 def register(app: typer.Typer) -> None:
@@ -98,7 +98,7 @@ def bench(
             help="The folder to write to; it is made if need be.",
         ),
     ] = Path("bench"),
-    races: Races,
+    races: RaceFlags,
     factors: Annotated[
         list[int] | None,
         typer.Option(
@@ -123,7 +123,7 @@ def bench(
         bool,
         typer.Option("--large", help="Instead of jobs, run once from made-up data to an audit."),
     ] = False,
-    sizes: Sizes,
+    sizes: LargeRunFlags,
     as_json: Json = False,
 ) -> None:
     """Measure speed and memory against other libraries.
@@ -144,21 +144,23 @@ def bench(
       limelight bench --large --add -o bench/
     """
     _refuse_useless(large, sizes if not large else races)
+    from limelight.lab.bench.large import run_large
     from limelight.lab.bench.records import Results
-    from limelight.lab.bench.report import describe_machine, load, page
+    from limelight.lab.bench.report import describe_machine, load, page, write
 
     _warn_of_load()
     machine = describe_machine()
     results = load(output, machine) if add else Results(machine)
     if large:
-        results = _run_large(results, output, sizes.size(factors, threads))
+        results = replace(results, large=run_large(sizes.size(factors, threads), note))
+        write(results, output)
     else:
         results = _run_jobs(results, output, races.plan(factors, threads))
     note(f"written to {output}")
     report(page(results), results.to_dict(), as_json=as_json)
 
 
-def _refuse_useless(large: bool, unused: Races | Sizes) -> None:
+def _refuse_useless(large: bool, unused: RaceFlags | LargeRunFlags) -> None:
     """Refuse flags that would have no effect."""
     for name, value in vars(unused).items():
         if value is not None:
@@ -174,7 +176,7 @@ def _warn_of_load() -> None:
         note(f"Other processes are at work: the load of this machine is {load:.1f}.")
 
 
-def _run_jobs(results: "Results", output: Path, plan: "Plan") -> "Results":
+def _run_jobs(results: "Results", output: Path, plan: "BenchPlan") -> "Results":
     from limelight.lab.bench.jobs import run
     from limelight.lab.bench.report import write
 
@@ -184,13 +186,4 @@ def _run_jobs(results: "Results", output: Path, plan: "Plan") -> "Results":
         for race in races:
             results = results.with_race(race)
         write(results, output)
-    return results
-
-
-def _run_large(results: "Results", output: Path, size: "Size") -> "Results":
-    from limelight.lab.bench.large import run_large
-    from limelight.lab.bench.report import write
-
-    results = replace(results, large=run_large(size, note))
-    write(results, output)
     return results

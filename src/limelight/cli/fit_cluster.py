@@ -14,7 +14,7 @@ from limelight._base.progress import progress_bar
 from limelight.cli.flags import SPLIT_FILE, Reading
 from limelight.cli.frame import Executor, say_nothing_to_resume
 from limelight.cli.output import ending, note, report
-from limelight.cluster.forecast.forecast import predict, this_machine
+from limelight.cluster.forecast.forecast import simulate, this_machine
 from limelight.store.checkpoint import EVERY
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def fit_cluster(
     from limelight._base.settings import check_integer, check_number
     from limelight._base.signals import finishing
     from limelight.cluster.fit import Kept, fit_shards, is_begun, refuse_descent
+    from limelight.cluster.forecast.workload import Cluster, Workload
     from limelight.cluster.ingest.routing import MOST_SHARDS
     from limelight.cluster.ray.connect import require_ray
     from limelight.cluster.ray.run import run_on_ray
@@ -116,13 +117,16 @@ def fit_cluster(
     check_integer("--workers", workers, least=1)
     n_shards = max(SHARDS, workers) if cluster.shards is None else cluster.shards
     check_integer("--shards", n_shards, least=workers, most=MOST_SHARDS)
-    forecast = predict(
-        **(counted if cluster.dry_run else estimated)(source, reading),
-        config=factors.config,
-        machines=workers,
-        shards=n_shards,
-        deterministic=cluster.deterministic,
-        speeds=this_machine() if cluster.dry_run else None,
+    sizes = (counted if cluster.dry_run else estimated)(source, reading)
+    speeds = this_machine() if cluster.dry_run else {}
+    forecast = simulate(
+        Workload.of(factors.config, **sizes),
+        Cluster(
+            machines=workers,
+            shards=n_shards,
+            deterministic=cluster.deterministic,
+            **speeds,  # type: ignore[arg-type]
+        ),
     )
     if cluster.dry_run:
         report(str(forecast), forecast.as_dict(), as_json=as_json)

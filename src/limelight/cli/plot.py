@@ -11,23 +11,8 @@ from limelight.cli.flags import Verb
 from limelight.cli.output import note
 from limelight.cli.report import ReportGroups, Run
 
-
-class Kind(StrEnum):
-    """What figures are written as."""
-
-    png = "png"
-    svg = "svg"
-    pdf = "pdf"
-
-
-class Figure(StrEnum):
-    """The figures that there are."""
-
-    front = "front"
-    lorenz = "lorenz"
-    exposure = "exposure"
-    groups = "groups"
-    convergence = "convergence"
+FigureFormat = StrEnum("FigureFormat", ["png", "svg", "pdf"])
+FigureName = StrEnum("FigureName", ["front", "lorenz", "exposure", "groups", "convergence"])
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +33,7 @@ def plot(
         ),
     ] = None,
     kinds: Annotated[
-        list[Kind] | None,
+        list[FigureFormat] | None,
         typer.Option(
             "--as",
             metavar="png|svg|pdf",
@@ -57,7 +42,7 @@ def plot(
         ),
     ] = None,
     only: Annotated[
-        list[Figure] | None,
+        list[FigureName] | None,
         typer.Option(
             metavar="front|lorenz|exposure|groups|convergence",
             help="Draw this figure only; may be repeated.",
@@ -78,11 +63,11 @@ def plot(
       limelight plot front/ --as pdf --as svg --only front
     """
     from limelight.report.exhibit_folder import load_exhibit
-    from limelight.report.figures.of_run import gallery
+    from limelight.report.figures.of_run import figures_of_run
     from limelight.report.figures.style import save
-    from limelight.report.titles import dress
+    from limelight.report.titles import with_titles_and_groups
 
-    found = gallery(dress(load_exhibit(run), groups))
+    found = figures_of_run(with_titles_and_groups(load_exhibit(run), groups))
     for wanted in only or ():
         if wanted not in found:
             message = f"this run has no such figure: {wanted.value}"
@@ -94,7 +79,7 @@ def plot(
     for name, draw in found.items():
         if not only or name in only:
             axes = draw()
-            for kind in kinds or (Kind.png,):
+            for kind in kinds or (FigureFormat.png,):
                 file = folder / f"{name}.{kind.value}"
                 save(axes, file)
                 note(f"written to {file}")

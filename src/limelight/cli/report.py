@@ -73,7 +73,7 @@ def report(
     """
     from limelight.report.exhibit_folder import load_exhibit
     from limelight.report.page import write_page
-    from limelight.report.titles import dress, require_titles
+    from limelight.report.titles import require_titles, with_titles_and_groups
 
     target = output or run / "report.html"
     check_page(target)
@@ -82,7 +82,7 @@ def report(
         raise DataError(message, hint="name a folder that `limelight demo` or `frontier` wrote")
     if catalogue is not None:
         require_titles(catalogue)
-    exhibit = dress(load_exhibit(run), groups, catalogue)
+    exhibit = with_titles_and_groups(load_exhibit(run), groups, catalogue)
     added = {"Groups": groups, "Titles": catalogue}
     told = {name: str(path) for name, path in added.items() if path is not None}
     write_page(replace(exhibit, made={**exhibit.made, **told}), target)

@@ -109,7 +109,7 @@ def reproduce(
     """
     from limelight._base.settings import check_integer, check_number
     from limelight.lab.paper.report import exhibit_of, write_report
-    from limelight.lab.paper.run import METHODS, Plan, Run
+    from limelight.lab.paper.run import METHODS, ReproductionPlan, Run
     from limelight.report.exhibit_folder import save_exhibit
     from limelight.report.page import write_page
 
@@ -121,7 +121,7 @@ def reproduce(
     for flag, value in (("--factors", factors), ("--epochs", epochs)):
         if value is not None:
             check_integer(flag, value, least=1, most=2**15)
-    plan = Plan(
+    plan = ReproductionPlan(
         experiment=experiment,
         made_up=like is not None,
         methods=tuple(methods) if methods else METHODS,
@@ -142,7 +142,7 @@ def reproduce(
     run = Run(plan, split, folder / "state", note)
     found = run.findings()
     report = write_report(plan, found, folder)
-    exhibit = exhibit_of(plan, found, split, run.sight)
+    exhibit = exhibit_of(plan, found, split, run.shown_at)
     save_exhibit(folder, exhibit)
     if page is not None:
         write_page(exhibit, page)

@@ -22,7 +22,7 @@ from limelight.control.frontier_result import (
 from limelight.control.held_out_users import as_split
 from limelight.data.interactions import as_interactions
 from limelight.models.exadmm import ExADMM
-from limelight.report.exhibit import look
+from limelight.report.exhibit import measure_lists
 
 if TYPE_CHECKING:
     import os
@@ -154,8 +154,8 @@ class _Tracer:
         def find_out() -> FrontierPoint:
             started = time.perf_counter()
             made = make()
-            _, validation = look(made.validation, self._split.validation, self._at)
-            sight, test = look(made.test, self._split.test, self._at, made.trace)
+            _, validation = measure_lists(made.validation, self._split.validation, self._at)
+            sight, test = measure_lists(made.test, self._split.test, self._at, made.trace)
             seconds = time.perf_counter() - started
             self._kept.see(f"{name}-{number}", sight)
             before, after = (Measured.of(figures, self._at) for figures in (validation, test))

@@ -20,8 +20,8 @@ from limelight._base.signals import finishing
 from limelight._base.text import short
 from limelight.control.frontier_result import FrontierPoint
 from limelight.models.folder import load_model
-from limelight.report.exhibit import Sight
-from limelight.report.exhibit_folder import load_sight, save_exhibit, sight_arrays
+from limelight.report.exhibit import ShownLists
+from limelight.report.exhibit_folder import load_shown_lists, save_exhibit, shown_arrays
 from limelight.store.arrays import save_arrays
 from limelight.store.checkpoint import FILE, Checkpoint, Notebook
 
@@ -51,7 +51,7 @@ class FrontierFolder:
     def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
         self._models: dict[str, ExADMM] = {}
-        self._sights: dict[str, Sight] = {}
+        self._sights: dict[str, ShownLists] = {}
         self._notebook: Notebook | None = None
         if self._path is not None:
             if self._path.exists() and not self._path.is_dir():
@@ -92,20 +92,20 @@ class FrontierFolder:
             return self._models[name]
         return cast("ExADMM", load_model(self._path / _MODELS / name))
 
-    def see(self, name: str, sight: Sight) -> None:
+    def see(self, name: str, sight: ShownLists) -> None:
         """Keep who was shown what at a point."""
         if self._path is None:
             self._sights[name] = sight
         else:
-            save_arrays(self._sight_file(name), sight_arrays(sight))
+            save_arrays(self._sight_file(name), shown_arrays(sight))
 
-    def sight(self, point: FrontierPoint) -> Sight:
+    def sight(self, point: FrontierPoint) -> ShownLists:
         """Return who was shown what; nothing, where an older version has traced the point."""
         name = f"{point.method}-{point.number}" if point.number else f"{PLAIN}-0"
         if self._path is None:
             return self._sights[name]
         file = self._sight_file(name)
-        return load_sight(file) if file.is_file() else Sight()
+        return load_shown_lists(file) if file.is_file() else ShownLists()
 
     def _sight_file(self, name: str) -> Path:
         return Path(self._path or "") / _STATE / _SIGHTS / f"{name}.safetensors"

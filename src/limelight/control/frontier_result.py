@@ -16,7 +16,14 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight._base.text import first_words
 from limelight.metrics.exposure import top_share
-from limelight.report.exhibit import Examples, Exhibit, Point, about_data, held_out_rows, how_made
+from limelight.report.exhibit import (
+    ExampleUsers,
+    Exhibit,
+    ExhibitPoint,
+    about_data,
+    held_out_rows,
+    how_made,
+)
 from limelight.report.figures.front import front
 from limelight.report.figures.inputs import Point as FigurePoint
 from limelight.report.figures.inputs import Tradeoff
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from limelight.data.split import Split
-    from limelight.report.exhibit import Sight
+    from limelight.report.exhibit import ShownLists
 
 
 _HEAD = (
@@ -315,7 +322,7 @@ def exhibit_of(
     found: Frontier,
     split: Split,
     settings: Mapping[str, Any],
-    sight_of: Callable[[FrontierPoint], Sight],
+    sight_of: Callable[[FrontierPoint], ShownLists],
 ) -> Exhibit:
     """Put together what a page shows of a front; the plain model comes first, and once.
 
@@ -341,7 +348,7 @@ def exhibit_of(
         item_ids=split.train.item_ids,
         chosen=kept.index(best) if best in kept else 0,
         interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
-        examples=Examples.of(held_out_rows(split.test), split.test),
+        examples=ExampleUsers.of(held_out_rows(split.test), split.test),
         data=about_data(split),
         made=how_made(
             seconds=sum(point.wall_seconds for point in kept), seed=settings.get("random_state")
@@ -350,20 +357,22 @@ def exhibit_of(
     )
 
 
-def _point(point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: Sight) -> Point:
+def _point(
+    point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: ShownLists
+) -> ExhibitPoint:
     method = point.method if point.number else "plain"
     figures = point.test.to_dict(k)
     if sight.exposure is not None:
         figures[f"top_share@{k}"] = top_share(sight.exposure)
     name = _NAMES[method]
-    return Point(
+    return ExhibitPoint(
         method=name,
         label=f"{name}, strength {point.strength:.3g}" if point.number else "no control",
         figures=figures,
         strength=point.strength,
         settings={"strength": point.strength, "epochs": point.epochs, **_told(settings)},
         on_front=point.on_front,
-        sight=sight,
+        shown=sight,
     )
 
 

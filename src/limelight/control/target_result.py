@@ -21,13 +21,13 @@ from limelight.metrics.accuracy import ndcg
 from limelight.metrics.evaluate import evaluate
 from limelight.report.exhibit import (
     Compared,
-    Examples,
+    ExampleUsers,
     Exhibit,
-    Point,
+    ExhibitPoint,
     about_data,
     held_out_rows,
     how_made,
-    look,
+    measure_lists,
 )
 from limelight.report.page import write_page
 from limelight.rerank.reranker import Reranked
@@ -321,8 +321,8 @@ def exhibit_of(
         How long the search took.
     """
     part = split.test
-    own, own_figures = look(plain.recommend(part.history, k).ids, part, k, plain.trace_)
-    sight, figures = look(lists_of(fresh(found["model"]), part, k), part, k)
+    own, own_figures = measure_lists(plain.recommend(part.history, k).ids, part, k, plain.trace_)
+    sight, figures = measure_lists(lists_of(fresh(found["model"]), part, k), part, k)
     label = str(found["method"])
     wish = ", ".join(f"{name} {value}" for name, value in found["goal"].items())
     return Exhibit(
@@ -330,21 +330,21 @@ def exhibit_of(
         title=f"A model for a target: {wish}"[:200],
         k=k,
         points=(
-            Point("No control", "no control", own_figures, strength=0.0, sight=own),
-            Point(
+            ExhibitPoint("No control", "no control", own_figures, strength=0.0, shown=own),
+            ExhibitPoint(
                 label,
                 label,
                 figures,
                 strength=found["strength"],
                 settings={"method": label, "strength": found["strength"], "target": wish},
-                sight=sight,
+                shown=sight,
             ),
         ),
         item_ids=split.train.item_ids,
         chosen=1,
         interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
         groups=groups,
-        examples=Examples.of(held_out_rows(part), part),
+        examples=ExampleUsers.of(held_out_rows(part), part),
         data=about_data(split),
         made=how_made(seconds=seconds, seed=plain.get_params().get("random_state")),
         notes=tuple(found["notes"]),

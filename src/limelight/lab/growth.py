@@ -1,20 +1,16 @@
-"""How the time of every method grows when one thing doubles (beside Table 2).
-
-How the time of an epoch grows when one thing doubles.
-"""
+"""How the time of every method, and of an epoch, grows when one thing doubles."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from limelight.data import marketplace
 from limelight.lab.bench.task import EXADMM_PERIOD, DataSet, ExAdmm, Ials
 from limelight.lab.bench.timing import Candidate
-from limelight.lab.paper.experiments import Size
+from limelight.lab.paper.experiments import DataSize
 from limelight.lab.paper.methods import FAIRREC
-from limelight.lab.paper.times import per_epoch
+from limelight.lab.paper.times import per_epoch, seconds_of
 from limelight.models import IALS, ExADMM, MultiFR, MultVAE
 from limelight.rerank.methods.fairrec import FairRec
 
@@ -22,38 +18,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from limelight.data import Interactions
-    from limelight.lab.bench.jobs import Setting
+    from limelight.lab.bench.jobs import RaceSetup
     from limelight.lab.bench.records import Race
     from limelight.lab.bench.task import Task, Trainer
 
 
-BASE = Size(4_000, 2_000, 100_000)
+BASE = DataSize(4_000, 2_000, 100_000)
 _FACTORS, _EPOCHS, _ROUNDS = 64, 4, 3
 
 
-def growth(name: str, threads: int, base: Size = BASE) -> dict[str, float]:
-    """Return the factors by which a method's time grows with each thing doubled.
+def growth(name: str, threads: int, base: DataSize = BASE) -> dict[str, float]:
+    """Return the factors by which a method's time grows, by what doubles (beside Table 2)."""
+    seconds = _times(threads)[name]
 
-    Parameters
-    ----------
-    name
-        Of the method.
-    threads
-        As ``num_threads`` of the models.
-    base
-        The size of the made-up data that are doubled in one direction.
+    def measure(size: DataSize, factors: int) -> float:
+        return seconds(marketplace(*size).interactions, factors)
+
+    before = measure(base, _FACTORS)
+    return {what: measure(size, d) / before for what, size, d in doubled(base, _FACTORS)}
+
+
+def doubled(size: DataSize, factors: int) -> Iterator[tuple[str, DataSize, int]]:
+    """Yield what doubles, and the sizes with it doubled.
+
+    Examples
+    --------
+    >>> list(doubled(DataSize(2, 3, 4), 8))[-2:]
+    [('items', DataSize(users=2, items=6, interactions=4), 8),
+     ('factors', DataSize(users=2, items=3, interactions=4), 16)]
     """
-    seconds = _jobs(threads)[name]
-    start = marketplace(*base).interactions
-    before = seconds(start, _FACTORS)
-    grown = {}
     for what in ("interactions", "users", "items"):
-        size = base._replace(**{what: 2 * getattr(base, what)})
-        grown[what] = seconds(marketplace(*size).interactions, _FACTORS) / before
-    return {**grown, "factors": seconds(start, 2 * _FACTORS) / before}
+        yield what, size._replace(**{what: 2 * getattr(size, what)}), factors
+    yield "factors", size, 2 * factors
 
 
-def _jobs(threads: int) -> dict[str, Callable[[Interactions, int], float]]:
+def _times(threads: int) -> dict[str, Callable[[Interactions, int], float]]:
     shared = {"epochs": _EPOCHS, "num_threads": threads}
     return {
         "iALS": lambda data, d: _epoch(IALS, data, factors=d, trace_every=1, **shared),
@@ -80,12 +79,11 @@ def _epoch(kind: type[Any], data: Interactions, **settings: Any) -> float:
 def _fair_lists(data: Interactions, factors: int, threads: int) -> float:
     """Return the seconds of fair lists for everybody, from factors that are there."""
     model = IALS(factors=factors, epochs=_EPOCHS, num_threads=threads).fit(data)
-    fastest = float("inf")
-    for _ in range(_ROUNDS):
-        started = time.perf_counter()
+
+    def make_lists() -> None:
         FairRec(alpha=0.5).rerank(model.ranking(), k=20)
-        fastest = min(fastest, time.perf_counter() - started)
-    return fastest
+
+    return min(seconds_of(make_lists) for _ in range(_ROUNDS))
 
 
 ABOUT = (
@@ -100,25 +98,21 @@ _KINDS: dict[str, Callable[[Task], Trainer]] = {
 }
 
 
-def epoch_growth(setting: Setting) -> Iterator[Race]:
+def race_growth(setup: RaceSetup) -> Iterator[Race]:
     """Race every kind of epoch with itself, one thing doubled."""
-    data = setting.data.interactions
-    sizes = {"users": data.n_users, "items": data.n_items, "interactions": data.nnz}
-    base = replace(setting, data=_market(sizes))
-    for what in ("interactions", "users", "items", "factors"):
-        if what == "factors":
-            doubled = replace(base, factors=2 * setting.factors)
-        else:
-            doubled = replace(base, data=_market({**sizes, what: 2 * sizes[what]}))
+    data = setup.data.interactions
+    size = DataSize(data.n_users, data.n_items, data.nnz)
+    base = replace(setup, data=_market(size))
+    for what, grown, factors in doubled(size, setup.factors):
+        larger = replace(setup, data=_market(grown), factors=factors)
         for kind, make in _KINDS.items():
             calls = EXADMM_PERIOD if kind == "exADMM" else 1
             candidates = [
                 Candidate(who, make(one.task()).epoch, calls=calls)
-                for who, one in (("doubled", doubled), ("as it is", base))
+                for who, one in (("doubled", larger), ("as it is", base))
             ]
-            yield setting.race("growth", candidates, part=f"{kind} epoch, twice the {what}")
+            yield setup.race("growth", candidates, part=f"{kind} epoch, twice the {what}")
 
 
-def _market(sizes: dict[str, int]) -> DataSet:
-    market = marketplace(sizes["users"], sizes["items"], sizes["interactions"], min_items=1)
-    return DataSet("made up", market.interactions)
+def _market(size: DataSize) -> DataSet:
+    return DataSet("made up", marketplace(*size, min_items=1).interactions)

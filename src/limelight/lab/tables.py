@@ -1,11 +1,8 @@
-"""The paper's tables, with our figures beside the published ones.
-
-Results as Markdown tables.
-"""
+"""Tables of benchmarks, and the paper's with our figures beside the published ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from limelight._base.documents import Table
 from limelight.lab.paper.methods import FAIRREC
@@ -14,9 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from limelight.lab.bench.records import Entry, Race
-    from limelight.lab.paper.experiments import Experiment, Size
+    from limelight.lab.paper.experiments import DataSize, Experiment
 
 
+T = TypeVar("T")
 _COMPLEXITY = {
     "iALS": ("nnz d² + (users + items) d³", "(users + items) d"),
     "Mult-VAE": ("users x items x d", "items x d"),
@@ -29,40 +27,14 @@ _COMPLEXITY = {
 }
 
 
-class Titled(NamedTuple):
-    """A table of the paper, and what it shows."""
-
-    title: str
-    table: Table
-
-    def markdown(self) -> str:
-        """Write it for people, below its title."""
-        return f"### {self.title}\n\n{self.table.markdown()}"
-
-
-def titled(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Titled:
-    """Make a table with all its columns to the left.
-
-    Examples
-    --------
-    >>> print(titled("Sizes", ["data", "users"], [["ours", 3]]).markdown())
-    ### Sizes
-    <BLANKLINE>
-    | data | users |
-    |---|---|
-    | ours | 3 |
-    """
-    return Titled(title, Table(header, rows, left=len(header)))
-
-
-def statistics(experiment: Experiment, size: Size, *, made_up: bool) -> Titled:
+def statistics(experiment: Experiment, size: DataSize, *, made_up: bool) -> Table:
     """Table 1: how large the data are."""
     ours = f"made up like {experiment.title}" if made_up else experiment.title
     rows = [["the paper's " + experiment.title, *experiment.size], [ours, *size]]
-    return titled("Table 1. The data", ["data", "users", "items", "interactions"], rows)
+    return Table(["data", "users", "items", "interactions"], rows, left=4)
 
 
-def complexity(growth: Mapping[str, Mapping[str, float]]) -> Titled:
+def complexity(growth: Mapping[str, Mapping[str, float]]) -> Table:
     """Table 2: how the work grows, as published and as measured."""
     whats = list(next(iter(growth.values())))
     header = ["method", "time", "memory", *(f"twice the {what}" for what in whats)]
@@ -70,10 +42,10 @@ def complexity(growth: Mapping[str, Mapping[str, float]]) -> Titled:
         [name, *_COMPLEXITY[name], *(f"{measured[what]:.2f} x" for what in whats)]
         for name, measured in growth.items()
     ]
-    return titled("Table 2. How the work grows", header, rows)
+    return Table(header, rows, left=len(header))
 
 
-def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Titled:
+def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Table:
     """Every measured point of Figure 1 at one cutoff."""
     header = ["method", f"nDCG@{k}", "95 % interval", f"Gini@{k}", f"coverage@{k}", "settings"]
     rows = []
@@ -83,10 +55,10 @@ def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Title
             figures = (f"{point[f'{metric}@{k}']:.4f}" for metric in ("gini", "coverage"))
             settings = ", ".join(f"{key} {value:.3g}" for key, value in point["settings"].items())
             rows.append([name, f"{point[f'ndcg@{k}']:.4f}", interval, *figures, settings])
-    return titled(f"Test users at K = {k}", header, rows)
+    return Table(header, rows, left=len(header))
 
 
-def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Titled:
+def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Table:
     """Table 3: training and inference."""
     header = ["method", "training", "seconds an epoch", "epochs that ran", "training / exADMM's"]
     for k in experiment.timed:
@@ -111,17 +83,7 @@ def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> T
                 ),
             ]
         )
-    return titled("Table 3. Seconds", header, rows)
-
-
-T = TypeVar("T")
-
-
-class Column(NamedTuple):
-    """A column of a table of races: its head, and what it says of an entry; None is a blank."""
-
-    head: str
-    cell: Callable[[Race, Entry], str | None]
+    return Table(header, rows, left=len(header))
 
 
 def details(races: Sequence[Race]) -> str:
@@ -137,15 +99,32 @@ def details(races: Sequence[Race]) -> str:
     | ml-1m | 64 | 1 | limelight | 100 ms |  |
     | ml-1m | 64 | 1 | irspack | 400 ms | 0.25 |
     """
-    entries = [(race, entry) for race in races for entry in race.entries]
-    columns = [
-        (column.head, [column.cell(race, entry) or "" for race, entry in entries])
-        for column in COLUMNS
-    ]
-    used = [(head, cells) for head, cells in columns if any(cells)]
-    heads = [head for head, _ in used]
-    rows = list(zip(*(cells for _, cells in used), strict=True))
+    entries = [_cells(race, entry) for race in races for entry in race.entries]
+    heads = [head for head in entries[0] if any(cells[head] for cells in entries)]
+    rows = [[cells[head] for head in heads] for cells in entries]
     return Table(heads, rows, left=heads.index("who") + 1).markdown()
+
+
+def _cells(race: Race, entry: Entry) -> dict[str, str]:
+    """Say by column what is known of an entry; what was not measured is blank."""
+    return {
+        "data": race.data,
+        "factors": _written(race.factors, str),
+        "threads": str(race.threads),
+        "what": race.part,
+        "who": entry.who,
+        "time": _written(entry.seconds, duration),
+        "memory": _written(entry.n_bytes, mebibytes),
+        "ratio": "" if entry is race.entries[0] else f"{race.ratio(entry):.2f}",
+        "GFLOP/s": _written(race.rate(entry), giga),
+        "of peak": _written(race.share_of_peak(entry), "{:.0%}".format),
+        "objective": _written(entry.objective, six_digits),
+        "nDCG@20": _written(entry.ndcg, "{:.4f}".format),
+    }
+
+
+def _written(value: T | None, write: Callable[[T], str]) -> str:
+    return "" if value is None else write(value)
 
 
 def glance(races: Sequence[Race]) -> str:
@@ -185,24 +164,13 @@ def duration(seconds: float) -> str:
 
 
 def mebibytes(n_bytes: float) -> str:
-    """Write a number of bytes in MiB.
-
-    Examples
-    --------
-    >>> mebibytes(3 * 2**20)
-    '3.0 MiB'
-    """
+    """Write a number of bytes in MiB, with one decimal."""
     return f"{n_bytes / 2**20:,.1f} MiB"
 
 
 def giga(rate: float) -> str:
     """Write operations a second in billions."""
     return f"{rate / 1e9:.1f}"
-
-
-def percent(share: float) -> str:
-    """Write a share of 1."""
-    return f"{share:.0%}"
 
 
 def six_digits(value: float) -> str:
@@ -214,36 +182,3 @@ def six_digits(value: float) -> str:
     ('0.722742', '1,027,370')
     """
     return f"{value:,.0f}" if value >= 1e5 else f"{value:.6g}"
-
-
-def four_places(value: float) -> str:
-    """Write an nDCG."""
-    return f"{value:.4f}"
-
-
-def _ratio(race: Race, entry: Entry) -> str | None:
-    return None if entry is race.entries[0] else f"{race.ratio(entry):.2f}"
-
-
-def _whole(value: int | None) -> str | None:
-    return None if value is None else str(value)
-
-
-def _applied(write: Callable[[T], str], value: T | None) -> str | None:
-    return None if value is None else write(value)
-
-
-COLUMNS = (
-    Column("data", lambda race, _: race.data),
-    Column("factors", lambda race, _: _whole(race.factors)),
-    Column("threads", lambda race, _: str(race.threads)),
-    Column("what", lambda race, _: race.part or None),
-    Column("who", lambda _, entry: entry.who),
-    Column("time", lambda _, entry: _applied(duration, entry.seconds)),
-    Column("memory", lambda _, entry: _applied(mebibytes, entry.n_bytes)),
-    Column("ratio", _ratio),
-    Column("GFLOP/s", lambda race, entry: _applied(giga, race.rate(entry))),
-    Column("of peak", lambda race, entry: _applied(percent, race.share_of_peak(entry))),
-    Column("objective", lambda _, entry: _applied(six_digits, entry.objective)),
-    Column("nDCG@20", lambda _, entry: _applied(four_places, entry.ndcg)),
-)

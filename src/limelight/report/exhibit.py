@@ -1,8 +1,7 @@
 """What a run has to show: every setting that was tried, to whom it gave exposure, and examples.
 
-A report and its figures are made of this alone, long after the run, and without its data.
-
-How a result was made: by which command, with what versions, when.
+A report and its figures are made of an :class:`Exhibit` alone, long after the run and without its
+data. :func:`build_exhibit` makes one from points and from a split or lists.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class Compared(NamedTuple):
     sentence: str = "{} goes from {} to {} of the exposure"
 
 
-class Sight(NamedTuple):
-    """What lists did: to the items, to the users who serve as examples, and how they came about."""
+class ShownLists(NamedTuple):
+    """What is shown of a setting's lists: exposure of items, example lists, trace of the fit."""
 
     exposure: Float64 | None = None
     """Of every item."""
@@ -56,7 +55,7 @@ class Sight(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class ExhibitPoint:
     """One setting of a system."""
 
     method: str
@@ -67,11 +66,11 @@ class Point:
     """How much exposure counts; points of a method are ordered by it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     on_front: bool = True
-    sight: Sight = field(default_factory=Sight)
+    shown: ShownLists = field(default_factory=ShownLists)
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class ExampleUsers:
     """Users whose lists are shown, with what they did before and what they were found to like."""
 
     user_ids: Ids
@@ -79,7 +78,7 @@ class Examples:
     liked: tuple[Int32, ...] = ()
 
     @classmethod
-    def of(cls, rows: Int64, part: HeldOut) -> Examples:
+    def of(cls, rows: Int64, part: HeldOut) -> ExampleUsers:
         """Take some rows of a held-out part."""
         history, liked = (
             tuple(matrix[row].indices.astype(np.int32) for row in rows)
@@ -97,7 +96,7 @@ class Exhibit:
     title: str
     k: int
     """Length of the lists."""
-    points: tuple[Point, ...]
+    points: tuple[ExhibitPoint, ...]
     item_ids: Ids
     base: int | None = 0
     """The point that others are compared with: what happens without control."""
@@ -108,7 +107,7 @@ class Exhibit:
     interactions: Int64 | None = None
     """How many users have each item in the training data."""
     groups: Groups | None = None
-    examples: Examples | None = None
+    examples: ExampleUsers | None = None
     data: Mapping[str, str] = field(default_factory=dict)
     """What was learnt from, in words."""
     made: Mapping[str, str] = field(default_factory=dict)
@@ -116,22 +115,17 @@ class Exhibit:
     notes: tuple[str, ...] = ()
 
 
-def example_rows(lengths: Iterable[int], count: int = N_EXAMPLES) -> Int64:
+def example_rows(lengths: Sequence[int] | Int64, count: int = N_EXAMPLES) -> Int64:
     """Choose users of all kinds, from those with the shortest history to the longest.
 
-    Parameters
-    ----------
-    lengths
-        How much is known of each user; users with 0 are left out if there are others.
-    count
-        How many to choose.
+    ``lengths`` says how much is known of each user; users with 0 are left out if there are others.
 
     Examples
     --------
     >>> example_rows([5, 0, 9, 1, 7], count=3)
     array([3, 0, 2])
     """
-    known = np.asarray(list(lengths) if not isinstance(lengths, np.ndarray) else lengths)
+    known = np.asarray(lengths)
     order = np.argsort(known, kind="stable")
     order = order[known[order] > 0] if known.any() else order
     places = np.linspace(0, len(order) - 1, min(count, len(order)))
@@ -144,37 +138,27 @@ def held_out_rows(part: HeldOut, count: int = N_EXAMPLES) -> Int64:
     return example_rows(np.where(targets > 0, history + 1, 0), count)
 
 
-def look(ids: Int32, part: HeldOut, k: int, trace: Sequence[Any] = ()) -> tuple[Sight, Figures]:
-    """Measure the lists of held-out users and keep what can be shown.
+def measure_lists(
+    ids: Int32, part: HeldOut, k: int, trace: Sequence[Any] = ()
+) -> tuple[ShownLists, dict[str, float]]:
+    """Measure the lists of held-out users (``ids``, users x k), and keep what can be shown.
 
-    Parameters
-    ----------
-    ids
-        Users x k item numbers.
-    part
-        The users.
-    k
-        Length of the lists.
-    trace
-        Records of the fit, as in ``model.trace_``.
+    ``trace`` holds the records of the fit, as in ``model.trace_``.
     """
     lists = ListAccumulator(part.targets.shape[1], k)
     lists.update(ids, part.targets)
     rows = held_out_rows(part)
-    return Sight(lists.exposure(), ids[rows, :k], columns_of(trace)), lists.result()
+    return ShownLists(lists.exposure(), ids[rows, :k], trace_columns(trace)), lists.result()
 
 
-Figures = dict[str, float]
-
-
-def columns_of(trace: Sequence[Any]) -> dict[str, list[float]]:
+def trace_columns(trace: Sequence[Any]) -> dict[str, list[float]]:
     """Turn records of a fit into columns of numbers; what was not measured is not a number.
 
     Examples
     --------
     >>> from collections import namedtuple
     >>> Record = namedtuple("Record", "epoch objective feasibility")
-    >>> columns_of([Record(1, 9.0, None), Record(2, 8.0, None)])
+    >>> trace_columns([Record(1, 9.0, None), Record(2, 8.0, None)])
     {'epoch': [1.0, 2.0], 'objective': [9.0, 8.0]}
     """
     if not trace:
@@ -192,22 +176,7 @@ _OURS = {"limelight", "limelight.exe", "__main__.py"}
 
 
 def how_made(*, seconds: float | None = None, seed: int | None = None) -> dict[str, str]:
-    """Say in words how a result is being made, for whoever wants to make it again.
-
-    Parameters
-    ----------
-    seconds
-        How long it took.
-    seed
-        Of all that was drawn.
-
-    Examples
-    --------
-    >>> how_made(seed=7)["Seed"]
-    '7'
-    """
-    import numpy as np
-
+    """Say in words by which command, with which versions, when and how long a result was made."""
     made = {}
     if Path(sys.argv[0]).name in _OURS:
         made["Command"] = shlex.join(["limelight", *sys.argv[1:]])
@@ -234,3 +203,41 @@ def about_data(split: Split) -> dict[str, str]:
         "Validation users": f"{split.validation.n_users:,}",
         "Test users": f"{split.test.n_users:,}",
     }
+
+
+def build_exhibit(
+    kind: str,
+    title: str,
+    k: int,
+    points: Iterable[ExhibitPoint],
+    *,
+    split: Split | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
+    **others: Any,
+) -> Exhibit:
+    """Put together what a page shows of a run.
+
+    Parameters
+    ----------
+    kind, title, k, points
+        As in :class:`Exhibit`.
+    split
+        What the run learnt from. Its test users are the examples, and items, interactions and the
+        words about the data are its own. Without a split, ``others`` say all of that.
+    seconds, seed
+        How long the run took, and its seed.
+    others
+        Further fields of :class:`Exhibit`, such as ``chosen`` and ``groups``.
+    """
+    if split is not None:
+        interactions = np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel()
+        of_split = {
+            "item_ids": split.train.item_ids,
+            "interactions": interactions,
+            "examples": ExampleUsers.of(held_out_rows(split.test), split.test),
+            "data": about_data(split),
+        }
+        others = of_split | others
+    made = how_made(seconds=seconds, seed=seed)
+    return Exhibit(kind, title, k, tuple(points), made=made, **others)

@@ -21,7 +21,7 @@ from limelight._base.errors import DataError
 from limelight._base.files import atomic_folder
 from limelight._base.text import first_words, short
 from limelight.data.groups import Groups
-from limelight.report.exhibit import Examples, Exhibit, Point, Sight
+from limelight.report.exhibit import ExampleUsers, Exhibit, ExhibitPoint, ShownLists
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.ids import read_ids, write_ids
 from limelight.store.json import read_json
@@ -36,31 +36,19 @@ if TYPE_CHECKING:
 
 FOLDER = "exhibit"
 _SCHEMA = 1
-_RECORD, _ARRAYS, _ITEMS, _USERS = (
-    "exhibit.json",
-    "arrays.safetensors",
-    "items.parquet",
-    "users.parquet",
-)
+_RECORD, _ARRAYS = "exhibit.json", "arrays.safetensors"
+_ITEMS, _USERS = "items.parquet", "users.parquet"
 _WORDS = ("kind", "title", "k", "base", "chosen", "titles", "data", "made", "notes")
 _OF_POINT = ("method", "label", "figures", "strength", "settings", "on_front")
 
 
 def save_exhibit(run: str | os.PathLike[str], exhibit: Exhibit) -> None:
-    """Write an exhibit into the folder of a run, whole or not at all.
-
-    Parameters
-    ----------
-    run
-        The folder of the run.
-    exhibit
-        What it has to show.
-    """
+    """Write an exhibit into the folder of a run, whole or not at all."""
     record = {"schema_version": _SCHEMA} | {name: getattr(exhibit, name) for name in _WORDS}
     record["points"] = [{name: getattr(p, name) for name in _OF_POINT} for p in exhibit.points]
     arrays: dict[str, NDArray[Any]] = {}
     for number, point in enumerate(exhibit.points):
-        arrays |= {f"{number}/{name}": a for name, a in sight_arrays(point.sight).items()}
+        arrays |= {f"{number}/{name}": a for name, a in shown_arrays(point.shown).items()}
     if exhibit.interactions is not None:
         arrays["interactions"] = exhibit.interactions
     if exhibit.groups is not None:
@@ -80,13 +68,7 @@ def save_exhibit(run: str | os.PathLike[str], exhibit: Exhibit) -> None:
 
 
 def load_exhibit(run: str | os.PathLike[str]) -> Exhibit:
-    """Read what a run has to show.
-
-    Parameters
-    ----------
-    run
-        A folder that ``limelight demo``, ``frontier`` or ``reproduce`` wrote.
-    """
+    """Read the exhibit of a folder that ``limelight demo``, ``frontier`` or ``reproduce`` wrote."""
     folder = Path(run) / FOLDER
     if not (folder / _RECORD).is_file():
         message = f"nothing to show in {str(run)!r}"
@@ -113,7 +95,9 @@ def _check_version(record: Mapping[str, Any]) -> None:
 def _rebuild(folder: Path, record: dict[str, Any], arrays: Arrays) -> Exhibit:
     item_ids = read_ids(folder / _ITEMS, "item_id")
     points = tuple(
-        Point(**{name: given[name] for name in _OF_POINT}, sight=_sight_of(arrays, f"{number}/"))
+        ExhibitPoint(
+            **{name: given[name] for name in _OF_POINT}, shown=_shown_of(arrays, f"{number}/")
+        )
         for number, given in enumerate(record["points"])
     )
     _check_words(record)
@@ -132,30 +116,30 @@ def _rebuild(folder: Path, record: dict[str, Any], arrays: Arrays) -> Exhibit:
     return exhibit
 
 
-def sight_arrays(sight: Sight) -> dict[str, NDArray[Any]]:
-    """Name the arrays of a sight."""
+def shown_arrays(shown: ShownLists) -> dict[str, NDArray[Any]]:
+    """Name the arrays of shown lists."""
     arrays: dict[str, NDArray[Any]] = {}
-    if sight.exposure is not None:
-        arrays["exposure"] = sight.exposure
-    if sight.lists is not None:
-        arrays["lists"] = sight.lists
-    trace = {f"trace/{name}": np.asarray(values, float) for name, values in sight.trace.items()}
+    if shown.exposure is not None:
+        arrays["exposure"] = shown.exposure
+    if shown.lists is not None:
+        arrays["lists"] = shown.lists
+    trace = {f"trace/{name}": np.asarray(values, float) for name, values in shown.trace.items()}
     return arrays | trace
 
 
-def _sight_of(arrays: Arrays, prefix: str = "") -> Sight:
+def _shown_of(arrays: Arrays, prefix: str = "") -> ShownLists:
     trace = f"{prefix}trace/"
     columns = {
         name.removeprefix(trace): values.tolist()
         for name, values in arrays.items()
         if name.startswith(trace)
     }
-    return Sight(arrays.get(f"{prefix}exposure"), arrays.get(f"{prefix}lists"), columns)
+    return ShownLists(arrays.get(f"{prefix}exposure"), arrays.get(f"{prefix}lists"), columns)
 
 
-def load_sight(path: str | os.PathLike[str]) -> Sight:
-    """Read a sight that ``save_arrays(path, sight_arrays(sight))`` wrote."""
-    return _sight_of(load_arrays(path))
+def load_shown_lists(path: str | os.PathLike[str]) -> ShownLists:
+    """Read what ``save_arrays(path, shown_arrays(shown))`` wrote."""
+    return _shown_of(load_arrays(path))
 
 
 def _groups_of(record: Mapping[str, Any], arrays: Arrays) -> Groups | None:
@@ -165,11 +149,11 @@ def _groups_of(record: Mapping[str, Any], arrays: Arrays) -> Groups | None:
     return Groups(items, groups, weights, record["groups"], n_ignored=0)
 
 
-def _examples_of(folder: Path, arrays: Arrays) -> Examples | None:
+def _examples_of(folder: Path, arrays: Arrays) -> ExampleUsers | None:
     if not (folder / _USERS).is_file():
         return None
     history, liked = (_rows(name, arrays) for name in ("history", "liked"))
-    return Examples(read_ids(folder / _USERS, "user_id"), history, liked)
+    return ExampleUsers(read_ids(folder / _USERS, "user_id"), history, liked)
 
 
 def _ragged(name: str, rows: Sequence[NDArray[np.int32]]) -> dict[str, NDArray[Any]]:
@@ -189,12 +173,11 @@ def _rows(name: str, arrays: Arrays) -> tuple[NDArray[np.int32], ...]:
 def _check(exhibit: Exhibit) -> None:
     """Refuse arrays that do not belong together, before anything is drawn of them."""
     n_items, n_points = len(exhibit.item_ids), len(exhibit.points)
-    shown, examples, groups = [p.sight for p in exhibit.points], exhibit.examples, exhibit.groups
-    lists = [sight.lists for sight in shown if sight.lists is not None]
-    given = (*(sight.exposure for sight in shown), exhibit.interactions)
+    shown, examples, groups = [p.shown for p in exhibit.points], exhibit.examples, exhibit.groups
+    lists = [one.lists for one in shown if one.lists is not None]
+    given = (*(one.exposure for one in shown), exhibit.interactions)
     amounts: list[NDArray[Any]] = [array for array in given if array is not None]
-    titles = () if exhibit.titles is None else (exhibit.titles,)
-    per_item = {len(named) for named in (*amounts, *titles)}
+    per_item = {len(named) for named in (*amounts, exhibit.titles) if named is not None}
     numbers: list[NDArray[Any]] = []
     n_examples = set()
     if examples is not None:
@@ -213,7 +196,7 @@ def _check(exhibit: Exhibit) -> None:
         and all(_are_numbers(array, n_items, least=-1) for array in lists)
         and all(array.ndim == 1 and _are_numbers(array, n_items) for array in numbers)
         and all(one.ndim == 2 for one in lists)
-        and all(map(_is_trace, (sight.trace for sight in shown)))
+        and all(map(_is_trace, (one.trace for one in shown)))
         and all(examples is not None and len(one) == len(examples.user_ids) for one in lists)
         and (groups is None or _are_members(groups))
     )
@@ -243,10 +226,8 @@ def _are_finite(array: NDArray[Any], *, least: float) -> bool:
 
 def _is_trace(trace: Mapping[str, Sequence[float]]) -> bool:
     """Tell whether columns of a trace are numbers, of equal length."""
-    columns = [np.asarray(column) for column in trace.values()]
-    return len({column.shape for column in columns} | {(0,)}) <= 2 and all(
-        column.ndim == 1 for column in columns
-    )
+    shapes = {np.shape(column) for column in trace.values()}
+    return len(shapes | {(0,)}) <= 2 and all(len(shape) == 1 for shape in shapes)
 
 
 def _check_words(record: Mapping[str, Any]) -> None:

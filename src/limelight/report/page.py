@@ -25,15 +25,7 @@ _TEMPLATE = resources.files("limelight.report") / "template"
 
 
 def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
-    """Write the report of an exhibit, whole or not at all.
-
-    Parameters
-    ----------
-    exhibit
-        What there is to show.
-    path
-        The file; its folder is made if need be.
-    """
+    """Write the report of an exhibit, whole or not at all; its folder is made if need be."""
     text = render(payload(exhibit))
     for most in _FEWER:
         if len(text) > _LARGEST:
@@ -43,15 +35,10 @@ def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
 
 
 def render(data: Mapping[str, Any]) -> str:
-    """Put data into the page.
+    """Put what :func:`~limelight.report.payload.payload` returned into the page.
 
-    They are compressed and written in an alphabet without a "<", so that nothing in them can end
-    the script that holds them. The page writes them as text and never as markup.
-
-    Parameters
-    ----------
-    data
-        What :func:`~limelight.report.payload.payload` returned.
+    It is compressed and written in an alphabet without a "<", so that nothing in it can end the
+    script that holds it. The page writes it as text and never as markup.
     """
     names = _read("scripts.txt").split()
     slots = {
@@ -62,7 +49,7 @@ def render(data: Mapping[str, Any]) -> str:
         "script": _closed("\n".join(_read(name) for name in names)),
         "payload": _packed(data),
     }
-    # Piece by piece: a slot's name in a title must not be filled in its turn.
+    # The page is filled piece by piece, because a title may hold the name of another slot.
     first, *rest = _read("page.html").split("{{")
     pieces = [first]
     for piece in rest:
@@ -78,7 +65,8 @@ def _closed(script: str) -> str:
 
 def _packed(data: Mapping[str, Any]) -> str:
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Lone surrogates of broken titles would stop the encoder; the time would change the bytes.
+    # Broken titles hold lone surrogates, which cannot be encoded. Without a time in its header, the
+    # same exhibit gives the same bytes.
     packed = gzip.compress(text.encode("utf-8", errors="replace"), compresslevel=9, mtime=0)
     return base64.b64encode(packed).decode("ascii")
 

@@ -1,7 +1,4 @@
-"""What a report says in a sentence.
-
-The data of a report page: what a browser needs to draw an exhibit, and no more.
-"""
+"""The data of a report page: what a browser needs to draw an exhibit, and its sentences."""
 
 from __future__ import annotations
 
@@ -12,28 +9,24 @@ import numpy as np
 
 from limelight.data.groups import exposure_of
 from limelight.metrics.exposure import lorenz
-from limelight.report.shown_items import HISTORY, MOST_ITEMS, Choice, cut
+from limelight.report.shown_items import HISTORY, MOST_ITEMS, ShownItems, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limelight._base.arrays import Float64, Int64
-    from limelight.report.exhibit import Exhibit, Point
+    from limelight.report.exhibit import Exhibit, ExhibitPoint
 
 
-def headline(exhibit: Exhibit) -> str:
-    """Say what the chosen point does, with its numbers."""
-    return sentence(exhibit, exhibit.points[exhibit.chosen])
-
-
-def sentence(exhibit: Exhibit, point: Point) -> str:
+def sentence(exhibit: Exhibit, point: ExhibitPoint) -> str:
     """Say what a point does against no control, with its numbers.
 
     Examples
     --------
-    >>> from limelight.report.exhibit import Exhibit, Point
-    >>> plain = Point("iALS", "iALS", {"ndcg@20": 0.2, "gini@20": 0.9, "coverage@20": 0.3})
-    >>> fair = Point("online", "online", {"ndcg@20": 0.19, "gini@20": 0.7, "coverage@20": 0.6})
+    >>> from limelight.report.exhibit import Exhibit, ExhibitPoint
+    >>> plain = ExhibitPoint("iALS", "iALS", {"ndcg@20": 0.2, "gini@20": 0.9, "coverage@20": 0.3})
+    >>> found = {"ndcg@20": 0.19, "gini@20": 0.7, "coverage@20": 0.6}
+    >>> fair = ExhibitPoint("online", "online", found)
     >>> exhibit = Exhibit("frontier", "A front", 20, (plain, fair), ["a", "b"], chosen=1)
     >>> sentence(exhibit, fair)
     'With online, the Gini@20 of exposure falls from 0.900 to 0.700, 60 % of the items are shown
@@ -60,7 +53,7 @@ def sentence(exhibit: Exhibit, point: Point) -> str:
     return f"With {point.label}, {_listed(parts)}."
 
 
-def _alone(exhibit: Exhibit, point: Point) -> str:
+def _alone(exhibit: Exhibit, point: ExhibitPoint) -> str:
     k, found = exhibit.k, point.figures
     parts = []
     if f"gini@{k}" in found:
@@ -162,29 +155,20 @@ METRICS = (
 
 
 def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
-    """Choose, sample and round what a page shows. Figures are not rounded.
+    """Choose, sample and round what a page shows, as plain values for JSON; figures stay exact.
 
-    Parameters
-    ----------
-    exhibit
-        What there is to show.
-    most_items
-        How many items the table holds, at most, beside those of the example lists.
-
-    Returns
-    -------
-    dict
-        Plain values, ready for JSON.
+    The table holds at most ``most_items`` beside those of the example lists.
 
     Examples
     --------
-    >>> from limelight.report.exhibit import Exhibit, Point, Sight
-    >>> point = Point("iALS", "iALS", {"gini@2": 0.5}, sight=Sight(np.array([3.0, 1.0])))
+    >>> from limelight.report.exhibit import Exhibit, ExhibitPoint, ShownLists
+    >>> shown = ShownLists(np.array([3.0, 1.0]))
+    >>> point = ExhibitPoint("iALS", "iALS", {"gini@2": 0.5}, shown=shown)
     >>> found = payload(Exhibit("audit", "Lists", 2, (point,), np.array(["a", "b"]), base=None))
     >>> found["points"][0]["exposure"], found["points"][0]["figures"]
     ([1.5, 0.5], {'gini': [0.5, None, None]})
     """
-    choice, k = Choice(exhibit, most_items), exhibit.k
+    shown, k = ShownItems(exhibit, most_items), exhibit.k
     n_items = len(exhibit.item_ids)
     grid, ranks = _lorenz_grid(n_items), _rank_grid(n_items)
     metrics = [m for m in METRICS if any(f"{m.key}@{k}" in p.figures for p in exhibit.points)]
@@ -192,7 +176,7 @@ def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
         "version": VERSION,
         "kind": exhibit.kind,
         "title": exhibit.title,
-        "headline": headline(exhibit),
+        "headline": sentence(exhibit, exhibit.points[exhibit.chosen]),
         "k": k,
         "slider": "Before and after" if exhibit.kind == "audit" else "Exposure strength",
         "base": exhibit.base,
@@ -201,24 +185,24 @@ def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
         "intervals_note": _intervals_note(exhibit),
         "points": [
             _point(exhibit, point, metrics)
-            | _curves(point.sight.exposure, grid, ranks)
-            | _shares(choice, point.sight.exposure)
-            | {"lists": _lists(choice, point.sight.lists), "counts": _counts(exhibit, point)}
+            | _curves(point.shown.exposure, grid, ranks)
+            | _shares(shown, point.shown.exposure)
+            | {"lists": _lists(shown, point.shown.lists), "counts": _counts(exhibit, point)}
             for point in exhibit.points
         ],
         "lorenz_x": _rounded(grid),
         "ranks": ranks.tolist(),
-        "items": choice.item_table(),
-        "groups": choice.group_table(),
-        **choice.notes(),
-        "users": _users(choice),
+        "items": shown.item_table(),
+        "groups": shown.group_table(),
+        **shown.notes(),
+        "users": _users(shown),
         "data": [list(pair) for pair in exhibit.data.items()],
         "made": [list(pair) for pair in exhibit.made.items()],
         "notes": list(exhibit.notes),
     }
 
 
-def _point(exhibit: Exhibit, point: Point, metrics: Sequence[Metric]) -> dict[str, Any]:
+def _point(exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]) -> dict[str, Any]:
     return {
         "method": point.method,
         "strength": point.strength,
@@ -227,7 +211,7 @@ def _point(exhibit: Exhibit, point: Point, metrics: Sequence[Metric]) -> dict[st
         "figures": {m.key: _bounds(point.figures, f"{m.key}@{exhibit.k}") for m in metrics},
         "settings": [[name, _written(value)] for name, value in point.settings.items()],
         "on_front": point.on_front,
-        "trace": _records(point.sight.trace),
+        "trace": _records(point.shown.trace),
     }
 
 
@@ -242,21 +226,21 @@ def _curves(exposure: Float64 | None, grid: Float64, ranks: Int64) -> dict[str, 
     }
 
 
-def _shares(choice: Choice, exposure: Float64 | None) -> dict[str, Any]:
+def _shares(shown: ShownItems, exposure: Float64 | None) -> dict[str, Any]:
     """Say what items of the table have, in multiples of an equal share, and what groups have."""
     if exposure is None or exposure.sum() <= 0:
         return {"exposure": None, "groups": None}
-    members = choice.exhibit.groups
+    members = shown.exhibit.groups
     groups = None
     if members is not None:
-        groups = _rounded((exposure_of(members, exposure) / exposure.sum())[choice.groups])
-    return {"exposure": _rounded((exposure / exposure.mean())[choice.items]), "groups": groups}
+        groups = _rounded((exposure_of(members, exposure) / exposure.sum())[shown.groups])
+    return {"exposure": _rounded((exposure / exposure.mean())[shown.items]), "groups": groups}
 
 
-def _counts(exhibit: Exhibit, point: Point) -> dict[str, int] | None:
+def _counts(exhibit: Exhibit, point: ExhibitPoint) -> dict[str, int] | None:
     """Count who gains and who loses against no control, over the whole catalogue."""
-    before = None if exhibit.base is None else exhibit.points[exhibit.base].sight.exposure
-    after = point.sight.exposure
+    before = None if exhibit.base is None else exhibit.points[exhibit.base].shown.exposure
+    after = point.shown.exposure
     if before is None or after is None or before.sum() <= 0 or after.sum() <= 0:
         return None
     change = after / after.mean() - before / before.mean()
@@ -275,12 +259,12 @@ def _intervals_note(exhibit: Exhibit) -> str:
     return ""
 
 
-def _lists(choice: Choice, lists: Any) -> list[list[int]]:
-    return [] if lists is None else [choice.place[row[row >= 0]].tolist() for row in lists]
+def _lists(shown: ShownItems, lists: Any) -> list[list[int]]:
+    return [] if lists is None else [shown.place[row[row >= 0]].tolist() for row in lists]
 
 
-def _users(choice: Choice) -> list[dict[str, Any]]:
-    examples = choice.exhibit.examples
+def _users(shown: ShownItems) -> list[dict[str, Any]]:
+    examples = shown.exhibit.examples
     if examples is None:
         return []
     nothing = (np.empty(0, dtype=np.int32),) * len(examples.user_ids)
@@ -293,10 +277,10 @@ def _users(choice: Choice) -> list[dict[str, Any]]:
     return [
         {
             "label": cut(user),
-            "history": choice.place[history[:HISTORY]].tolist(),
+            "history": shown.place[history[:HISTORY]].tolist(),
             "history_length": len(history),
-            # Only those that a list may show.
-            "liked": [item for item in choice.place[liked].tolist() if item >= 0],
+            # Items that the page does not hold cannot be named.
+            "liked": [item for item in shown.place[liked].tolist() if item >= 0],
         }
         for user, history, liked in rows
     ]

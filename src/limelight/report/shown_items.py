@@ -29,7 +29,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True)
-class Choice:
+class ShownItems:
     """The items and groups of an exhibit that a page shows."""
 
     exhibit: Exhibit
@@ -109,13 +109,13 @@ class Choice:
 
     def _shares(self) -> Iterator[Float64]:
         for point in self.exhibit.points:
-            exposure = point.sight.exposure
+            exposure = point.shown.exposure
             if exposure is not None and exposure.sum() > 0:
                 yield exposure / exposure.sum()
 
     def _in_examples(self) -> Int64:
         exhibit = self.exhibit
-        lists = [p.sight.lists.ravel() for p in exhibit.points if p.sight.lists is not None]
+        lists = [p.shown.lists.ravel() for p in exhibit.points if p.shown.lists is not None]
         if exhibit.examples is not None:
             lists += [row[:HISTORY] for row in exhibit.examples.history]
         found = np.unique(np.concatenate(lists)) if lists else np.empty(0, dtype=np.int64)

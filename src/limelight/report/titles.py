@@ -1,4 +1,4 @@
-"""What an exhibit wears for a page: titles instead of ids, and groups."""
+"""Titles of items instead of ids, and groups, for the page of an exhibit."""
 
 from __future__ import annotations
 
@@ -24,19 +24,12 @@ if TYPE_CHECKING:
 _TITLES = ("title", "name")
 
 
-def dress(
+def with_titles_and_groups(
     exhibit: Exhibit, groups: Source | None = None, catalogue: Source | None = None
 ) -> Exhibit:
-    """Add groups and titles.
+    """Add groups (``item_id, group[, weight]``), and titles from a catalogue.
 
-    Parameters
-    ----------
-    exhibit
-        What there is to show.
-    groups
-        ``item_id, group[, weight]``.
-    catalogue
-        ``item_id`` and a column ``title`` or ``name``; without such a column ids stay.
+    Titles stand beside ``item_id`` in a column ``title`` or ``name``; without one, ids stay.
     """
     item_ids = ids_to_arrow(exhibit.item_ids)
     if groups is not None:

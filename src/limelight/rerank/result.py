@@ -16,9 +16,16 @@ from limelight.data.groups import exposure_of as group_exposure
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.metrics.lists import Lists, position_weights
-from limelight.report.exhibit import Compared, Examples, Exhibit, Point, Sight, how_made
+from limelight.report.exhibit import (
+    Compared,
+    ExampleUsers,
+    Exhibit,
+    ExhibitPoint,
+    ShownLists,
+    how_made,
+)
 from limelight.report.page import write_page
-from limelight.report.titles import dress
+from limelight.report.titles import with_titles_and_groups
 from limelight.store.lists import ListWriter
 
 if TYPE_CHECKING:
@@ -202,7 +209,7 @@ class RerankResult:
         catalogue
             A table with ``item_id`` and ``title``, to call items by their titles.
         """
-        write_page(dress(exhibit_of(self), groups, catalogue), path)
+        write_page(with_titles_and_groups(exhibit_of(self), groups, catalogue), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the lists, ready for JSON."""
@@ -353,25 +360,25 @@ def exhibit_of(found: RerankResult) -> Exhibit:
         title=f"Lists of {k}, re-ranked",
         k=k,
         points=(
-            Point(
+            ExhibitPoint(
                 "Own lists",
                 "everybody's own lists",
                 own | {f"relevance@{k}": 1.0},
                 strength=0.0,
-                sight=Sight(found.exposure_before, found.own_examples),
+                shown=ShownLists(found.exposure_before, found.own_examples),
             ),
-            Point(
+            ExhibitPoint(
                 found.method,
                 found.method,
                 now | {f"relevance@{k}": 1 - found.relevance_loss},
                 strength=found.strength,
                 settings={"method": found.method, "strength": found.strength, **found.goal},
-                sight=Sight(found.exposure, found.lists.ids[found.examples]),
+                shown=ShownLists(found.exposure, found.lists.ids[found.examples]),
             ),
         ),
         item_ids=found.item_ids,
         chosen=1,
-        examples=Examples(users),
+        examples=ExampleUsers(users),
         data={
             "Users": f"{found.lengths.users:,}",
             "Items": f"{len(found.item_ids):,}",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 import limelight as ll
 from limelight.cli.values import parse_count
-from limelight.cluster.forecast.forecast import predict, simulate, solver_of
+from limelight.cluster.forecast.forecast import simulate
 from limelight.cluster.forecast.workload import Cluster, Workload
 from limelight.models.exadmm import ExADMMConfig
 from limelight.models.ials import IALSConfig
@@ -113,24 +112,16 @@ def test_no_counts(text: str) -> None:
         parse_count("--users", text)
 
 
-def test_the_forecast_of_a_fit() -> None:
-    speeds = {"cores": 2, "core_speed": 50.0}
+def test_the_workload_of_a_fit() -> None:
     data = ll.marketplace(500, 60, 4000).interactions
-    user_lengths, item_lengths = np.diff(data.indptr), np.bincount(data.indices, minlength=60)
     sizes = {"n_users": 500, "n_items": 60, "n_interactions": data.nnz}
-    given = {**sizes, "user_lengths": user_lengths, "item_lengths": item_lengths}
-    config = IALSConfig(factors=24, epochs=3)
-    found = predict(**given, config=config, machines=3, shards=16, speeds=speeds)
-    expected = simulate(
-        Workload(**given, factors=24, solver="ials", epochs=3),
-        Cluster(machines=3, shards=16, **speeds),
-    )
-    assert found.as_dict() == expected.as_dict()
+    found = Workload.of(IALSConfig(factors=24, epochs=3), **sizes)
+    assert found == Workload(**sizes, factors=24, solver="ials", epochs=3)
 
 
 def test_solvers() -> None:
-    assert solver_of(IALSConfig()) == "ials"
-    assert solver_of(ExADMMConfig()) == "exact"
-    assert solver_of(ExADMMConfig(learning_rate=0.1)) == "admm"
+    sizes = {"n_users": 500, "n_items": 60, "n_interactions": 4000}
+    assert Workload.of(ExADMMConfig(), **sizes).solver == "exact"
+    assert Workload.of(ExADMMConfig(learning_rate=0.1), **sizes).solver == "admm"
     with pytest.raises(ll.ConfigError, match="only exact row solves can be predicted"):
-        solver_of(IALSConfig(row_solver="cg"))
+        Workload.of(IALSConfig(row_solver="cg"), **sizes)

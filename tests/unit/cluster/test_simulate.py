@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.support.routes import count_routes
 
 from limelight import ConfigError
 from limelight.cluster.forecast.forecast import simulate
@@ -20,7 +21,7 @@ from limelight.cluster.forecast.time import (
     rotation_flops,
     user_flops,
 )
-from limelight.cluster.forecast.traffic import count_routes, expected_routes, sums_width
+from limelight.cluster.forecast.traffic import expected_routes, sums_width
 from limelight.cluster.forecast.workload import Cluster, Histories, Workload
 from limelight.solve.cost import direct
 
@@ -160,7 +161,7 @@ class TestTableOfTheDesign:
 
     def test_memory(self) -> None:
         memory = simulate(LARGE, SIXTY_FOUR).memory
-        parts = {**memory.held, **memory.exchange}
+        parts = {**memory.held, **memory.moments["exchange"]}
         gigabytes = {part: round(held / 1e9, 1) for part, held in parts.items()}
         assert gigabytes == {
             "users' factors": 0.8,
@@ -215,8 +216,8 @@ def test_one_machine_sends_nothing() -> None:
     forecast = simulate(SMALL, Cluster(machines=1))
     assert forecast.busiest_bytes == 0
     assert all(load.total == load.busiest == 0 for load in forecast.traffic.values())
-    assert forecast.memory.exchange["rows that came"] == 0
-    assert forecast.memory.gather["items' factors, as they come"] == 0
+    assert forecast.memory.moments["exchange"]["rows that came"] == 0
+    assert forecast.memory.moments["gather"]["items' factors, as they come"] == 0
     assert "\n1 machine, 16 shards" in str(forecast)
 
 
@@ -271,7 +272,7 @@ def test_reading_in_order_takes_memory_and_time() -> None:
     waves = simulate(LARGE, SIXTY_FOUR)
     in_order = simulate(LARGE, replace(SIXTY_FOUR, deterministic=True))
     assert in_order.traffic == waves.traffic
-    held, shard = (one.memory.exchange["rows to send"] for one in (in_order, waves))
+    held, shard = (one.memory.moments["exchange"]["rows to send"] for one in (in_order, waves))
     assert held == pytest.approx(32 * shard)  # shards of a machine
     reading, in_waves = (one.phases["add up users' rows"].network for one in (in_order, waves))
     assert reading == pytest.approx(64 * in_waves)

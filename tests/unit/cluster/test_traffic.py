@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 from tests.support.models import MODELS
+from tests.support.routes import count_routes
 
 import limelight as ll
 from limelight.cluster.collectives import deal, run_locally
 from limelight.cluster.forecast.forecast import simulate
-from limelight.cluster.forecast.traffic import count_routes
 from limelight.cluster.forecast.workload import Cluster, Workload
 from limelight.cluster.ingest.routing import cut_rows
 from limelight.cluster.partition import Cut, Share, run_of, some_rows

@@ -9,8 +9,7 @@ import pytest
 
 from limelight._base.errors import ConfigError
 from limelight.lab.bench import memory
-from limelight.lab.bench import memory as peak
-from limelight.lab.bench.jobs import JOBS, Job, Plan, Setting, choose_jobs, run
+from limelight.lab.bench.jobs import JOBS, BenchPlan, Job, RaceSetup, choose_jobs, run
 from limelight.lab.bench.memory import READERS, write_table
 from limelight.lab.bench.records import Race
 from limelight.lab.bench.timing import held_to
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_work_that_is_the_same_has_the_same_result(tiny: DataSet) -> None:
-    setting = Setting(tiny, factors=8, threads=1, rounds=1)
+    setting = RaceSetup(tiny, factors=8, threads=1, rounds=1)
     for name in ("topk", "reading"):
         with held_to(1):
             races = [race for job in choose_jobs([name]) for race in job.run(setting)]
@@ -33,7 +32,7 @@ def test_work_that_is_the_same_has_the_same_result(tiny: DataSet) -> None:
 
 
 def test_shares_of_the_peak(tiny: DataSet) -> None:
-    setting = Setting(tiny, factors=8, threads=1, rounds=1)
+    setting = RaceSetup(tiny, factors=8, threads=1, rounds=1)
     for job in choose_jobs(["exact", "exadmm", "dense", "topk"]):
         with held_to(1):
             (race,) = job.run(setting)
@@ -42,7 +41,7 @@ def test_shares_of_the_peak(tiny: DataSet) -> None:
 
 def test_one_core_cannot_show_what_threads_bring(tiny: DataSet) -> None:
     (job,) = choose_jobs(["threads"])
-    assert list(job.run(Setting(tiny, factors=8, threads=1, rounds=1))) == []
+    assert list(job.run(RaceSetup(tiny, factors=8, threads=1, rounds=1))) == []
 
 
 def test_unknown_job() -> None:
@@ -58,7 +57,7 @@ def test_unknown_job() -> None:
 )
 def test_a_plan_that_measures_nothing(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Plan([], **wrong)  # type: ignore[arg-type]
+        BenchPlan([], **wrong)  # type: ignore[arg-type]
 
 
 def test_a_plan_goes_through_jobs_data_and_sizes(
@@ -67,7 +66,7 @@ def test_a_plan_goes_through_jobs_data_and_sizes(
     monkeypatch.setattr("limelight.lab.bench.jobs.resolve_threads", lambda n: n or 4)
 
     def job(name: str, scope: str, **settings: bool) -> Job:
-        def measure(setting: Setting) -> Iterator[Race]:
+        def measure(setting: RaceSetup) -> Iterator[Race]:
             yield Race(name, setting.data.name, (), setting.factors, setting.threads)
 
         return Job(name, name, "", measure, scope, **settings)  # type: ignore[arg-type]
@@ -79,7 +78,7 @@ def test_a_plan_goes_through_jobs_data_and_sizes(
         job("all", "once", on_all_threads=True),
     ]
     told: list[str] = []
-    plan = Plan([tiny, tiny], factors=(32, 50), jobs=jobs, threads=(1, 2))
+    plan = BenchPlan([tiny, tiny], factors=(32, 50), jobs=jobs, threads=(1, 2))
     races = [race for step in run(plan, told.append) for race in step]
     ran = [(race.job, race.factors, race.threads) for race in races]
     sizes = [("sizes", 32), ("sizes", 50)] * 2 + [("sets", 50)] * 2 + [("once", 50)]
@@ -92,21 +91,21 @@ def test_a_plan_goes_through_jobs_data_and_sizes(
     assert told[-1] == "once: tiny, 50 factors, 2 threads"
 
 
-@pytest.mark.parametrize("who", peak.FITS)
+@pytest.mark.parametrize("who", memory.FITS)
 def test_peak_of_a_fit(who: str, tiny: DataSet, tmp_path: Path) -> None:
-    if who not in peak.installed_of(peak.FITS):
+    if who not in memory.installed_of(memory.FITS):
         pytest.skip(f"not installed: {who}")
     data = tiny.interactions
     np.savez(tmp_path / "data.npz", indptr=data.indptr, indices=data.indices, n_items=data.n_items)
     with held_to(1):
-        assert peak.main(["fit", who, str(tmp_path / "data.npz"), "8", "1"]) >= 0
+        assert memory.main(["fit", who, str(tmp_path / "data.npz"), "8", "1"]) >= 0
 
 
 @pytest.mark.parametrize("who", READERS)
 def test_peak_of_reading(who: str, tiny: DataSet, tmp_path: Path) -> None:
     pytest.importorskip(who, reason=f"{who} is not installed")
     file = write_table(tiny.interactions, tmp_path / "table.csv")
-    assert peak.main(["read", who, str(file), "8", "1"]) >= 0
+    assert memory.main(["read", who, str(file), "8", "1"]) >= 0
 
 
 def test_kept_bytes_hold_the_ids(tiny: DataSet) -> None:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight.data.synthetic import marketplace
 from limelight.lab.fronts import front, thin
-from limelight.lab.paper.experiments import EXPERIMENTS, Size, find, make_up, prepare, size_of
-from limelight.lab.paper.methods import Method, Range
+from limelight.lab.paper.experiments import EXPERIMENTS, DataSize, find, make_up, prepare, size_of
+from limelight.lab.paper.methods import PaperMethod, Range
 from limelight.lab.paper.report import distribution
 from limelight.lab.paper.run import Run
 from limelight.lab.paper.tuning import Search
-from limelight.lab.tables import statistics, titled
+from limelight.lab.tables import statistics
 from limelight.models import IALS, ExADMM
-from limelight.report.exhibit import Sight
+from limelight.report.exhibit import ShownLists
 from limelight.store.checkpoint import Notebook
 
 SPACE = {"regularization": Range(1e-3, 1e-1)}
@@ -27,7 +27,7 @@ SPACE = {"regularization": Range(1e-3, 1e-1)}
 
 @pytest.fixture(scope="module")
 def split():
-    return make_up(Size(400, 80, 6000), held_out=50)
+    return make_up(DataSize(400, 80, 6000), held_out=50)
 
 
 class TestExperiments:
@@ -45,7 +45,7 @@ class TestExperiments:
             prepare(replace(experiment, held_out=20), table, {})
 
     def test_made_up_data_have_the_size(self) -> None:
-        size = Size(300, 100, 4000)
+        size = DataSize(300, 100, 4000)
         assert size_of(make_up(size, held_out=20)) == size
 
 
@@ -103,7 +103,7 @@ class TestNotebook:
 class TestSearch:
     def search(self, folder, **settings) -> Search:
         fixed = {"factors": 8, "epochs": 2}
-        method = Method(kind=ExADMM, fixed=fixed, space=SPACE, controls=True, **settings)
+        method = PaperMethod(kind=ExADMM, fixed=fixed, space=SPACE, controls=True, **settings)
         return Search("exADMM", method, folder, (5, 10))
 
     def test_without_time_only_the_first_settings_are_tried(self, split, tmp_path) -> None:
@@ -160,7 +160,7 @@ class TestSearch:
         assert len(list(tmp_path.glob("model-*"))) == len(chosen)
 
     def test_a_fit_that_fails_does_not_end_the_search(self, split, tmp_path) -> None:
-        method = Method(
+        method = PaperMethod(
             kind=ExADMM,
             fixed={"factors": 8, "epochs": 20, "exposure_weight": 1.0},
             space={"learning_rate": Range(1e-4, 1e4)},
@@ -174,7 +174,7 @@ class TestSearch:
         assert len(told) == 2
 
     def test_without_control_the_most_accurate_is_chosen(self, split, tmp_path) -> None:
-        method = Method(kind=IALS, fixed={"factors": 8, "epochs": 2}, space=SPACE)
+        method = PaperMethod(kind=IALS, fixed={"factors": 8, "epochs": 2}, space=SPACE)
         search = Search("iALS", method, tmp_path, (5,))
         search.run(split, 0.3, lambda _: None)
         (one,) = search.chosen(5)
@@ -182,13 +182,9 @@ class TestSearch:
 
 
 def test_tables_for_programs() -> None:
-    table = statistics(EXPERIMENTS["msd"], Size(1, 2, 3), made_up=True)
-    assert table.table.csv().splitlines()[0] == "data,users,items,interactions"
-    assert table.table.csv().splitlines()[2] == "made up like MSD,1,2,3"
-
-
-def test_empty_cells() -> None:
-    assert titled("T", ["a", "b"], [[None, 0.25]]).markdown().endswith("|  | 0.25 |")
+    table = statistics(EXPERIMENTS["msd"], DataSize(1, 2, 3), made_up=True)
+    assert table.csv().splitlines()[0] == "data,users,items,interactions"
+    assert table.csv().splitlines()[2] == "made up like MSD,1,2,3"
 
 
 def test_the_curve_of_ials_is_flat() -> None:
@@ -203,5 +199,5 @@ def test_a_name_in_a_notebook_does_not_lead_out_of_its_folder(tmp_path, name) ->
     run = Run.__new__(Run)
     run._sights = tmp_path / "sights"
     with pytest.raises(DataError, match="names a file outside of its folder"):
-        run.sight({"sight": name})
-    assert run.sight({"sight": "nothing.safetensors"}) == Sight()
+        run.shown_at({"sight": name})
+    assert run.shown_at({"sight": "nothing.safetensors"}) == ShownLists()

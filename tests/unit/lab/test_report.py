@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.lab.bench.large import Size, run_large
+from limelight.lab.bench.large import LargeRunSize, run_large
 from limelight.lab.bench.records import Entry, Race, Results
 from limelight.lab.bench.report import (
     PLOTS,
@@ -103,7 +103,9 @@ def test_the_page_has_everything() -> None:
 
 
 def test_a_large_run_on_the_page() -> None:
-    size = Size(users=200, items=60, interactions=2000, factors=8, epochs=2, lists=50, threads=1)
+    size = LargeRunSize(
+        users=200, items=60, interactions=2000, factors=8, epochs=2, lists=50, threads=1
+    )
     told: list[str] = []
     record = run_large(size, told.append)
     assert told[0] == "generate ..."

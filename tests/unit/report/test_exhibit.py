@@ -10,14 +10,14 @@ import limelight as ll
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.report.exhibit import (
-    Examples,
+    ExampleUsers,
     Exhibit,
-    Point,
-    Sight,
-    columns_of,
+    ExhibitPoint,
+    ShownLists,
     example_rows,
     held_out_rows,
-    look,
+    measure_lists,
+    trace_columns,
 )
 from limelight.report.exhibit_folder import FOLDER, load_exhibit, save_exhibit
 from limelight.store.arrays import load_arrays, save_arrays
@@ -35,7 +35,7 @@ def split():
 def exhibit(split):
     model = ll.IALS(factors=4, epochs=4, trace_every=1).fit(split.train)
     lists = model.recommend(split.test.history, K).ids
-    sight, figures = look(lists, split.test, K, model.trace_)
+    shown, figures = measure_lists(lists, split.test, K, model.trace_)
     item_ids = split.train.item_ids
     table = pa.table({"item_id": item_ids, "group": [f"g{n % 3}" for n in range(len(item_ids))]})
     return Exhibit(
@@ -43,15 +43,15 @@ def exhibit(split):
         title="A front",
         k=K,
         points=(
-            Point("iALS", "iALS", figures, 0.0, {"factors": 4}, sight=sight),
-            Point("other", "other", {"gini@5": 0.5}, on_front=False),
+            ExhibitPoint("iALS", "iALS", figures, 0.0, {"factors": 4}, shown=shown),
+            ExhibitPoint("other", "other", {"gini@5": 0.5}, on_front=False),
         ),
         item_ids=item_ids,
         chosen=1,
         titles=tuple(f"title {n}" for n in range(len(item_ids))),
         interactions=np.asarray(split.train.matrix.sum(axis=0), np.int64).ravel(),
         groups=read_groups(table, ids_to_arrow(item_ids)),
-        examples=Examples.of(held_out_rows(split.test), split.test),
+        examples=ExampleUsers.of(held_out_rows(split.test), split.test),
         data={"Users": "300"},
         made={"Seed": "0"},
         notes=("a note",),
@@ -60,9 +60,9 @@ def exhibit(split):
 
 def test_figures_and_exposure_are_those_of_evaluate(split):
     model = ll.IALS(factors=4, epochs=4).fit(split.train)
-    sight, figures = look(model.recommend(split.test.history, K).ids, split.test, K)
+    shown, figures = measure_lists(model.recommend(split.test.history, K).ids, split.test, K)
     assert figures == ll.evaluate(model, split.test, k=K).to_dict()
-    assert ll.gini(sight.exposure) == pytest.approx(figures["gini@5"], abs=1e-12)
+    assert ll.gini(shown.exposure) == pytest.approx(figures["gini@5"], abs=1e-12)
 
 
 def test_example_users_have_something_to_find_and_differ_in_history(split):
@@ -80,10 +80,10 @@ def test_examples_are_there_even_if_nobody_is_known():
 
 def test_traces_become_columns(split):
     model = ll.ExADMM(factors=4, epochs=3, exposure_strength=0.1, trace_every=1).fit(split.train)
-    columns = columns_of(model.trace_)
+    columns = trace_columns(model.trace_)
     assert columns["epoch"] == [1.0, 2.0, 3.0]
     assert columns["objective"] == [record.objective for record in model.trace_]
-    assert columns_of([]) == {}
+    assert trace_columns([]) == {}
 
 
 def test_an_exhibit_comes_back_from_the_disk(exhibit, tmp_path):
@@ -102,17 +102,19 @@ def test_an_exhibit_comes_back_from_the_disk(exhibit, tmp_path):
     first, second = found.points
     assert first.figures == exhibit.points[0].figures
     assert first.settings == {"factors": 4}
-    np.testing.assert_array_equal(first.sight.exposure, exhibit.points[0].sight.exposure)
-    np.testing.assert_array_equal(first.sight.lists, exhibit.points[0].sight.lists)
-    assert {name: list(values) for name, values in first.sight.trace.items()} == dict(
-        exhibit.points[0].sight.trace
+    np.testing.assert_array_equal(first.shown.exposure, exhibit.points[0].shown.exposure)
+    np.testing.assert_array_equal(first.shown.lists, exhibit.points[0].shown.lists)
+    assert {name: list(values) for name, values in first.shown.trace.items()} == dict(
+        exhibit.points[0].shown.trace
     )
-    assert second.sight == Sight()
+    assert second.shown == ShownLists()
     assert not second.on_front
 
 
 def test_an_exhibit_without_extras_comes_back_too(tmp_path):
-    plain = Exhibit("audit", "Lists", 2, (Point("a", "a", {}),), np.array(["x", "y"]), base=None)
+    plain = Exhibit(
+        "audit", "Lists", 2, (ExhibitPoint("a", "a", {}),), np.array(["x", "y"]), base=None
+    )
     save_exhibit(tmp_path, plain)
     found = load_exhibit(tmp_path)
     assert found.base is None

@@ -11,10 +11,10 @@ import pytest
 import limelight as ll
 from limelight.data.groups import Groups
 from limelight.report import shown_items as choice
-from limelight.report.exhibit import Examples, Exhibit, Point, Sight
+from limelight.report.exhibit import ExampleUsers, Exhibit, ExhibitPoint, ShownLists
 from limelight.report.page import render, write_page
 from limelight.report.payload import payload, sentence
-from limelight.report.titles import dress, read_titles, require_titles
+from limelight.report.titles import read_titles, require_titles, with_titles_and_groups
 from limelight.testing.pages import page_data
 
 HOSTILE = "</script><script>alert('x')</script>" + '"' * 5 + "\u202e" + "{{payload}}" + "x" * 10_000
@@ -27,7 +27,7 @@ def an_exhibit(n_items=50, n_points=3, **changes):
         for _ in range(n_points)
     ]
     points = tuple(
-        Point(
+        ExhibitPoint(
             "plain" if not n else "exADMM",
             f"point {n}",
             {
@@ -38,7 +38,7 @@ def an_exhibit(n_items=50, n_points=3, **changes):
             },
             float(n),
             {"factors": 64, "l2": 0.003},
-            sight=Sight(rng.exponential(size=n_items) ** 2, lists[n], {"epoch": [1.0, 2.0]}),
+            shown=ShownLists(rng.exponential(size=n_items) ** 2, lists[n], {"epoch": [1.0, 2.0]}),
         )
         for n in range(n_points)
     )
@@ -46,7 +46,7 @@ def an_exhibit(n_items=50, n_points=3, **changes):
     given = {
         "kind": "frontier", "title": "A front", "k": 5, "points": points,
         "item_ids": np.arange(n_items), "chosen": 1,
-        "examples": Examples(np.array(["a", "b", "c", "d"], dtype=object), history, history),
+        "examples": ExampleUsers(np.array(["a", "b", "c", "d"], dtype=object), history, history),
     }  # fmt: skip
     return Exhibit(**(given | changes))
 
@@ -60,7 +60,7 @@ def test_figures_are_not_rounded():
 def test_curves_are_those_of_the_whole_catalogue():
     exhibit = an_exhibit(n_items=500)
     found = payload(exhibit)["points"][0]
-    exposure = exhibit.points[0].sight.exposure
+    exposure = exhibit.points[0].shown.exposure
     x, share = np.array(payload(exhibit)["lorenz_x"]), np.array(found["lorenz"])
     area = np.trapezoid(share, x) if hasattr(np, "trapezoid") else np.trapz(share, x)
     assert 1 - 2 * area == pytest.approx(ll.gini(exposure), abs=0.003)
@@ -90,7 +90,7 @@ def test_of_many_items_the_page_holds_some_and_says_so(monkeypatch):
     shown = {item for row in found["points"][0]["lists"] for item in row}
     assert min(shown) >= 0
     ids = found["items"]["id"]
-    expected = exhibit.points[0].sight.lists[0].tolist()
+    expected = exhibit.points[0].shown.lists[0].tolist()
     assert [int(ids[item]) for item in found["points"][0]["lists"][0]] == expected
 
 
@@ -113,7 +113,7 @@ def test_a_page_of_long_titles_gets_shorter_tables(tmp_path):
 
 def test_gains_and_losses_are_counted_over_all_items():
     exhibit = an_exhibit(n_items=200)
-    before, after = (exhibit.points[n].sight.exposure for n in (0, 1))
+    before, after = (exhibit.points[n].shown.exposure for n in (0, 1))
     found = payload(exhibit, 40)["points"][1]["counts"]
     change = after / after.mean() - before / before.mean()
     assert found["items"] == 200
@@ -123,7 +123,7 @@ def test_gains_and_losses_are_counted_over_all_items():
 
 def test_lists_without_exposure_are_left_out():
     exhibit = an_exhibit(
-        points=(Point("a", "a", {"gini@5": 0.5}, sight=Sight(np.zeros(50))),), chosen=0
+        points=(ExhibitPoint("a", "a", {"gini@5": 0.5}, shown=ShownLists(np.zeros(50))),), chosen=0
     )
     point = payload(exhibit)["points"][0]
     assert point["lorenz"] is None
@@ -133,7 +133,7 @@ def test_lists_without_exposure_are_left_out():
 
 def test_numbers_that_are_none_become_null():
     trace = {"epoch": [1.0], "objective": [float("nan")]}
-    point = Point("a", "a", {"gini@5": float("nan")}, sight=Sight(trace=trace))
+    point = ExhibitPoint("a", "a", {"gini@5": float("nan")}, shown=ShownLists(trace=trace))
     found = payload(an_exhibit(points=(point,), chosen=0))["points"][0]
     assert found["figures"]["gini"] == [None, None, None]
     assert found["trace"] == [{"epoch": 1.0, "objective": None}]
@@ -173,17 +173,17 @@ def test_sentences_tell_what_is_known():
     worse = an_exhibit(points=(fair, plain), chosen=1)
     assert "Gini@5 of exposure rises" in sentence(worse, plain)
     assert "nDCG@5 rises by 5.3 %" in sentence(worse, plain)
-    lone = an_exhibit(points=(Point("a", "a", {}),), chosen=0, base=None)
+    lone = an_exhibit(points=(ExhibitPoint("a", "a", {}),), chosen=0, base=None)
     assert sentence(lone, lone.points[0]) == "a."
-    lost = Point("b", "b", {"relevance@5": 0.98})
-    lists = an_exhibit(points=(Point("a", "a", {"relevance@5": 1.0}), lost))
+    lost = ExhibitPoint("b", "b", {"relevance@5": 0.98})
+    lists = an_exhibit(points=(ExhibitPoint("a", "a", {"relevance@5": 1.0}), lost))
     assert sentence(lists, lost) == "With b, the relevance of the lists falls by 2.0 %."
 
 
 def test_titles_and_groups_can_be_added():
     films = pa.table({"item_id": ["0", "1", "99"], "name": ["Zero", None, "Not ours"]})
     groups = pa.table({"item_id": [0, 1], "group": ["x", "y"]})
-    found = dress(an_exhibit(), groups, films)
+    found = with_titles_and_groups(an_exhibit(), groups, films)
     assert found.titles[:3] == ("Zero", "", "")
     assert found.groups.group_ids == ["x", "y"]
     labels = payload(found)["items"]["label"]
@@ -192,7 +192,7 @@ def test_titles_and_groups_can_be_added():
 
 def test_a_catalogue_without_titles_leaves_the_ids():
     table = pa.table({"item_id": [0, 1]})
-    assert dress(an_exhibit(), catalogue=table).titles is None
+    assert with_titles_and_groups(an_exhibit(), catalogue=table).titles is None
     with pytest.raises(ll.DataError, match="neither 'title' nor 'name'"):
         require_titles(table)
 

@@ -12,7 +12,7 @@ from limelight.cli.output import note, report, to_json
 from limelight.cli.report import check_page
 
 if TYPE_CHECKING:
-    from limelight.cli.demo.runs import Outcome
+    from limelight.cli.demo.runs import DemoModel
     from limelight.data import Marketplace, Split
 
 
@@ -66,19 +66,27 @@ def demo(
     from limelight.report.page import write_page
 
     check_page(page)
+    target = page or output / "report.html"
     market = marketplace(users, items, interactions, seed=seed)
     split = split_users(market.interactions, validation=0.1, test=0.1, seed=seed)
     _make_folder(output)
     _introduce(market, split)
-    outcomes = run_all(market, split, factors=factors, random_state=seed, num_threads=threads)
-    chosen = choose(outcomes)
-    record = _record(market, split, outcomes, chosen)
-    exhibit = exhibit_of(market, split, outcomes, chosen, seed)
+    models = run_all(market, split, factors=factors, random_state=seed, num_threads=threads)
+    chosen = choose(models)
+    record = {
+        "users": market.interactions.n_users,
+        "items": market.interactions.n_items,
+        "interactions": market.interactions.nnz,
+        **split_record(split),
+        "chosen": chosen.name,
+        "results": [outcome.record() for outcome in models],
+    }
+    exhibit = exhibit_of(market, split, models, chosen, seed)
     _write(output, record, market, split, chosen)
     save_exhibit(output, exhibit)
-    write_page(exhibit, page or output / "report.html")
-    figures = _draw(output, outcomes, chosen)
-    text = tell(output, outcomes, chosen, page=page or output / "report.html", figures=figures)
+    write_page(exhibit, target)
+    figures = _draw(output, models, chosen)
+    text = tell(output, models, chosen, page=target, figures=figures)
     report(text, record, as_json=as_json)
 
 
@@ -99,22 +107,8 @@ def _introduce(market: "Marketplace", split: "Split") -> None:
     )
 
 
-def _record(
-    market: "Marketplace", split: "Split", outcomes: "list[Outcome]", chosen: "Outcome"
-) -> dict[str, Any]:
-    data = market.interactions
-    return {
-        "users": data.n_users,
-        "items": data.n_items,
-        "interactions": data.nnz,
-        **split_record(split),
-        "chosen": chosen.name,
-        "results": [outcome.record() for outcome in outcomes],
-    }
-
-
 def _write(
-    output: Path, record: dict[str, Any], market: "Marketplace", split: "Split", chosen: "Outcome"
+    output: Path, record: dict[str, Any], market: "Marketplace", split: "Split", chosen: "DemoModel"
 ) -> None:
     """Write everything but the figures, each file whole or not at all."""
     import pyarrow.parquet as pq
@@ -129,7 +123,7 @@ def _write(
         temporary.write_text(to_json(record, indent=2) + "\n", encoding="utf-8")
 
 
-def _draw(output: Path, outcomes: "list[Outcome]", chosen: "Outcome") -> bool:
+def _draw(output: Path, models: "list[DemoModel]", chosen: "DemoModel") -> bool:
     """Draw the figures if matplotlib is there, else say how to get it."""
     from limelight.cli.demo.story import draw
     from limelight.report.figures.style import load_matplotlib
@@ -139,5 +133,5 @@ def _draw(output: Path, outcomes: "list[Outcome]", chosen: "Outcome") -> bool:
     except ConfigError as error:
         note(f"No figures: {error.message}.\n\nhint: {error.hint}\n")
         return False
-    draw(output, outcomes, chosen)
+    draw(output, models, chosen)
     return True

@@ -1,7 +1,4 @@
-"""The fits of ``limelight demo``, and which of them is worth keeping.
-
-What ``limelight demo`` has to show.
-"""
+"""The fits of ``limelight demo``, which of them is worth keeping, and what a page shows of them."""
 
 from __future__ import annotations
 
@@ -10,30 +7,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.metrics.evaluate import Evaluation, evaluate
 from limelight.models import IALS, ExADMM
-from limelight.report.exhibit import (
-    Examples,
-    Exhibit,
-    Point,
-    Sight,
-    about_data,
-    held_out_rows,
-    how_made,
-    look,
-)
+from limelight.report.exhibit import ExhibitPoint, ShownLists, build_exhibit, measure_lists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from limelight.data import HeldOut, Marketplace, Split
+    from limelight._base.arrays import Int32
+    from limelight.data import Marketplace, Split
     from limelight.models.base import Model
+    from limelight.report.exhibit import Exhibit
 
 K = 20
 MOST_LOSS = 0.02
@@ -43,7 +29,7 @@ _STEPS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class DemoModel:
     """A fitted model and what its lists are like."""
 
     name: str
@@ -52,7 +38,7 @@ class Outcome:
     seconds: float
     validation: Evaluation
     test: Evaluation
-    sight: Sight
+    shown: ShownLists
     """Who is shown what in the lists of the test users."""
     relevance: float
     """Mean true relevance of what the test users are shown, which only made-up data tell."""
@@ -89,87 +75,74 @@ def exposure_weights(n_users: int) -> list[float]:
     return [float(f"{step * 10.0**middle:.1g}") for step in _STEPS]
 
 
-def run_all(market: Marketplace, split: Split, **settings: int) -> list[Outcome]:
+def run_all(market: Marketplace, split: Split, **settings: int) -> list[DemoModel]:
     """Fit iALS, and exADMM at every weight."""
     shared: dict[str, Any] = {
         "regularization": _REGULARIZATION,
         "unobserved_weight": _UNOBSERVED_WEIGHT,
         **settings,
     }
-    outcomes = [_run("iALS", 0.0, IALS(**shared), market, split)]
+    models = [_run("iALS", 0.0, IALS(**shared), market, split)]
     for weight in exposure_weights(split.train.n_users):
         model = ExADMM(exposure_weight=weight, **shared)
-        outcomes.append(_run(f"exADMM {weight:.0e}", weight, model, market, split))
-    return outcomes
+        models.append(_run(f"exADMM {weight:.0e}", weight, model, market, split))
+    return models
 
 
-def _run(name: str, weight: float, model: Model, market: Marketplace, split: Split) -> Outcome:
+def _run(name: str, weight: float, model: Model, market: Marketplace, split: Split) -> DemoModel:
     started = time.perf_counter()
     model.fit(split.train)
     seconds = time.perf_counter() - started
     ids = model.recommend(split.test.history, k=K).ids
-    sight, figures = look(ids, split.test, K, model.trace_)
-    return Outcome(
+    shown, figures = measure_lists(ids, split.test, K, model.trace_)
+    return DemoModel(
         name=name,
         weight=weight,
         model=model,
         seconds=seconds,
         validation=evaluate(model, split.validation, k=K),
         test=Evaluation(figures),
-        sight=sight,
-        relevance=_true_relevance(market, split.train.item_ids, split.test, ids),
+        shown=shown,
+        relevance=_true_relevance(market, split, ids),
     )
 
 
-def _true_relevance(
-    market: Marketplace, item_ids: NDArray[Any], held_out: HeldOut, ids: NDArray[np.int32]
-) -> float:
-    relevance = market.relevance(held_out.user_ids[:, None], item_ids[ids])
+def _true_relevance(market: Marketplace, split: Split, ids: Int32) -> float:
+    relevance = market.relevance(split.test.user_ids[:, None], split.train.item_ids[ids])
     return float(relevance[ids >= 0].mean())
 
 
-def choose(outcomes: Sequence[Outcome]) -> Outcome:
+def choose(models: Sequence[DemoModel]) -> DemoModel:
     """Take the evenest model whose accuracy on validation users is nearly that of the first."""
-    least = (1 - MOST_LOSS) * outcomes[0].validation[f"ndcg@{K}"]
-    good = [outcome for outcome in outcomes if outcome.validation[f"ndcg@{K}"] >= least]
+    least = (1 - MOST_LOSS) * models[0].validation[f"ndcg@{K}"]
+    good = [outcome for outcome in models if outcome.validation[f"ndcg@{K}"] >= least]
     return min(good, key=lambda outcome: outcome.validation[f"gini@{K}"])
 
 
 def exhibit_of(
-    market: Marketplace,
-    split: Split,
-    outcomes: Sequence[Outcome],
-    chosen: Outcome,
-    seed: int,
+    market: Marketplace, split: Split, models: Sequence[DemoModel], chosen: DemoModel, seed: int
 ) -> Exhibit:
     """Put together what a page shows of the demo."""
-    item_ids = split.train.item_ids
-    return Exhibit(
-        kind="demo",
-        title="A made-up marketplace: what even exposure costs",
-        k=K,
-        points=tuple(_point(outcome) for outcome in outcomes),
-        item_ids=item_ids,
-        chosen=list(outcomes).index(chosen),
-        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
-        groups=read_groups(market.groups, ids_to_arrow(item_ids)),
-        examples=Examples.of(held_out_rows(split.test), split.test),
-        data=about_data(split),
-        made=how_made(seconds=sum(outcome.seconds for outcome in outcomes), seed=seed),
+    return build_exhibit(
+        "demo",
+        "A made-up marketplace: what even exposure costs",
+        K,
+        map(_point, models),
+        split=split,
+        seconds=sum(model.seconds for model in models),
+        seed=seed,
+        chosen=list(models).index(chosen),
+        groups=read_groups(market.groups, ids_to_arrow(split.train.item_ids)),
     )
 
 
-def _point(outcome: Outcome) -> Point:
-    method = "exADMM" if outcome.weight else outcome.name
-    return Point(
-        method=method,
-        label=f"exADMM, weight {outcome.weight:g}" if outcome.weight else outcome.name,
-        figures=outcome.test,
-        strength=outcome.weight,
-        settings={
-            name: value
-            for name, value in outcome.model.get_params().items()
-            if name in {"factors", "regularization", "unobserved_weight", "exposure_weight"}
-        },
-        sight=outcome.sight,
+def _point(model: DemoModel) -> ExhibitPoint:
+    shown = {"factors", "regularization", "unobserved_weight", "exposure_weight"}
+    return ExhibitPoint(
+        method="exADMM" if model.weight else model.name,
+        label=f"exADMM, weight {model.weight:g}" if model.weight else model.name,
+        figures=model.test,
+        strength=model.weight,
+        settings={key: value for key, value in model.model.get_params().items() if key in shown},
+        shown=model.shown,
     )

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from limelight._base.documents import Table
-from limelight.cli.demo.runs import MOST_LOSS, K, Outcome
+from limelight.cli.demo.runs import MOST_LOSS, DemoModel, K
+from limelight.report.figures.exposures import lorenz
 from limelight.report.figures.front import front
 from limelight.report.figures.inputs import Point
-from limelight.report.figures.lorenz import lorenz
 from limelight.report.figures.style import save
 
 _HEAD = ("", "nDCG", "vs iALS", "recall", "Gini", "vs iALS", "coverage", "top 1 %", "seconds")
@@ -18,18 +18,18 @@ top 1 %: share of the exposure that the most exposed 1 % of the items hold."""
 
 
 def tell(
-    output: Path, outcomes: Sequence[Outcome], chosen: Outcome, *, page: Path, figures: bool
+    output: Path, models: Sequence[DemoModel], chosen: DemoModel, *, page: Path, figures: bool
 ) -> str:
     """Write the table, what it says, and what to do next."""
-    base = outcomes[0]
-    table = Table(_HEAD, [_row(base, outcome) for outcome in outcomes]).text()
+    base = models[0]
+    table = Table(_HEAD, [_row(base, outcome) for outcome in models]).text()
     head = f"Lists of {K} for {base.test['users']:,} test users"
     return "\n\n".join(
         [head, table, _LEGEND, _finding(output, base, chosen), _next(output, page, figures=figures)]
     )
 
 
-def _row(base: Outcome, outcome: Outcome) -> tuple[str, ...]:
+def _row(base: DemoModel, outcome: DemoModel) -> tuple[str, ...]:
     accuracy = evenness = ""
     if outcome is not base:
         accuracy = f"{_change(base, outcome):+.1%}"
@@ -47,11 +47,11 @@ def _row(base: Outcome, outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _change(base: Outcome, outcome: Outcome) -> float:
+def _change(base: DemoModel, outcome: DemoModel) -> float:
     return outcome.at_k("ndcg") / base.at_k("ndcg") - 1
 
 
-def _finding(output: Path, base: Outcome, chosen: Outcome) -> str:
+def _finding(output: Path, base: DemoModel, chosen: DemoModel) -> str:
     kept = f"The model in {output / 'model'} is {chosen.name}"
     if chosen is base:
         return f"{kept}: none that is more even comes within {MOST_LOSS:.0%} of its nDCG."
@@ -79,12 +79,12 @@ def _next(output: Path, page: Path, *, figures: bool) -> str:
     )
 
 
-def draw(output: Path, outcomes: Sequence[Outcome], chosen: Outcome) -> None:
+def draw(output: Path, models: Sequence[DemoModel], chosen: DemoModel) -> None:
     """Draw the trade-off and the Lorenz curves."""
-    base, strongest = outcomes[0], outcomes[-1]
+    base, strongest = models[0], models[-1]
     points = [
         Point(outcome.at_k("gini"), outcome.at_k("ndcg"), f"{outcome.weight:.0e}")
-        for outcome in outcomes[1:]
+        for outcome in models[1:]
     ]
     series = {
         "iALS": [Point(base.at_k("gini"), base.at_k("ndcg"))],
@@ -94,9 +94,9 @@ def draw(output: Path, outcomes: Sequence[Outcome], chosen: Outcome) -> None:
     title = f"Evener exposure costs {first:.0f} % of nDCG at first, {last:.0f} % in the end"
     save(front(series, title=title, accuracy=f"nDCG@{K}"), output / "tradeoff.png")
     compared = {
-        outcome.name: outcome.sight.exposure
+        outcome.name: outcome.shown.exposure
         for outcome in (base, chosen, strongest)
-        if outcome.sight.exposure is not None
+        if outcome.shown.exposure is not None
     }
     before, after = (100 * outcome.at_k("top_share") for outcome in (base, strongest))
     title = f"The top 1 % of items hold {before:.0f} % of the exposure, or only {after:.0f} %"

@@ -1,12 +1,8 @@
-"""A prediction, as text for people and as numbers for programs.
+"""What a fit on a cluster would move, hold and take, from its size alone.
 
-What a fit on a cluster would move, hold and take, from its size alone.
-
-Nothing is run and nothing is allocated. The sums are those of the exchange that a fit uses
-(:mod:`limelight.cluster.forecast.traffic`); seconds are as good as the speeds they are worked
-out from.
-
-What a fit on a cluster would take, before it begins or, with ``--dry-run``, instead.
+Nothing is run and nothing is allocated. Bytes are those of the exchange that a fit uses
+(:mod:`limelight.cluster.forecast.traffic`); seconds are as good as the speeds they are worked out
+from.
 """
 
 from __future__ import annotations
@@ -15,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.documents import Table
-from limelight._base.errors import ConfigError
 from limelight._base.machine import peak
 from limelight._native import resolve_threads
 from limelight.cluster.forecast.memory import footprint
@@ -29,8 +24,7 @@ if TYPE_CHECKING:
     from limelight.cluster.forecast.memory import Footprint
     from limelight.cluster.forecast.time import Phase
     from limelight.cluster.forecast.traffic import Load
-    from limelight.cluster.forecast.workload import Cluster, Solver, Workload
-    from limelight.models.base import FactorConfig
+    from limelight.cluster.forecast.workload import Cluster, Workload
 
 
 _VERBS = {
@@ -95,21 +89,14 @@ class Forecast:
 
     def __str__(self) -> str:
         """Show the question and, below it, three tables."""
-        return "\n\n".join(
-            [
-                self._question(),
-                self._traffic_table(),
-                self._memory_table(),
-                self._time_table(),
-            ]
-        )
+        tables = (self._traffic_table(), self._memory_table(), self._time_table())
+        return "\n\n".join([self._question(), *tables])
 
     def brief(self) -> str:
         """Say in one line what does not depend on how fast the machines are.
 
         Examples
         --------
-        >>> from limelight.cluster.forecast.forecast import simulate
         >>> from limelight.cluster.forecast.workload import Cluster, Workload
         >>> work = Workload(n_users=10**8, n_items=10**7, n_interactions=10**10, factors=128)
         >>> simulate(work, Cluster(machines=64)).brief()
@@ -143,46 +130,31 @@ class Forecast:
         return "\n".join(", ".join(line) for line in lines)
 
     def _traffic_table(self) -> str:
-        rows = [
-            (_VERBS[verb], amount(load.total), amount(load.busiest))
-            for verb, load in self.traffic.items()
-        ]
         total = sum(load.total for load in self.traffic.values())
         return _table(
-            [
-                ("traffic of an epoch", "all machines", "busiest line"),
-                *rows,
-                ("together", amount(total), amount(self.busiest_bytes)),
-            ]
+            ("traffic of an epoch", "all machines", "busiest line"),
+            *((_VERBS[verb], *map(amount, load)) for verb, load in self.traffic.items()),
+            ("together", amount(total), amount(self.busiest_bytes)),
         )
 
     def _memory_table(self) -> str:
-        memory = self.memory
-        moments = [
-            (part, amount(held), moment)
-            for moment, parts in memory.moments.items()
-            for part, held in parts.items()
-        ]
+        moments = {"": self.memory.held, **self.memory.moments}
         return _table(
-            [
-                ("memory of a machine", "", "while in"),
-                *((part, amount(held), "") for part, held in memory.held.items()),
-                *moments,
-                ("peak", amount(memory.peak), ""),
-            ]
+            ("memory of a machine", "", "while in"),
+            *(
+                (part, amount(held), moment)
+                for moment, parts in moments.items()
+                for part, held in parts.items()
+            ),
+            ("peak", amount(self.memory.peak), ""),
         )
 
     def _time_table(self) -> str:
-        rows = [
-            (part, *(duration(seconds) for seconds in phase)) for part, phase in self.phases.items()
-        ]
         return _table(
-            [
-                ("time of an epoch", "work", "network", "together"),
-                *rows,
-                ("epoch", "", "", duration(self.epoch_seconds)),
-                (f"{self.work.epochs} epochs", "", "", duration(self.fit_seconds)),
-            ]
+            ("time of an epoch", "work", "network", "together"),
+            *((part, *map(duration, phase)) for part, phase in self.phases.items()),
+            ("epoch", "", "", duration(self.epoch_seconds)),
+            (f"{self.work.epochs} epochs", "", "", duration(self.fit_seconds)),
         )
 
 
@@ -226,25 +198,16 @@ def _key(part: str) -> str:
     return part.replace("'", "").replace(",", "").replace(" ", "_")
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def _table(head: Sequence[str], *rows: Sequence[str]) -> str:
     """Align rows below a heading, words to the left and numbers to the right."""
-    heading, *rest = rows
-    return Table(heading, [("  " + first, *others) for first, *others in rest]).text()
+    return Table(head, [(f"  {first}", *others) for first, *others in rows]).text()
 
 
 def simulate(work: Workload, cluster: Cluster, *, routes: Int64 | None = None) -> Forecast:
     """Predict the traffic, the memory and the time of a fit.
 
-    Parameters
-    ----------
-    work
-        What is to be fitted.
-    cluster
-        On what.
-    routes
-        How many rows of users each machine sends to each other one, as
-        :func:`limelight.cluster.forecast.traffic.count_routes` counts them in a data set.
-        Without it, users' items are taken to lie on machines at random.
+    ``routes`` says how many rows of users each machine sends to each other one, where that has
+    been counted. Without it, users' items are taken to lie on machines at random.
 
     Examples
     --------
@@ -259,81 +222,6 @@ def simulate(work: Workload, cluster: Cluster, *, routes: Int64 | None = None) -
     return Forecast(
         work, cluster, loads, footprint(work, cluster, ways), phases(work, cluster, loads)
     )
-
-
-def predict(  # noqa: PLR0913
-    *,
-    n_users: int,
-    n_items: int,
-    n_interactions: int,
-    config: FactorConfig,
-    machines: int,
-    shards: int,
-    deterministic: bool = False,
-    network: float = 10.0,
-    speeds: Mapping[str, float] | None = None,
-    user_lengths: Int64 | None = None,
-    item_lengths: Int64 | None = None,
-    routes: Int64 | None = None,
-) -> Forecast:
-    """Predict what a fit on a cluster would move, hold and take.
-
-    Parameters
-    ----------
-    n_users, n_items, n_interactions
-        The size of the data.
-    config
-        The hyper-parameters of the model.
-    machines, shards, deterministic
-        How the work is dealt out.
-    network
-        Gigabits a second of a machine.
-    speeds
-        Cores of a machine and their speed, where they were measured: only seconds depend on them.
-    user_lengths, item_lengths
-        How long histories are, where the data have been read.
-    routes
-        How many rows of users each machine sends to each other one, where that has been counted.
-    """
-    from limelight.cluster.forecast.workload import Cluster, Workload
-
-    work = Workload(
-        n_users=n_users,
-        n_items=n_items,
-        n_interactions=n_interactions,
-        factors=config.factors,
-        solver=solver_of(config),
-        epochs=config.epochs,
-        user_lengths=user_lengths,
-        item_lengths=item_lengths,
-    )
-    cluster = Cluster(
-        machines=machines,
-        shards=shards,
-        network=network,
-        deterministic=deterministic,
-        **(speeds or {}),  # type: ignore[arg-type]
-    )
-    return simulate(work, cluster, routes=routes)
-
-
-def solver_of(config: FactorConfig) -> Solver:
-    """Name the way to fit that the hyper-parameters ask for.
-
-    Examples
-    --------
-    >>> from limelight.models.exadmm import ExADMMConfig
-    >>> solver_of(ExADMMConfig()), solver_of(ExADMMConfig(penalty=1.0))
-    ('exact', 'admm')
-    """
-    from limelight.models.exadmm import ExADMMConfig
-
-    if config.row_solver != "cholesky":
-        message = f"only exact row solves can be predicted: row_solver={config.row_solver!r}"
-        raise ConfigError(message, hint="use row_solver='cholesky'")
-    if not isinstance(config, ExADMMConfig):
-        return "ials"
-    return "exact" if config.is_exact else "admm"
 
 
 def this_machine() -> dict[str, float]:

@@ -26,17 +26,8 @@ class Footprint:
 
     held: Mapping[str, float]
     """All the time."""
-    exchange: Mapping[str, float]
-    """While users' rows travel."""
-    gather: Mapping[str, float]
-    """While items are sent to all."""
-    users: Mapping[str, float]
-    """While users are updated."""
-
-    @property
-    def moments(self) -> dict[str, Mapping[str, float]]:
-        """What is held at some moments only, by the moment."""
-        return {"exchange": self.exchange, "gather": self.gather, "users": self.users}
+    moments: Mapping[str, Mapping[str, float]]
+    """At times: in the exchange of users' rows, the gather of items, the update of users."""
 
     @property
     def peak(self) -> float:
@@ -56,9 +47,9 @@ def footprint(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> Foot
     held = {
         "users' factors": users * row,
         "all items' factors": all_items,
-        # A traced epoch, and the last one is, is compared with the one before.
+        # The last epoch is always traced, and a traced epoch is compared with the one before.
         "both, an epoch ago": users * row + all_items,
-        # A worker that is not lost goes on from memory, and writes from it beside the next epoch.
+        # Workers that are not lost go on from a copy in memory, which is written in the meantime.
         "both, at the last checkpoint": users * row + all_items,
         # A matrix and a right-hand side for each item, to which rows are added as they come.
         "accumulators": items * sums_width(work.width) * _FLOAT,
@@ -73,7 +64,8 @@ def footprint(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> Foot
     }
     # Solves are done in another basis; gradients are not.
     rotated = {} if work.solver == "admm" else {"all items' factors, rotated": all_items}
-    return Footprint(held, _exchange(work, cluster, routes), gather, rotated)
+    exchange = _exchange(work, cluster, routes)
+    return Footprint(held, {"exchange": exchange, "gather": gather, "users": rotated})
 
 
 def _exchange(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> dict[str, float]:

@@ -40,41 +40,6 @@ def expected_routes(work: Workload, cluster: Cluster) -> Float64:
     return np.outer(shares, [reached[share] for share in shares.tolist()])
 
 
-def count_routes(
-    indptr: Int64, indices: Int64, user_bounds: Int64, item_bounds: Int64, heads: Int64
-) -> Int64:
-    """Count how many rows of users each machine has for each machine, exactly.
-
-    Parameters
-    ----------
-    indptr, indices
-        The interactions by user, with sorted items.
-    user_bounds, item_bounds
-        Machine r holds the users from ``user_bounds[r]`` to before ``user_bounds[r + 1]``, and
-        items likewise.
-    heads
-        Items that no rows are sent for.
-
-    Examples
-    --------
-    >>> indptr, indices = np.array([0, 2, 3, 3]), np.array([0, 3, 1])
-    >>> nobody = np.array([], dtype=np.int64)
-    >>> count_routes(indptr, indices, np.array([0, 2, 3]), np.array([0, 2, 4]), nobody)
-    array([[2, 1],
-           [0, 0]])
-    """
-    machines = len(user_bounds) - 1
-    is_sent = ~np.isin(indices, heads)
-    user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))[is_sent]
-    sender = np.searchsorted(user_bounds, user, side="right") - 1
-    receiver = np.searchsorted(item_bounds, indices[is_sent], side="right") - 1
-    # Items are sorted, and so are their machines: a new one is one that differs from the last.
-    is_new = np.ones(len(user), dtype=bool)
-    is_new[1:] = (np.diff(user) > 0) | (np.diff(receiver) > 0)
-    route = sender[is_new] * machines + receiver[is_new]
-    return np.bincount(route, minlength=machines**2).reshape(machines, machines)
-
-
 def traffic(work: Workload, cluster: Cluster, routes: Float64 | Int64) -> dict[str, Load]:
     """Return the bytes of an epoch by verb; the sums of heads travel with the rows."""
     loads = {

@@ -1,12 +1,9 @@
-"""How long histories are: as many lengths as it takes, and how many rows have each.
-
-What is to be fitted, and on what: the two halves of a question to the simulator.
-"""
+"""What is to be fitted, and on what: the two halves of a question to the simulator."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,12 +11,14 @@ from limelight._base.errors import ConfigError
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight.cluster.ingest.routing import MOST_SHARDS
 from limelight.cluster.partition import HEAD
+from limelight.models.exadmm import ExADMMConfig
 from limelight.solve.problem import padded_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limelight._base.arrays import Float64, Int64
+    from limelight.models.base import FactorConfig
 
 
 _NODES = 64
@@ -135,6 +134,25 @@ class Workload:
     item_lengths: Int64 | None = None
     head_items: int = 0
     head_share: float = 0.0
+
+    @classmethod
+    def of(cls, config: FactorConfig, **sizes: Any) -> Workload:
+        """Take the hyper-parameters of a model, and the size of the data.
+
+        Examples
+        --------
+        >>> from limelight.models.exadmm import ExADMMConfig
+        >>> data = {"n_users": 1000, "n_items": 100, "n_interactions": 5000}
+        >>> Workload.of(ExADMMConfig(penalty=1.0), **data).solver
+        'admm'
+        """
+        if config.row_solver != "cholesky":
+            message = f"only exact row solves can be predicted: row_solver={config.row_solver!r}"
+            raise ConfigError(message, hint="use row_solver='cholesky'")
+        solver: Solver = "ials"
+        if isinstance(config, ExADMMConfig):
+            solver = "exact" if config.is_exact else "admm"
+        return cls(factors=config.factors, epochs=config.epochs, solver=solver, **sizes)
 
     def __post_init__(self) -> None:
         """Refuse what nobody could fit."""
@@ -265,14 +283,6 @@ class Cluster:
         return 8 * n_bytes / (self.network * _GIGA)
 
     def work_seconds(self, flops: float, n_bytes: float = 0.0) -> float:
-        """Return how long a machine works: as long as its cores, or its memory, are busy.
-
-        Parameters
-        ----------
-        flops
-            Floating-point operations.
-        n_bytes
-            What passes between memory and cores meanwhile.
-        """
+        """Return how long a machine works: as long as its cores, or its memory, are busy."""
         speed = self.cores * self.core_speed * self.efficiency
         return max(flops / (speed * _GIGA), n_bytes / (self.memory_speed * _GIGA))

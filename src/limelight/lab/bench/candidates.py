@@ -48,20 +48,10 @@ def write_candidates(
     seed: int = 0,
     show_progress: bool | None = None,
 ) -> None:
-    """Write each user's best candidates as Parquet parts ``user_id, item_id, score``.
+    """Write each user's best candidates as Parquet parts ``user_id, item_id, score``, best first.
 
-    Parameters
-    ----------
-    folder
-        Where the parts shall appear; nothing else may be there.
-    n_users, n_items
-        Size of the marketplace; ids are 0, 1, 2, ...
-    n_candidates
-        Of each user, best first.
-    seed
-        The same seed and sizes give the same data.
-    show_progress
-        Whether to show how many parts were written; left out, where standard error is a terminal.
+    Ids are 0, 1, 2, ... The same seed and sizes give the same data. Nothing else may be in the
+    folder. Progress is shown where standard error is a terminal, unless ``show_progress`` says.
 
     Examples
     --------
@@ -114,18 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m limelight.lab.bench.candidates", description="Write made-up candidates."
     )
     parser.add_argument("folder")
-    parser.add_argument("--users", type=int, default=1_000_000)
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--candidates", type=int, default=500)
+    parser.add_argument("--users", dest="n_users", type=int, default=1_000_000)
+    parser.add_argument("--items", dest="n_items", type=int, default=100_000)
+    parser.add_argument("--candidates", dest="n_candidates", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    write_candidates(
-        given.folder,
-        n_users=given.users,
-        n_items=given.items,
-        n_candidates=given.candidates,
-        seed=given.seed,
-    )
+    write_candidates(**vars(parser.parse_args(arguments)))
 
 
 if __name__ == "__main__":

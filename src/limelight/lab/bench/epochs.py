@@ -1,9 +1,4 @@
-"""Whole epochs: ours against the peers', and ours against each other.
-
-How close two kernels come to the machine's peak: long row solves, and top-k.
-
-What threads bring: every kernel with one thread and with all.
-"""
+"""Races of whole epochs and of single kernels: against peers, the machine's peak and one thread."""
 
 from __future__ import annotations
 
@@ -18,12 +13,21 @@ from limelight._base.arrays import factor_matrix
 from limelight._base.machine import version_of
 from limelight._native import kernels
 from limelight.lab.bench import peers
-from limelight.lab.bench import task as work
 from limelight.lab.bench.peers import quiet_imports
-from limelight.lab.bench.task import EXADMM_PERIOD, ExAdmm, Ials, K, UserStep
+from limelight.lab.bench.task import (
+    EXADMM_PERIOD,
+    ExAdmm,
+    Ials,
+    K,
+    UserStep,
+    cg_epoch_flops,
+    exadmm_epoch_flops,
+    ials_epoch_flops,
+)
 from limelight.lab.bench.timing import Candidate, calls_for
 from limelight.recommend.histories import take_rows
 from limelight.recommend.topk import ItemIndex
+from limelight.solve.cost import direct
 from limelight.solve.gramian import gramian
 from limelight.solve.problem import sparse_rows
 from limelight.solve.state import pad_factors
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32
     from limelight._native._kernels import Csr
-    from limelight.lab.bench.jobs import Setting
+    from limelight.lab.bench.jobs import RaceSetup
     from limelight.lab.bench.records import Race
     from limelight.lab.bench.task import Task, Trainer
 
@@ -67,48 +71,48 @@ ABOUT_AGREEMENT = "The objective and nDCG@20 of our two row solvers after twelve
 _AGREEMENT_ROUNDS = 11  # and the one that warms up
 
 
-def exact(setting: Setting) -> Iterator[Race]:
+def exact(setup: RaceSetup) -> Iterator[Race]:
     """Race exact iALS epochs."""
-    task = setting.task()
+    task = setup.task()
     trainers = [Ials(task), *peers.exact_solvers(task)]
-    yield _epochs("exact", setting, task, trainers, work.ials_epoch_work(task.shape))
+    yield _epochs("exact", setup, task, trainers, ials_epoch_flops(task.shape))
 
 
-def cg(setting: Setting) -> Iterator[Race]:
+def cg(setup: RaceSetup) -> Iterator[Race]:
     """Race epochs of a few descent steps a row."""
-    task = setting.task()
+    task = setup.task()
     trainers = [Ials(task, "cg"), *peers.descents(task)]
-    yield _epochs("cg", setting, task, trainers, work.cg_epoch(task.shape))
+    yield _epochs("cg", setup, task, trainers, cg_epoch_flops(task.shape))
 
 
-def exadmm(setting: Setting) -> Iterator[Race]:
+def exadmm(setup: RaceSetup) -> Iterator[Race]:
     """Race an epoch of exADMM against exact iALS epochs."""
-    task = setting.task()
+    task = setup.task()
     trainers: list[Trainer] = [ExAdmm(task), Ials(task), *peers.irspack_cholesky(task)]
-    yield _epochs("exadmm", setting, task, trainers, work.exadmm_epoch_work(task.shape))
+    yield _epochs("exadmm", setup, task, trainers, exadmm_epoch_flops(task.shape))
 
 
-def user_step(setting: Setting) -> Iterator[Race]:
+def user_step(setup: RaceSetup) -> Iterator[Race]:
     """Race the user step of exADMM against the exact half-step of iALS."""
-    task = setting.task()
+    task = setup.task()
     steps = UserStep(task)
     candidates = [
         Candidate("limelight exADMM", steps.exadmm, calls=EXADMM_PERIOD),
         Candidate("limelight iALS", steps.ials),
     ]
-    yield setting.race("user-step", candidates)
+    yield setup.race("user-step", candidates)
 
 
-def agreement(setting: Setting) -> Iterator[Race]:
+def agreement(setup: RaceSetup) -> Iterator[Race]:
     """Run both of our row solvers for twelve epochs."""
-    setting = replace(setting, rounds=_AGREEMENT_ROUNDS)
-    task = setting.task()
+    setup = replace(setup, rounds=_AGREEMENT_ROUNDS)
+    task = setup.task()
     trainers = [Ials(task, "cg"), Ials(task)]
-    yield _epochs("agreement", setting, task, trainers, None)
+    yield _epochs("agreement", setup, task, trainers, None)
 
 
 def _epochs(
-    job: str, setting: Setting, task: Task, trainers: Sequence[Trainer], flops: float | None
+    job: str, setup: RaceSetup, task: Task, trainers: Sequence[Trainer], flops: float | None
 ) -> Race:
     """Race epochs, then measure what everybody has learnt; ``flops`` are those of the first."""
     candidates = [
@@ -121,15 +125,11 @@ def _epochs(
         for number, trainer in enumerate(trainers)
     ]
     if flops is None:
-        race = setting.race(job, candidates)
+        race = setup.race(job, candidates)
     else:
-        race = setting.race_against_peak(job, candidates)
+        race = setup.race_against_peak(job, candidates)
     learnt = [trainer.learnt() for trainer in trainers]
-    entries = [
-        replace(entry, objective=task.objective(factors), ndcg=task.ndcg(factors))
-        for entry, factors in zip(race.entries, learnt, strict=True)
-    ]
-    return replace(race, entries=tuple(entries))
+    return race.with_results(objective=map(task.objective, learnt), ndcg=map(task.ndcg, learnt))
 
 
 ABOUT_DENSE = (
@@ -149,32 +149,24 @@ LONG_ROWS = 400
 _COLUMNS, _SHORTEST, _LONGEST = 8_000, 1_000, 1_400
 _DENSE_FACTORS = 256
 _QUERIES = 8192
-_MORE = 3  # times the usual rounds: a share of the peak is only as good as both of its parts
+_QUERIES_ON_ONE_THREAD = 4096
+_MORE = 3  # times the usual rounds: a share of the peak has the errors of both of its parts
 
 
-def dense(setting: Setting) -> Iterator[Race]:
+def dense(setup: RaceSetup) -> Iterator[Race]:
     """Solve long rows at 256 factors."""
-    setting = replace(setting, rounds=_MORE * setting.rounds)
+    setup = replace(setup, rounds=_MORE * setup.rounds)
     d, draw = _DENSE_FACTORS, np.random.default_rng(0)
     rows = _long_rows(draw)
     factors = draw.standard_normal((_COLUMNS, d), dtype=np.float32) / np.float32(np.sqrt(d))
     eigenvalues = np.linspace(1, 100, d, dtype=np.float32)
     regularization = np.ones(rows.n_rows, dtype=np.float32)
     out = np.empty((rows.n_rows, d), dtype=np.float32)
-    solve = partial(
-        kernels.solve_rows,
-        rows,
-        factors,
-        eigenvalues,
-        regularization,
-        shift=None,
-        out=out,
-        probe=None,
-        response=None,
-        threads=setting.threads,
-    )
-    flops = work.direct_solve(np.diff(rows.indptr), d)
-    race = setting.race_against_peak("dense", [Candidate("limelight", solve, flops=flops)])
+    system = (rows, factors, eigenvalues, regularization)
+    given = {"shift": None, "out": out, "probe": None, "response": None}
+    solve = partial(kernels.solve_rows, *system, **given, threads=setup.threads)
+    flops = float(np.sum(direct(np.diff(rows.indptr).astype(np.float64), d)))
+    race = setup.race_against_peak("dense", [Candidate("limelight", solve, flops=flops)])
     yield replace(race, data="made up", factors=d)
 
 
@@ -184,27 +176,24 @@ def _long_rows(draw: np.random.Generator) -> Csr:
     return sparse_rows(np.append(0, np.cumsum(lengths)), np.concatenate(rows), _COLUMNS)
 
 
-def top_k(setting: Setting) -> Iterator[Race]:
+def top_k(setup: RaceSetup) -> Iterator[Race]:
     """Search the best items for many users."""
-    setting = replace(setting, rounds=_MORE * setting.rounds)
-    task = setting.task()
+    setup = replace(setup, rounds=_MORE * setup.rounds)
+    task = setup.task()
     trainer = Ials(task)
     for _ in range(3):
         trainer.epoch()
     U, V, _ = trainer.learnt()
     queries = U[:_QUERIES]
     seen = take_rows(task.problem.rows, np.arange(len(queries)))
-    searches = {"limelight": _our_search(queries, V, seen, setting.threads)}
+    searches = {"limelight": _our_search(queries, V, seen, setup.threads)}
     if version_of("implicit"):
-        searches["implicit"] = _implicit_search(queries, V, seen, setting.threads)
-    flops = work.top_k(len(queries), len(V), task.factors)
+        searches["implicit"] = _implicit_search(queries, V, seen, setup.threads)
+    flops = 2.0 * len(queries) * len(V) * task.factors
     candidates = [Candidate(who, search, flops=flops) for who, search in searches.items()]
-    race = setting.race_against_peak("topk", candidates)
-    entries = [
-        replace(entry, objective=float(np.mean(search(), dtype=np.float64)))
-        for entry, search in zip(race.entries, searches.values(), strict=True)
-    ]
-    yield replace(race, entries=tuple(entries))
+    race = setup.race_against_peak("topk", candidates)
+    listed = (search() for search in searches.values())
+    yield race.with_results(objective=[float(np.mean(one, dtype=np.float64)) for one in listed])
 
 
 def _our_search(queries: Float32, V: Float32, seen: Csr, threads: int) -> Callable[[], Float32]:
@@ -223,46 +212,44 @@ def _implicit_search(
     return lambda: topk(V, queries, k, filter_query_items=history, num_threads=threads)[1]
 
 
-ABOUT = (
+ABOUT_THREADS = (
     "Every kernel with one thread and with all that the process may use, by the clock on the wall. "
     "The ratio is the speed-up. Results are the same bits."
 )
 
-_QUERIES_OF_SPEEDUP = 4096
 
-
-def speedup(setting: Setting) -> Iterator[Race]:
+def threads(setup: RaceSetup) -> Iterator[Race]:
     """Race every kernel with itself, on one thread and on all; with one core, nothing races."""
-    if setting.threads == 1:
+    if setup.threads == 1:
         return
     alone, together = (
-        _work(replace(setting, threads=threads).task()) for threads in (1, setting.threads)
+        _threaded_kernels(replace(setup, threads=count).task()) for count in (1, setup.threads)
     )
     for part, one_thread in alone.items():
         period = EXADMM_PERIOD if "exADMM" in part else 1
         calls = period * calls_for(one_thread)
         candidates = [
             Candidate("1 thread", one_thread, calls=calls),
-            Candidate(f"{setting.threads} threads", together[part], calls=calls),
+            Candidate(f"{setup.threads} threads", together[part], calls=calls),
         ]
-        yield setting.race("threads", candidates, part=part, clock="wall")
+        yield setup.race("threads", candidates, part=part, clock="wall")
 
 
-def _work(task: Task) -> dict[str, Callable[[], object]]:
+def _threaded_kernels(task: Task) -> dict[str, Callable[[], object]]:
     """Name what runs on threads, from single kernels to whole epochs."""
     ials, descent, exadmm = Ials(task), Ials(task, "cg"), ExAdmm(task)
     for trainer in (ials, descent, exadmm):
         trainer.epoch()
-    problem, threads = ials.problem, task.threads
+    problem = ials.problem
     U, V = pad_factors(ials.state.U), pad_factors(ials.state.V)
     Q, rotated = np.eye(U.shape[1], dtype=np.float32), factor_matrix(*U.shape)
-    index = ItemIndex(ials.learnt().V, threads)
-    queries = ials.learnt().U[:_QUERIES_OF_SPEEDUP]
+    index = ItemIndex(ials.learnt().V, task.threads)
+    queries = ials.learnt().U[:_QUERIES_ON_ONE_THREAD]
     seen = take_rows(problem.rows, np.arange(len(queries)))
     return {
-        "Gramian": partial(gramian, U, threads),
-        "rotation": partial(kernels.rotate, U, Q, rotated, threads),
-        "squared error": partial(kernels.squared_error, problem.rows, U, V, threads),
+        "Gramian": partial(gramian, U, task.threads),
+        "rotation": partial(kernels.rotate, U, Q, rotated, task.threads),
+        "squared error": partial(kernels.squared_error, problem.rows, U, V, task.threads),
         "row solve, users": partial(exact_u_step, problem, ials.state),
         "row solve, items": partial(v_step, problem, ials.state),
         "row descent, users": partial(exact_u_step, descent.problem, descent.state),

@@ -1,7 +1,4 @@
-"""Where a job runs, and how often.
-
-The jobs there are, and the run that goes through them.
-"""
+"""The jobs that there are, what a job runs on, and the run that goes through them."""
 
 from __future__ import annotations
 
@@ -9,12 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from limelight._base.errors import ConfigError
+from limelight._base.text import count
 from limelight._native import resolve_threads
 from limelight.lab import growth
 from limelight.lab.bench import epochs, memory
-from limelight.lab.bench import epochs as rates
-from limelight.lab.bench import epochs as speedup
-from limelight.lab.bench import memory as reading
 from limelight.lab.bench.records import Race
 from limelight.lab.bench.task import Task
 from limelight.lab.bench.timing import CLOCKS, against_peak, clock_for, held_to, take_turns
@@ -28,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class RaceSetup:
     """A data set, a number of factors and of threads, and how many rounds to measure."""
 
     data: DataSet
@@ -37,9 +32,8 @@ class Setting:
     rounds: int
 
     def __str__(self) -> str:
-        """Name the setting for people who wait."""
-        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"{self.data.name}, {self.factors} factors, {threads}"
+        """Name the data and the sizes for people who wait."""
+        return f"{self.data.name}, {self.factors} factors, {count(self.threads, 'thread')}"
 
     def task(self) -> Task:
         """Pose the learning problem."""
@@ -60,8 +54,8 @@ class Setting:
 
     def race_against_peak(self, job: str, candidates: Sequence[Candidate]) -> Race:
         """Let candidates take turns with a matrix product, which shows the machine's peak."""
-        outcome = against_peak(candidates, rounds=self.rounds, threads=self.threads)
-        return self.record(job, outcome.entries, peak=outcome.peak)
+        entries, peak = against_peak(candidates, rounds=self.rounds, threads=self.threads)
+        return self.record(job, entries, peak=peak)
 
     def record(
         self,
@@ -97,7 +91,7 @@ class Job:
     title: str
     about: str
     """What is measured and how, for readers of the results."""
-    run: Callable[[Setting], Iterator[Race]]
+    run: Callable[[RaceSetup], Iterator[Race]]
     scope: Scope = "each size"
     on_all_threads: bool = False
     """Whether it uses every thread whatever the plan says."""
@@ -109,12 +103,19 @@ JOBS = (
     Job("exadmm", "exADMM epoch", epochs.ABOUT_EXADMM, epochs.exadmm),
     Job("user-step", "User step of exADMM", epochs.ABOUT_USER_STEP, epochs.user_step),
     Job("agreement", "Descent against exact solves", epochs.ABOUT_AGREEMENT, epochs.agreement),
-    Job("dense", "Long rows at 256 factors", rates.ABOUT_DENSE, rates.dense, "once"),
-    Job("topk", "Top-k", rates.ABOUT_TOP_K, rates.top_k),
-    Job("growth", "Growth", growth.ABOUT, growth.epoch_growth, "each data set"),
-    Job("threads", "Threads", speedup.ABOUT, speedup.speedup, "each data set", on_all_threads=True),
+    Job("dense", "Long rows at 256 factors", epochs.ABOUT_DENSE, epochs.dense, "once"),
+    Job("topk", "Top-k", epochs.ABOUT_TOP_K, epochs.top_k),
+    Job("growth", "Growth", growth.ABOUT, growth.race_growth, "each data set"),
+    Job(
+        "threads",
+        "Threads",
+        epochs.ABOUT_THREADS,
+        epochs.threads,
+        "each data set",
+        on_all_threads=True,
+    ),
     Job("memory", "Peak memory of a fit", memory.ABOUT_FIT, memory.fits, "each data set"),
-    Job("reading", "Reading a table", reading.ABOUT, reading.reading, "each data set"),
+    Job("reading", "Reading a table", memory.ABOUT_READING, memory.reading, "each data set"),
     Job(
         "reading-memory", "Peak memory of reading", memory.ABOUT_READ, memory.reads, "each data set"
     ),
@@ -122,7 +123,7 @@ JOBS = (
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """Which jobs to run on what."""
 
     data: Sequence[DataSet]
@@ -160,31 +161,23 @@ def choose_jobs(names: Sequence[str]) -> list[Job]:
     return [job for job in JOBS if not names or job.name in names]
 
 
-def run(plan: Plan, tell: Callable[[str], None]) -> Iterator[list[Race]]:
-    """Run a plan; yield the races of each step as soon as it is done.
-
-    Parameters
-    ----------
-    plan
-        What to run.
-    tell
-        Called before each step with what it is.
-    """
+def run(plan: BenchPlan, tell: Callable[[str], None]) -> Iterator[list[Race]]:
+    """Run a plan; yield the races of each step as soon as it is done; tell before what it is."""
     for number, given in enumerate(plan.threads):
         for job in plan.jobs:
             if job.on_all_threads and number:
                 continue
             threads = resolve_threads(0 if job.on_all_threads else given)
-            for setting in _settings(plan, job, threads):
-                tell(f"{job.title}: {setting}")
+            for setup in _setups(plan, job, threads):
+                tell(f"{job.title}: {setup}")
                 with held_to(threads):
-                    races = list(job.run(setting))
+                    races = list(job.run(setup))
                 yield races
 
 
-def _settings(plan: Plan, job: Job, threads: int) -> Iterator[Setting]:
+def _setups(plan: BenchPlan, job: Job, threads: int) -> Iterator[RaceSetup]:
     usual = min(plan.factors, key=lambda factors: abs(factors - _USUAL_FACTORS))
     data = plan.data[:1] if job.scope == "once" else plan.data
     for one in data:
         for factors in plan.factors if job.scope == "each size" else (usual,):
-            yield Setting(one, factors, threads, plan.rounds)
+            yield RaceSetup(one, factors, threads, plan.rounds)

@@ -17,21 +17,20 @@ from limelight._base.machine import peak
 from limelight._native import resolve_threads
 from limelight.audit.audit import audit
 from limelight.data import marketplace
-from limelight.lab.bench import task as work
 from limelight.lab.bench.memory import peak_bytes, resident_bytes
-from limelight.lab.tables import duration, giga, mebibytes, percent
+from limelight.lab.bench.task import K, Shape, exadmm_epoch_flops
+from limelight.lab.tables import duration, giga, mebibytes
 from limelight.models import ExADMM
 from limelight.store.lists import ListWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-K = 20
 _PEAK_ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class Size:
+class LargeRunSize:
     """How large the large run is."""
 
     users: int = 1_000_000
@@ -61,22 +60,8 @@ class _Parts:
         self.tell(f"{name}: {duration(seconds)}, peak memory so far {mebibytes(held)}")
 
 
-def run_large(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Generate, fit exADMM, recommend, audit; return what each part took.
-
-    Parameters
-    ----------
-    size
-        How large.
-    tell
-        Called with a line of text before and after each part.
-
-    Examples
-    --------
-    >>> size = Size(users=300, items=100, interactions=4000, factors=8, epochs=2, lists=50)
-    >>> list(run_large(size, lambda part: None)["parts"])
-    ['generate', 'fit', 'recommend', 'audit']
-    """
+def run_large(size: LargeRunSize, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Generate, fit exADMM, recommend, audit; return what each part took, and tell in between."""
     threads = resolve_threads(size.threads)
     clock, at_first = _Parts(tell), resident_bytes()
     with clock.part("generate"):
@@ -100,7 +85,7 @@ def run_large(size: Size, tell: Callable[[str], None]) -> dict[str, Any]:
             found = audit(lists, catalogue=pa.table({"item_id": data.item_ids}))
     seconds = model.trace_[-1].seconds / size.epochs
     taken = max(0, clock.parts["generate"]["peak_bytes"] - at_first)
-    flops = work.exadmm_epoch_work(work.Shape.of(data, size.factors))
+    flops = exadmm_epoch_flops(Shape.of(data, size.factors))
     return {
         "size": {**asdict(size), "threads": threads},
         "parts": clock.parts,
@@ -141,7 +126,7 @@ def describe(record: Mapping[str, Any]) -> str:
             "streamed to Parquet; an audit of them.",
             Table(["part", "time", "peak memory so far"], lines).markdown(),
             f"An epoch takes {duration(record['seconds_per_epoch'])} for {flops}: that is "
-            f"{percent(record['share_of_peak'])} of the {peak_rate} of a matrix product on as many "
+            f"{record['share_of_peak']:.0%} of the {peak_rate} of a matrix product on as many "
             f"threads, measured before and after the fit. The generator takes {generator} an "
             f"interaction at its peak. The Gini of the lists is {gini}: the marketplace has few "
             "tastes for so many items, and people of one taste are shown the same ones.",

@@ -1,10 +1,7 @@
-"""Reading a table with text ids, from file to sparse matrix.
+"""Reading a table with text ids, and the peak memory of reading and of fits.
 
-One candidate's peak memory: what ``python -m limelight.lab.bench.memory`` prints.
-
-Its arguments are ``fit`` or ``read``, a name, a file, factors and threads.
-
-Peak memory, each candidate in a process of its own so that nobody inherits another's.
+Memory is measured in a process of its own for each candidate, so that nobody inherits another's:
+``python -m limelight.lab.bench.memory fit|read NAME FILE FACTORS THREADS`` prints the bytes.
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from scipy import sparse
 
+from limelight._base import memory
 from limelight._base.errors import LimelightError
 from limelight._base.machine import version_of
 from limelight.data import Interactions, marketplace, read
@@ -33,67 +31,63 @@ from limelight.lab.bench.peers import quiet_imports
 from limelight.lab.bench.records import Entry
 from limelight.lab.bench.task import UNOBSERVED_WEIGHT
 from limelight.lab.bench.timing import Candidate
+from limelight.models import IALS, ExADMM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from limelight.lab.bench.jobs import Setting
+    from limelight.lab.bench.jobs import RaceSetup
     from limelight.lab.bench.records import Race
 
+    Fit = Callable[[Interactions, int, int], Callable[[], object]]
 
-ABOUT = (
+
+ABOUT_READING = (
     "From a table of two columns of text ids (`user-00000042`) to a sparse matrix of users x "
     "items. pandas and polars read, number the ids and build the matrix; limelight also sorts the "
     "ids, merges repeated pairs and keeps the order of the file. The objective is the number of "
     "pairs."
 )
 
-KINDS = ("csv", "parquet")
 
-
-def reading(setting: Setting) -> Iterator[Race]:
+def reading(setup: RaceSetup) -> Iterator[Race]:
     """Race readers of CSV and of Parquet."""
     before = pa.cpu_count()
-    pa.set_cpu_count(setting.threads)
+    pa.set_cpu_count(setup.threads)
     try:
-        with TemporaryDirectory() as folder:
-            for kind in KINDS:
-                file = write_table(setting.data.interactions, Path(folder) / f"table.{kind}")
-                yield _race(setting, kind, file)
+        for kind, file in _tables(setup.data.interactions):
+            yield _race(setup, kind, file)
     finally:
         pa.set_cpu_count(before)
 
 
-def _race(setting: Setting, kind: str, file: Path) -> Race:
-    work = {who: partial(read_with, file) for who, read_with in READERS.items() if version_of(who)}
+def _race(setup: RaceSetup, kind: str, file: Path) -> Race:
+    work = {who: partial(reader, file) for who, reader in installed_of(READERS).items()}
     candidates = [Candidate(who, run) for who, run in work.items()]
-    race = setting.race("reading", candidates, part=kind)
-    entries = [
-        replace(entry, objective=float(run()))
-        for entry, run in zip(race.entries, work.values(), strict=True)
-    ]
-    return replace(race, entries=tuple(entries), factors=None)
+    race = setup.race("reading", candidates, part=kind)
+    race = race.with_results(objective=[float(run()) for run in work.values()])
+    return replace(race, factors=None)
+
+
+def _tables(data: Interactions) -> Iterator[tuple[str, Path]]:
+    """Write interactions in every format, one file at a time."""
+    with TemporaryDirectory() as folder:
+        for kind in ("csv", "parquet"):
+            yield kind, write_table(data, Path(folder) / f"table.{kind}")
 
 
 def write_table(data: Interactions, file: Path) -> Path:
     """Write interactions as a table of text ids."""
     users = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
     columns = {"user_id": _names("user", users), "item_id": _names("item", data.indices)}
-    table = pa.table(columns)
-    if file.suffix == ".csv":
-        pa_csv.write_csv(table, file)
-    else:
-        pq.write_table(table, file)
+    write = pa_csv.write_csv if file.suffix == ".csv" else pq.write_table
+    write(pa.table(columns), file)
     return file
 
 
 def _names(kind: str, numbers: np.ndarray[Any, Any]) -> pa.Array:
     names = pa.array([f"{kind}-{number:08}" for number in range(int(numbers.max()) + 1)])
     return names.take(pa.array(numbers))
-
-
-def _read_with_limelight(file: Path) -> int:
-    return read(file).nnz
 
 
 def _read_with_pandas(file: Path) -> int:
@@ -119,40 +113,27 @@ def _pairs(users: np.ndarray[Any, Any], items: np.ndarray[Any, Any]) -> int:
 
 
 READERS: dict[str, Callable[[Path], int]] = {
-    "limelight": _read_with_limelight,
+    "limelight": lambda file: read(file).nnz,
     "pandas": _read_with_pandas,
     "polars": _read_with_polars,
 }
 """Whoever can read a table; each returns how many distinct pairs there are."""
 
 
-if TYPE_CHECKING:
-    Fit = Callable[[Interactions, int, int], Callable[[], object]]
-
-
 T = TypeVar("T")
 _EPOCHS = 2
-_STATUS, _REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_REFERENCES = Path("/proc/self/clear_refs")
 
 
 def _fit_ials(data: Interactions, factors: int, threads: int) -> Callable[[], object]:
-    from limelight.models import IALS
-
     model = IALS(factors=factors, num_threads=threads, epochs=_EPOCHS)
     return lambda: model.fit(data)
 
 
 def _fit_exadmm(data: Interactions, factors: int, threads: int) -> Callable[[], object]:
-    from limelight.models import ExADMM
-
     weight = UNOBSERVED_WEIGHT / data.n_users
-    model = ExADMM(
-        factors=factors,
-        num_threads=threads,
-        epochs=_EPOCHS,
-        exposure_weight=weight,
-        solver="admm",
-    )
+    settings = {"factors": factors, "num_threads": threads, "epochs": _EPOCHS}
+    model = ExADMM(**settings, exposure_weight=weight, solver="admm")
     return lambda: model.fit(data)
 
 
@@ -195,15 +176,9 @@ def installed_of(known: Mapping[str, T]) -> dict[str, T]:
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has held.
-
-    Examples
-    --------
-    >>> peak_bytes() > 2**20
-    True
-    """
-    with suppress(OSError):
-        return _status("VmHWM")
+    """Return the most memory that this process has held."""
+    if known := memory.peak():
+        return known
     import resource  # pragma: no cover - Linux tells above
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # pragma: no cover
@@ -214,12 +189,10 @@ def resident_bytes() -> int:
 
     Examples
     --------
-    >>> resident_bytes() > 2**20
+    >>> 2**20 < resident_bytes() <= peak_bytes()
     True
     """
-    with suppress(OSError):
-        return _status("VmRSS")
-    return peak_bytes()  # pragma: no cover - Linux
+    return memory.resident() or peak_bytes()
 
 
 def bytes_taken(run: Callable[[], object]) -> int:
@@ -229,14 +202,6 @@ def bytes_taken(run: Callable[[], object]) -> int:
     before = resident_bytes()
     run()
     return max(0, peak_bytes() - before)  # the system counts in rough steps
-
-
-def _status(field: str) -> int:
-    for line in _STATUS.read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == field:
-            return int(value.split()[0]) * 1024
-    raise OSError(field)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -256,13 +221,6 @@ def main(arguments: Sequence[str]) -> int:
     return bytes_taken(FITS[who](data, int(factors), int(threads)))
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    with redirect_stdout(sys.stderr):  # some draw progress bars there
-        taken = main(sys.argv[1:])
-    print(taken)  # noqa: T201
-
-
 ABOUT_FIT = (
     "The most memory that a fit of two epochs takes beyond what the process held when the data "
     "were loaded, each in a process of its own. Last, for comparison: the arrays that every fit "
@@ -277,27 +235,25 @@ ABOUT_READ = (
 _ARRAYS = "the arrays alone"
 
 
-def fits(setting: Setting) -> Iterator[Race]:
+def fits(setup: RaceSetup) -> Iterator[Race]:
     """Measure the peak memory of fits."""
-    data = setting.data.split.train
+    data = setup.data.split.train
     with TemporaryDirectory() as folder:
         file = Path(folder) / "data.npz"
         np.savez(file, indptr=data.indptr, indices=data.indices, n_items=data.n_items)
-        entries = [_measure("fit", who, file, setting) for who in installed_of(FITS)]
+        entries = [_measure("fit", who, file, setup) for who in installed_of(FITS)]
     by_item = data.indices.nbytes + (data.n_items + 1) * data.indptr.itemsize
-    factors = 4 * setting.factors * (data.n_users + data.n_items)
-    yield setting.record("memory", [*entries, Entry(_ARRAYS, n_bytes=by_item + factors)])
+    factors = 4 * setup.factors * (data.n_users + data.n_items)
+    yield setup.record("memory", [*entries, Entry(_ARRAYS, n_bytes=by_item + factors)])
 
 
-def reads(setting: Setting) -> Iterator[Race]:
+def reads(setup: RaceSetup) -> Iterator[Race]:
     """Measure the peak memory of reading."""
-    with TemporaryDirectory() as folder:
-        for kind in KINDS:
-            file = write_table(setting.data.interactions, Path(folder) / f"table.{kind}")
-            entries = [_measure("read", who, file, setting) for who in installed_of(READERS)]
-            kept = Entry(_ARRAYS, n_bytes=kept_bytes(read(file)))
-            race = setting.record("reading-memory", [*entries, kept], part=kind)
-            yield replace(race, factors=None)
+    for kind, file in _tables(setup.data.interactions):
+        entries = [_measure("read", who, file, setup) for who in installed_of(READERS)]
+        kept = Entry(_ARRAYS, n_bytes=kept_bytes(read(file)))
+        race = setup.record("reading-memory", [*entries, kept], part=kind)
+        yield replace(race, factors=None)
 
 
 def kept_bytes(data: Interactions) -> int:
@@ -308,8 +264,8 @@ def kept_bytes(data: Interactions) -> int:
     return held + sum(sys.getsizeof(name) for name in names)
 
 
-def _measure(action: str, who: str, file: Path, setting: Setting) -> Entry:
-    sizes = (str(setting.factors), str(setting.threads))
+def _measure(action: str, who: str, file: Path, setup: RaceSetup) -> Entry:
+    sizes = (str(setup.factors), str(setup.threads))
     command = [sys.executable, "-m", "limelight.lab.bench.memory", action, who, str(file), *sizes]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
@@ -317,3 +273,10 @@ def _measure(action: str, who: str, file: Path, setting: Setting) -> Entry:
         message = f"{who} failed to {action}: {reasons[-1] if reasons else ended.returncode}"
         raise LimelightError(message, hint="leave this job out with --jobs")
     return Entry(who, n_bytes=int(ended.stdout))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    with redirect_stdout(sys.stderr):  # some draw progress bars there
+        taken = main(sys.argv[1:])
+    print(taken)  # noqa: T201

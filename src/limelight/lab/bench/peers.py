@@ -104,7 +104,7 @@ class Irspack:
         self._trainer.run_epoch()
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand."""
+        """Return the factors after the epochs so far."""
         core = self._trainer.core_trainer
         return Learnt(np.asarray(core.user), np.asarray(core.item))
 
@@ -163,7 +163,7 @@ class Implicit:
             model.solver(matrix, own, other, model.regularization, num_threads=model.num_threads)
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand."""
+        """Return the factors after the epochs so far."""
         return _Hu.learnt(self._U, self._V)
 
 
@@ -196,7 +196,7 @@ class LensKit:
         self._trainer.train_epoch()
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand."""
+        """Return the factors after the epochs so far."""
         return _Hu.learnt(self._scorer.user_embeddings, self._scorer.item_embeddings)
 
 

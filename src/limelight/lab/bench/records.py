@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ClockName: TypeAlias = Literal["cpu", "wall"]
 
@@ -62,6 +62,12 @@ class Race:
     def key(self) -> tuple[str, str, int | None, int, str]:
         """What a later race must share to take this one's place."""
         return self.job, self.data, self.factors, self.threads, self.part
+
+    def with_results(self, **columns: Iterable[float]) -> Race:
+        """Add to each entry what came of its work, such as ``objective=[...]``, in their order."""
+        rows = zip(self.entries, *columns.values(), strict=True)
+        entries = [replace(entry, **dict(zip(columns, row, strict=True))) for entry, *row in rows]
+        return replace(self, entries=tuple(entries))
 
     def ratio(self, entry: Entry) -> float:
         """Return what the first candidate costs, as a share of what another one does."""
@@ -123,12 +129,8 @@ class Results:
         >>> Results.from_dict(results.to_dict()) == results
         True
         """
-        races = [
-            Race(**{**race, "entries": tuple(_entry(entry) for entry in race["entries"])})
-            for race in record["races"]
-        ]
+        races = []
+        for race in record["races"]:
+            entries = [Entry(**{**one, "rounds": tuple(one["rounds"])}) for one in race["entries"]]
+            races.append(Race(**{**race, "entries": tuple(entries)}))
         return cls(record["machine"], record["data"], tuple(races), record["large"])
-
-
-def _entry(record: Mapping[str, Any]) -> Entry:
-    return Entry(**{**record, "rounds": tuple(record["rounds"])})

@@ -1,13 +1,4 @@
-"""Results as figures.
-
-The page that a run writes: the machine, the ratios, every number, and how it was measured.
-
-Fronts of re-rankers as a figure, one panel a data set.
-
-python -m limelight.lab.bench.report epinions.json ml1m.json -o fronts.png
-
-The machine that a run was made on.
-"""
+"""What a run of benchmarks writes: a page with the machine, the ratios and all numbers; figures."""
 
 from __future__ import annotations
 
@@ -16,9 +7,7 @@ import json
 import platform
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limelight._base.documents import Table
 from limelight._base.errors import ConfigError, DataError
@@ -30,7 +19,6 @@ from limelight.lab.bench.jobs import JOBS
 from limelight.lab.bench.large import describe
 from limelight.lab.bench.peers import PACKAGES, irspack_instructions
 from limelight.lab.bench.records import Results
-from limelight.lab.fronts import LEAST_ACCURACY
 from limelight.lab.tables import details, glance
 from limelight.report.figures.style import MUTED, PALETTE, STYLE, load_matplotlib, save
 
@@ -40,7 +28,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from limelight.lab.bench.jobs import Job
     from limelight.lab.bench.records import Race
 
 
@@ -134,13 +121,7 @@ PLOTS = {
 
 
 def draw_all(results: Results, folder: Path) -> list[str]:
-    """Draw every figure for which there are races; return their names.
-
-    Raises
-    ------
-    ConfigError
-        If matplotlib is not installed.
-    """
+    """Draw every figure for which there are races; return their names."""
     mpl = load_matplotlib()
     chosen = {name: plot for name, plot in PLOTS.items() if plot.choose(results)}
     for name, plot in chosen.items():
@@ -204,20 +185,7 @@ _METHOD = """\
 
 
 def page(results: Results, figures: Sequence[str] = ()) -> str:
-    """Write the whole page.
-
-    Parameters
-    ----------
-    results
-        What was measured.
-    figures
-        Which of the figures were drawn.
-
-    Examples
-    --------
-    >>> page(Results({"processor": "abacus"})).splitlines()[0]
-    '# Benchmarks'
-    """
+    """Write the whole page, with the figures that were drawn."""
     by_job = {job: [race for race in results.races if race.job == job.name] for job in JOBS}
     measured = {job: races for job, races in by_job.items() if races}
     parts = [_INTRODUCTION, _machine(results)]
@@ -226,7 +194,8 @@ def page(results: Results, figures: Sequence[str] = ()) -> str:
         parts.append(f"## At a glance\n\n{_HOW_RATIOS_READ}")
         parts += [f"**{job.title}**\n\n{glance(races)}\n" for job, races in several.items()]
     parts += [f"![{PLOTS[name].title}]({FIGURES}/{name})\n" for name in figures]
-    parts += [_section(job, details(races)) for job, races in measured.items()]
+    for job, races in measured.items():
+        parts.append(f"## {job.title}\n\n{job.about}\n\n{details(races)}\n")
     if results.large:
         parts.append(f"## The large run\n\n{describe(results.large)}\n")
     parts.append(f"## How it was measured\n\n{_METHOD}{_peers()}")
@@ -236,9 +205,7 @@ def page(results: Results, figures: Sequence[str] = ()) -> str:
 def _machine(results: Results) -> str:
     rows = [(name.replace("_", " "), _plain(value)) for name, value in results.machine.items()]
     machine = Table(["", ""], rows, left=2).markdown()
-    sizes = [
-        (name, *(_plain(value) for value in facts.values())) for name, facts in results.data.items()
-    ]
+    sizes = [(name, *map(_plain, facts.values())) for name, facts in results.data.items()]
     heads = ["data", "source", "users", "items", "interactions"]
     data = Table(heads, sizes, left=2).markdown()
     return f"## The machine and the data\n\n{machine}\n\n{data}\n"
@@ -250,10 +217,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "not installed" if value is None else str(value)
-
-
-def _section(job: Job, table: str) -> str:
-    return f"## {job.title}\n\n{job.about}\n\n{table}\n"
 
 
 def _peers() -> str:
@@ -274,10 +237,7 @@ def write(results: Results, folder: Path) -> None:
 def load(folder: Path, machine: Mapping[str, Any]) -> Results:
     """Take up the results that an earlier run left in a folder, or start anew.
 
-    Raises
-    ------
-    ConfigError
-        If they are another machine's: ratios of two machines do not belong on one page.
+    Those of another machine are refused: ratios of two machines do not belong on one page.
     """
     file = folder / RECORD
     if not file.exists():
@@ -299,55 +259,8 @@ def _write_text(file: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-_PANEL = 3.6  # inches
-
-
-def main(
-    results: Annotated[list[Path], typer.Argument(help="What compare_rerankers wrote, with -o.")],
-    output: Annotated[Path, typer.Option("-o", help="The picture to write.")],
-) -> None:
-    """Draw nDCG against Gini of every re-ranker, all fits together, over the whole range."""
-    mpl = load_matplotlib()
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(_PANEL * len(results), _PANEL), layout="constrained")
-        panels = figure.subplots(1, len(results), squeeze=False)[0]
-        for ax, path in zip(panels, results, strict=True):
-            _draw(ax, json.loads(path.read_text(encoding="utf-8"))["runs"], path.stem)
-        panels[0].legend(loc="lower left", fontsize="small")
-        save(panels[0], output)
-
-
-def _draw(ax: Any, runs: list[Any], title: str) -> None:
-    for colour, method in zip(PALETTE, runs[0]["points"], strict=False):
-        for number, run in enumerate(runs):
-            ndcg = run["base"][1]
-            points = [run["base"], *run["points"][method]]
-            ginis, accuracy = [p[2] for p in points], [p[1] / ndcg for p in points]
-            label = method if number == 0 else None
-            ax.plot(ginis, accuracy, ".-", color=colour, linewidth=1, markersize=3, label=label)
-    ax.axhspan(LEAST_ACCURACY, 1, color="#888888", alpha=0.12, linewidth=0)
-    ax.invert_xaxis()
-    ax.set_title(title)
-    ax.set_xlabel("Gini@20 of exposure (right: more even)")
-    ax.set_ylabel("nDCG@20, plain lists = 1")
-
-
-if __name__ == "__main__":
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command()(main)
-    app()
-
-
 def describe_machine() -> dict[str, Any]:
-    """Say what the times depend on, versions of the peers included.
-
-    Examples
-    --------
-    >>> "kernel" in describe_machine()
-    True
-    """
+    """Say what the times depend on, versions of the peers included."""
     name, instructions = processor()
     memory = total_memory()
     return {

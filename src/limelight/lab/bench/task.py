@@ -1,17 +1,12 @@
-"""What is raced on: tables that the user names, or made-up ones shaped like well-known sets.
-
-How many floating-point operations a method needs, for shares of the machine's peak.
-
-A multiplication and an addition are two. What is left out: eigendecompositions (once a half-step)
-and everything that is not arithmetic. d is the number of factors, n the length of a history.
-
-The one learning problem of a race: the same loss, the same first factors, the same measures.
+"""The one learning problem of a race: its data, its loss, its first factors, and our own fits.
 
 All libraries can minimise iALS's loss with one weight for all norms, which is the case
 ``regularization_exponent=0`` of ours. Frequency scaling would leave implicit and LensKit out, and
-costs no time.
+costs no time. Our fits run one epoch at a time, as the fitting loop does, but without its trace.
 
-Our own fits, one epoch at a time, as the fitting loop runs them but without its trace.
+Floating-point operations are counted as a method needs them, for shares of the machine's peak: a
+multiplication and an addition are two. Left out are eigendecompositions (once a half-step) and
+everything that is not arithmetic. d is the number of factors, n the length of a history.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ from limelight.models.ials import IALSConfig
 from limelight.recommend.fold_in import fold_in_alone
 from limelight.recommend.histories import history_rows
 from limelight.recommend.topk import ItemIndex
-from limelight.solve import cost as work
+from limelight.solve.cost import row_solve
 from limelight.solve.divergence import check_finite
 from limelight.solve.epochs import exadmm_epoch, ials_epoch, mean_user_epoch
 from limelight.solve.gramian import gramian
@@ -81,13 +76,7 @@ def built_in(name: str) -> DataSet:
 
 
 def read_named(text: str) -> DataSet:
-    """Read a data set as ``--data`` names it: NAME=FILE, then settings of `limelight.read`.
-
-    Raises
-    ------
-    ConfigError
-        If the text cannot be understood.
-    """
+    """Read a data set as ``--data`` names it: NAME=FILE, then settings of `limelight.read`."""
     name, path, settings = parse_named(text)
     return DataSet(name, read(path, **settings), source=path.rpartition("/")[2])
 
@@ -122,34 +111,6 @@ def _setting(part: str) -> tuple[str, Any]:
         raise ConfigError(message, hint=f"after the file may follow: {known}") from None
 
 
-def direct_solve(lengths: Int64, d: int) -> float:
-    """Count a d x d system a row: n outer products, a Cholesky factorisation, two substitutions.
-
-    Examples
-    --------
-    >>> direct_solve(np.array([10]), 3)
-    177.0
-    """
-    return float(np.sum(work.direct(lengths.astype(np.float64), d)))
-
-
-def short_solve(lengths: Int64, d: int) -> float:
-    """Count an n x n system a row (Woodbury): n^2 d for its matrix, 4 n d to get there and back."""
-    return float(np.sum(work.short(lengths.astype(np.float64), d)))
-
-
-def row_solves(lengths: Int64, d: int) -> float:
-    """Count exact solves, each row by the way that our kernels take: short if n < d.
-
-    Examples
-    --------
-    >>> short, long = np.array([2]), np.array([100])
-    >>> row_solves(np.array([2, 100]), 8) == short_solve(short, 8) + direct_solve(long, 8)
-    True
-    """
-    return float(np.sum(work.row_solve(lengths.astype(np.float64), d)))
-
-
 class Shape(NamedTuple):
     """What the cost of an epoch depends on: how long the histories of users and items are."""
 
@@ -159,16 +120,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, data: Interactions, factors: int) -> Shape:
-        """Count the histories of some interactions.
-
-        Examples
-        --------
-        >>> from limelight.data import Interactions
-        >>> from limelight.testing.planted import checkerboard
-        >>> data = Interactions.from_matrix(checkerboard(4))
-        >>> Shape.of(data, 8).items
-        array([1, 1, 1, 1])
-        """
+        """Count the lengths of the histories in some interactions."""
         by_item = np.bincount(data.indices, minlength=data.n_items)
         return cls(np.diff(data.indptr), by_item, factors)
 
@@ -177,14 +129,18 @@ class Shape(NamedTuple):
         """d^2 for every user and every item."""
         return float(self.factors**2) * (len(self.users) + len(self.items))
 
+    def solve_flops(self, lengths: Int64) -> float:
+        """Count exact solves of rows of these lengths."""
+        return float(np.sum(row_solve(lengths.astype(np.float64), self.factors)))
 
-def ials_epoch_work(shape: Shape) -> float:
+
+def ials_epoch_flops(shape: Shape) -> float:
     """Count an exact epoch: both sides solved, a Gramian and two rotations of each."""
-    solves = row_solves(shape.users, shape.factors) + row_solves(shape.items, shape.factors)
+    solves = shape.solve_flops(shape.users) + shape.solve_flops(shape.items)
     return solves + 4 * shape.squares + shape.squares
 
 
-def cg_epoch(shape: Shape) -> float:
+def cg_epoch_flops(shape: Shape) -> float:
     """Count an epoch by descent: histories times vectors, and one more rotation a side.
 
     There is a product for the first residual and one for each step.
@@ -193,22 +149,12 @@ def cg_epoch(shape: Shape) -> float:
     return float(products) + 6 * shape.squares + shape.squares
 
 
-def exadmm_epoch_work(shape: Shape) -> float:
+def exadmm_epoch_flops(shape: Shape) -> float:
     """Count an epoch of exADMM: the items solved, a gradient step of the users, two Gramians."""
     d = shape.factors
     gradient = 4.0 * shape.users.sum() * d + 2.0 * len(shape.users) * d**2
-    return row_solves(shape.items, d) + 2 * shape.squares + float(gradient) + shape.squares
-
-
-def top_k(n_queries: int, n_items: int, d: int) -> float:
-    """Count the scores alone.
-
-    Examples
-    --------
-    >>> top_k(10, 100, 8)
-    16000.0
-    """
-    return 2.0 * n_queries * n_items * d
+    solves = shape.solve_flops(shape.items)
+    return solves + 2 * shape.squares + float(gradient) + shape.squares
 
 
 K = 20
@@ -233,7 +179,7 @@ class Trainer(Protocol):
         """Update all users and all items once."""
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand."""
+        """Return the factors after the epochs so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +263,7 @@ class Ials:
         check_finite(self.problem, self.state)
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand."""
+        """Return the factors after the epochs so far."""
         U, V = (unpadded(X, self._factors) for X in (self.state.U, self.state.V))
         return Learnt(U, V)
 
@@ -342,7 +288,7 @@ class ExAdmm:
         check_finite(self.problem, self.state)
 
     def learnt(self) -> Learnt:
-        """Return the factors as they stand, and the price at which users are folded in."""
+        """Return the factors after the epochs so far, and the price at which users fold in."""
         problem, state = self.problem, self.state
         state.settle(problem.threads)
         G_V = gramian(state.V, problem.threads)

@@ -7,7 +7,7 @@ import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
@@ -17,8 +17,6 @@ from limelight.lab.bench.records import ClockName, Entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-
-if TYPE_CHECKING:
     Clock: TypeAlias = Callable[[], float]
 
 
@@ -53,16 +51,9 @@ def clock_for(threads: int) -> ClockName:
 
 
 def take_turns(candidates: Sequence[Candidate], *, rounds: int, clock: Clock) -> list[Entry]:
-    """Let everybody warm up once, then run so many rounds, in turn and back again.
+    """Let everybody warm up once, then measure so many rounds; the fastest counts.
 
-    Parameters
-    ----------
-    candidates
-        Who runs. The order turns round after every round, so that nobody always follows the same.
-    rounds
-        How many times each is measured; the fastest counts.
-    clock
-        A function that returns seconds.
+    The order turns round after every round, so that nobody always follows the same.
 
     Examples
     --------
@@ -101,30 +92,19 @@ def calls_for(run: Callable[[], object]) -> int:
 
 
 def sgemm(threads: int) -> Candidate:
-    """Make the candidate that shows the machine's peak: NumPy's product of large matrices.
-
-    Examples
-    --------
-    >>> sgemm(1).flops == 2 * SGEMM_SIZE**3
-    True
-    """
+    """Make the candidate that shows the machine's peak: NumPy's product of large matrices."""
     return Candidate("sgemm", matrix_product(threads), flops=2.0 * SGEMM_SIZE**3)
 
 
-class Outcome(NamedTuple):
-    """The entries of a race, and the peak that was measured between its rounds."""
-
-    entries: list[Entry]
-    peak: float
-
-
-def against_peak(candidates: Sequence[Candidate], *, rounds: int, threads: int) -> Outcome:
+def against_peak(
+    candidates: Sequence[Candidate], *, rounds: int, threads: int
+) -> tuple[list[Entry], float]:
     """Let candidates race with a matrix product after each of them, which gives the peak."""
     clock, product = CLOCKS[clock_for(threads)], sgemm(threads)
     turns = [one for candidate in candidates for one in (candidate, product)]
     entries = take_turns(turns, rounds=rounds, clock=clock)
     fastest = min(entry.cost for entry in entries[1::2])
-    return Outcome(entries[::2], (product.flops or 0.0) / fastest)
+    return entries[::2], (product.flops or 0.0) / fastest
 
 
 @contextmanager

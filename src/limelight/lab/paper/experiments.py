@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limelight.data.sources import Source
 
 
-class Size(NamedTuple):
+class DataSize(NamedTuple):
     """A row of the paper's Table 1."""
 
     users: int
@@ -42,7 +42,7 @@ class Experiment:
     """Where the data are published."""
     reading: Mapping[str, Any]
     """How :func:`limelight.read` prepares them."""
-    size: Size
+    size: DataSize
     held_out: int
     """Users for validation, and as many for the test."""
     factors: int
@@ -75,7 +75,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "min_item": 20,
                 "filter_order": "together",
             },
-            size=Size(6_287, 3_999, 129_574),
+            size=DataSize(6_287, 3_999, 129_574),
             held_out=500,
             factors=32,
             cutoffs=(5, 10, 20),
@@ -97,7 +97,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             title="ML-20M",
             origin="MovieLens 20M at grouplens.org (ratings.csv)",
             reading={"rating": "rating", "min_rating": 4, "min_user": 5},
-            size=Size(136_677, 20_108, 9_990_682),
+            size=DataSize(136_677, 20_108, 9_990_682),
             held_out=10_000,
             factors=256,
             cutoffs=(10, 20, 50),
@@ -119,7 +119,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             origin="the Echo Nest Taste Profile of the Million Song Dataset "
             "(train_triplets.txt, as a table with the columns user, item)",
             reading={"min_item": 200, "min_user": 20, "filter_order": "items-first"},
-            size=Size(571_355, 41_140, 33_633_450),
+            size=DataSize(571_355, 41_140, 33_633_450),
             held_out=50_000,
             factors=512,
             cutoffs=(10, 20, 50),
@@ -144,13 +144,7 @@ _ROUNDING = 0.01  # the paper prints two or three digits of the number of intera
 
 
 def find(name: str) -> Experiment:
-    """Look an experiment up.
-
-    Examples
-    --------
-    >>> find("epinions").size.users
-    6287
-    """
+    """Look an experiment up by its name on the command line."""
     if name not in EXPERIMENTS:
         message = f"unknown experiment: {name!r}"
         raise ConfigError(message, hint=f"choose one of: {', '.join(EXPERIMENTS)}")
@@ -160,14 +154,7 @@ def find(name: str) -> Experiment:
 def prepare(experiment: Experiment, source: Source, columns: Mapping[str, str]) -> Split:
     """Read the published data, apply the paper's filters and hold users out.
 
-    Parameters
-    ----------
-    experiment
-        Which one.
-    source
-        A table as it is published.
-    columns
-        Names of columns, where they are not the usual ones.
+    ``columns`` names those of users and items, where they are not the usual ones.
     """
     split = hold_out(read(source, **{**experiment.reading, **columns}), experiment.held_out)
     found, wanted = size_of(split), experiment.size
@@ -179,15 +166,8 @@ def prepare(experiment: Experiment, source: Source, columns: Mapping[str, str]) 
     return split
 
 
-def make_up(size: Size, held_out: int, seed: int = 0) -> Split:
-    """Make up a marketplace of a size, and hold users out.
-
-    Examples
-    --------
-    >>> split = make_up(Size(300, 100, 4000), held_out=20)
-    >>> size_of(split)
-    Size(users=300, items=100, interactions=...)
-    """
+def make_up(size: DataSize, held_out: int, seed: int = 0) -> Split:
+    """Make up a marketplace of a size, and hold users out."""
     return hold_out(marketplace(*size, seed=seed).interactions, held_out)
 
 
@@ -196,13 +176,13 @@ def hold_out(data: Interactions, users: int) -> Split:
     return split_users(data, validation=users, test=users)
 
 
-def size_of(split: Split) -> Size:
+def size_of(split: Split) -> DataSize:
     """Count what a split holds, all parts together."""
     parts = (split.validation, split.test)
     interactions = split.train.nnz + sum(part.history.nnz + part.targets.nnz for part in parts)
     users = split.train.n_users + sum(part.n_users for part in parts)
-    return Size(users, split.train.n_items, interactions)
+    return DataSize(users, split.train.n_items, interactions)
 
 
-def _show(size: Size) -> str:
+def _show(size: DataSize) -> str:
     return f"{size.users:,} users, {size.items:,} items, {size.interactions:,} interactions"

@@ -31,7 +31,7 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method:
+class PaperMethod:
     """A model, what is fixed, what is searched, and what is tried before the search."""
 
     kind: type[Model]
@@ -62,29 +62,21 @@ _LOSS = {"regularization": Range(1e-4, 1.0), "unobserved_weight": Range(1e-4, 1.
 
 def methods_of(
     experiment: Experiment, *, factors: int, epochs: int | None, threads: int
-) -> dict[str, Method]:
+) -> dict[str, PaperMethod]:
     """Return all methods that train, by the name that tables show.
 
-    Parameters
-    ----------
-    experiment
-        Gives the settings that are tried first.
-    factors
-        Length of the vectors of iALS and exADMM.
-    epochs
-        How many to train for at most, instead of the paper's.
-    threads
-        As ``num_threads`` of the models.
+    The experiment gives the settings that are tried first. ``factors`` are those of iALS and
+    exADMM; no model trains for more than ``epochs``, where they are given.
     """
     shared = {"num_threads": threads}
     factor = {**shared, "factors": factors, "epochs": _at_most(epochs, 50), "trace_every": 0}
     return {
-        "Random": Method(kind=Random, fixed=shared),
-        "Popularity": Method(kind=Popularity, fixed=shared),
-        "iALS": Method(
+        "Random": PaperMethod(kind=Random, fixed=shared),
+        "Popularity": PaperMethod(kind=Popularity, fixed=shared),
+        "iALS": PaperMethod(
             kind=IALS, fixed=factor, space=_LOSS, first=[experiment.ials], share=0.06, epochs=50
         ),
-        "Mult-VAE": Method(
+        "Mult-VAE": PaperMethod(
             kind=MultVAE,
             fixed={**shared, "epochs": _at_most(epochs, 200)},
             space={
@@ -98,7 +90,7 @@ def methods_of(
             share=0.3,
             epochs=200,
         ),
-        "exADMM": Method(
+        "exADMM": PaperMethod(
             kind=ExADMM,
             fixed={**factor, "solver": "admm"},
             space={**_LOSS, "exposure_weight": Range(*experiment.weight_range)},
@@ -113,7 +105,7 @@ def methods_of(
             controls=True,
             epochs=50,
         ),
-        "Multi-FR": Method(
+        "Multi-FR": PaperMethod(
             kind=MultiFR,
             # The exposure has evened out long before the 500 epochs that the paper trains for.
             fixed={**shared, "epochs": _at_most(epochs, 60), "latent": 64},

@@ -1,9 +1,4 @@
-"""Tables and figures of a run, as Markdown, CSV, PNG and SVG.
-
-The paper's figures.
-
-What the paper's experiments have to show: all methods at the longest lists.
-"""
+"""The paper's tables and figures of a run, as Markdown, CSV, PNG and SVG, and its page."""
 
 from __future__ import annotations
 
@@ -13,10 +8,10 @@ import numpy as np
 
 from limelight._base.files import atomic_file
 from limelight.lab import tables
-from limelight.report.exhibit import Examples, Exhibit, Point, about_data, held_out_rows, how_made
+from limelight.report.exhibit import ExhibitPoint, build_exhibit
+from limelight.report.figures.exposures import lorenz
 from limelight.report.figures.front import front
-from limelight.report.figures.inputs import Point as FigurePoint
-from limelight.report.figures.lorenz import lorenz
+from limelight.report.figures.inputs import Point
 from limelight.report.figures.style import MUTED, PALETTE, STYLE, load_matplotlib, save
 
 if TYPE_CHECKING:
@@ -25,36 +20,38 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from limelight._base.documents import Table
     from limelight.data import Split
-    from limelight.lab.paper.run import Findings, Plan
-    from limelight.report.exhibit import Sight
+    from limelight.lab.paper.run import Findings, ReproductionPlan
+    from limelight.report.exhibit import Exhibit, ShownLists
 
 
 REPORT = "report.md"
 
 
-def write_report(plan: Plan, found: Findings, folder: Path) -> Path:
+def write_report(plan: ReproductionPlan, found: Findings, folder: Path) -> Path:
     """Write everything into a folder; return the file to read first."""
     folder.mkdir(parents=True, exist_ok=True)
     experiment = plan.experiment
     title = f"{experiment.title}-like marketplace" if plan.made_up else experiment.title
     parts = [f"# The paper's experiments on {title}", _about(plan), "## Data"]
-    parts.append(_table(folder, "table1", tables.statistics(
-        experiment, found.size, made_up=plan.made_up
-    )))  # fmt: skip
+    sizes = tables.statistics(experiment, found.size, made_up=plan.made_up)
+    parts.append(_table(folder, "table1", "Table 1. The data", sizes))
     parts += ["## Accuracy against exposure", _FIGURE_1, "![Figure 1](figure1.svg)"]
     _figure(folder, "figure1", tradeoffs(found.points, f"Figure 1. {title}"))
     for k, points in found.points.items():
-        parts.append(_table(folder, f"figure1-{k}", tables.accuracy(points, k)))
+        table = tables.accuracy(points, k)
+        parts.append(_table(folder, f"figure1-{k}", f"Test users at K = {k}", table))
     if found.exposures:
         k = experiment.cutoffs[-1]
         drawn = distribution(found.exposures, f"Figure 2. {title}, K = {k}")
         _figure(folder, "figure2", drawn)
         parts += ["## What the exposure weight does", _FIGURE_2, "![Figure 2](figure2.svg)"]
     if found.times:
-        parts += ["## Time", _TABLE_3]
-        parts.append(_table(folder, "table3", tables.seconds(experiment, found.times)))
-        parts += ["## Growth", _TABLE_2, _table(folder, "table2", tables.complexity(found.growth))]
+        table = tables.seconds(experiment, found.times)
+        parts += ["## Time", _TABLE_3, _table(folder, "table3", "Table 3. Seconds", table)]
+        table, title = tables.complexity(found.growth), "Table 2. How the work grows"
+        parts += ["## Growth", _TABLE_2, _table(folder, "table2", title, table)]
     return _write(folder / REPORT, "\n\n".join(parts) + "\n")
 
 
@@ -88,7 +85,7 @@ _TABLE_2 = (
 )
 
 
-def _about(plan: Plan) -> str:
+def _about(plan: ReproductionPlan) -> str:
     experiment = plan.experiment
     factors, epochs = plan.factors or experiment.factors, plan.epochs
     text = (
@@ -105,9 +102,10 @@ def _about(plan: Plan) -> str:
     return text
 
 
-def _table(folder: Path, name: str, table: tables.Titled) -> str:
-    _write(folder / f"{name}.csv", table.table.csv())
-    return table.markdown()
+def _table(folder: Path, name: str, title: str, table: Table) -> str:
+    """Write a table for programs; return it for people, below its title."""
+    _write(folder / f"{name}.csv", table.csv())
+    return f"### {title}\n\n{table.markdown()}"
 
 
 def _figure(folder: Path, name: str, drawn: Axes) -> None:
@@ -122,21 +120,13 @@ def _write(path: Path, text: str) -> Path:
 
 
 def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], title: str) -> Axes:
-    """Draw Figure 1: accuracy against the inequality of exposure, one panel for each cutoff.
-
-    Parameters
-    ----------
-    points
-        By cutoff and method, what was measured on the test users.
-    title
-        Of the whole figure.
-    """
+    """Draw Figure 1: accuracy against the inequality of exposure, one panel for each cutoff."""
     mpl = load_matplotlib()
     with mpl.rc_context(STYLE):
         figure, panels = _panels(len(points), title)
         for ax, (k, methods) in zip(panels, points.items(), strict=True):
             series = {
-                name: [FigurePoint(one[f"gini@{k}"], one[f"ndcg@{k}"]) for one in measured]
+                name: [Point(one[f"gini@{k}"], one[f"ndcg@{k}"]) for one in measured]
                 for name, measured in methods.items()
             }
             front(series, title=f"K = {k}", accuracy=f"nDCG@{k}", ax=ax)
@@ -154,18 +144,11 @@ def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], t
 
 
 def distribution(exposures: Mapping[float, Sequence[float]], title: str) -> Axes:
-    """Draw Figure 2: what three exposure weights do to the exposure of the items.
+    """Draw Figure 2: what exposure weights, the first of them 0, do to the exposure of the items.
 
     On the left as the paper does, against no control: items stand in the order of their exposure
     without it, and a curve is the share of the exposure that the first items hold together, less
     what they hold without it. On the right the Lorenz curves, each with its own order.
-
-    Parameters
-    ----------
-    exposures
-        By exposure weight, the exposure of every item; the first is the weight 0.
-    title
-        Of the whole figure.
     """
     mpl = load_matplotlib()
     names = {weight: f"{weight:.0e}" if weight else "0" for weight in exposures}
@@ -203,48 +186,35 @@ _BASE = "iALS"
 
 
 def exhibit_of(
-    plan: Plan, found: Findings, split: Split, sight_of: Callable[[Mapping[str, Any]], Sight]
+    plan: ReproductionPlan,
+    found: Findings,
+    split: Split,
+    shown_at: Callable[[Mapping[str, Any]], ShownLists],
 ) -> Exhibit:
-    """Put together what a page shows of a run.
-
-    Parameters
-    ----------
-    plan
-        What was run.
-    found
-        What it found.
-    split
-        What it is of.
-    sight_of
-        Who was shown what at a point.
-    """
+    """Put together what a page shows: all methods at the longest lists."""
     k = max(found.points)
-    points = tuple(
-        _point(name, one, k, sight_of(one))
+    points = [
+        _point(name, one, k, shown_at(one))
         for name, measured in found.points[k].items()
         for one in sorted(measured, key=lambda one: -one[f"gini@{k}"])
-    )
+    ]
     names = [point.method for point in points]
     base = names.index(_BASE) if _BASE in names else None
-    return Exhibit(
-        kind="reproduce",
-        title=f"The paper's experiments: {plan.experiment.title}{'-like' * plan.made_up}",
-        k=k,
-        points=points,
-        item_ids=split.train.item_ids,
+    return build_exhibit(
+        "reproduce",
+        f"The paper's experiments: {plan.experiment.title}{'-like' * plan.made_up}",
+        k,
+        points,
+        split=split,
         base=base,
         chosen=names.index("exADMM") if "exADMM" in names else base or 0,
-        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
-        examples=Examples.of(held_out_rows(split.test), split.test),
-        data=about_data(split),
-        made=how_made(),
     )
 
 
-def _point(name: str, one: Mapping[str, Any], k: int, sight: Sight) -> Point:
+def _point(name: str, one: Mapping[str, Any], k: int, shown: ShownLists) -> ExhibitPoint:
     figures = {key: value for key, value in one.items() if f"@{k}" in key}
     settings = one["settings"]
     dials = ("exposure_weight", "guarantee", "preference")
     strength = next((settings[dial] for dial in dials if dial in settings), None)
     label = name if strength is None else f"{name}, {strength:.3g}"
-    return Point(name, label, figures, strength, settings, sight=sight)
+    return ExhibitPoint(name, label, figures, strength, settings, shown=shown)

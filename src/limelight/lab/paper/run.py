@@ -1,7 +1,4 @@
-"""What the chosen models do for the test users, who took no part in the choice.
-
-One command from interactions to the paper's tables and figures.
-"""
+"""A run of the paper's experiments: tune, measure on test users, who took no part, and time."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ from limelight.lab.fronts import thin
 from limelight.lab.growth import growth
 from limelight.lab.paper.experiments import size_of
 from limelight.lab.paper.methods import FAIRREC, methods_of
-from limelight.lab.paper.times import fair_lists_of, inference_times, lists_of, training_time
+from limelight.lab.paper.times import inference_times, training_time
 from limelight.lab.paper.tuning import Search
 from limelight.metrics.exposure import exposure
 from limelight.models import ExADMM
-from limelight.report.exhibit import Sight, look
-from limelight.report.exhibit_folder import load_sight, sight_arrays
+from limelight.report.exhibit import ShownLists, measure_lists
+from limelight.report.exhibit_folder import load_shown_lists, shown_arrays
 from limelight.rerank.methods.fairrec import FairRec
 from limelight.store.arrays import save_arrays
 from limelight.store.checkpoint import Notebook
@@ -34,12 +31,10 @@ if TYPE_CHECKING:
 
     from limelight.data import HeldOut, Split
     from limelight.lab.paper.experiments import Experiment
-    from limelight.lab.paper.methods import Method
+    from limelight.lab.paper.methods import PaperMethod
     from limelight.models.base import Model
 
-
-if TYPE_CHECKING:
-    See = Callable[[Sight], str]
+    KeepShown = Callable[[ShownLists], str]
 
 
 MOST_POINTS = 12
@@ -50,28 +45,28 @@ LARGE = 100_000_000
 """Pairs of a user and an item that are many."""
 
 
-def measured_points(search: Search, test: HeldOut, k: int, see: See) -> list[dict[str, Any]]:
+def measured_points(search: Search, test: HeldOut, k: int, keep: KeepShown) -> list[dict[str, Any]]:
     """Measure a method's front, or its best model, at one cutoff."""
     chosen = thin(search.chosen(k), MOST_POINTS, lambda one: one.metrics[f"gini@{k}"])
-    return [_measured(one.settings, search.model(one), test, k, see) for one in chosen]
+    return [_measured(one.settings, search.model(one), test, k, keep) for one in chosen]
 
 
 def _measured(
-    settings: dict[str, Any], model: Any, test: HeldOut, k: int, see: See
+    settings: dict[str, Any], model: Any, test: HeldOut, k: int, keep: KeepShown
 ) -> dict[str, Any]:
-    """Measure lists for the test users, and keep who is shown what."""
-    sight, figures = look(model.recommend(test.history, k=k).ids, test, k)
-    return {"settings": settings, "sight": see(sight), **figures}
+    """Measure lists for the test users, and keep who is shown what, in a file named by "sight"."""
+    shown, figures = measure_lists(model.recommend(test.history, k=k).ids, test, k)
+    return {"settings": settings, "sight": keep(shown), **figures}
 
 
-def fairrec_points(model: Model, split: Split, k: int, see: See) -> list[dict[str, Any]]:
+def fairrec_points(model: Model, split: Split, k: int, keep: KeepShown) -> list[dict[str, Any]]:
     """Measure FairRec at every guarantee or, where there are many, at some of them."""
     n_users, n_items = split.test.n_users, split.train.n_items
     most = n_users * k // n_items
     points = FEW_POINTS if n_users * n_items > LARGE else MOST_POINTS
     guarantees = sorted({int(l) for l in np.linspace(0, most, min(most + 1, points))})
     return [
-        _measured({"guarantee": l}, FairRec(guarantee=l).over(model), split.test, k, see)
+        _measured({"guarantee": l}, FairRec(guarantee=l).over(model), split.test, k, keep)
         for l in guarantees
     ]
 
@@ -81,8 +76,7 @@ def exposures(settings: dict[str, Any], weight: float, split: Split, k: int) -> 
     model = ExADMM(**settings, exposure_weight=weight).fit(split.train)
     scored = np.flatnonzero(np.diff(split.test.targets.indptr))
     ids = model.recommend(split.test.history, k=k).ids[scored]
-    shown: list[float] = exposure(ids, split.train.n_items).tolist()
-    return shown
+    return list(map(float, exposure(ids, split.train.n_items)))
 
 
 METHODS = ("Random", "Popularity", "iALS", "Mult-VAE", FAIRREC, "Multi-FR", "exADMM")
@@ -92,7 +86,7 @@ _PATIENCE = 0.06  # of the budget, for one training that is timed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ReproductionPlan:
     """What to run."""
 
     experiment: Experiment
@@ -137,7 +131,9 @@ class Findings:
 class Run:
     """Carries a plan out, and remembers in a folder how far it has come."""
 
-    def __init__(self, plan: Plan, split: Split, folder: Path, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: ReproductionPlan, split: Split, folder: Path, tell: Callable[[str], None]
+    ) -> None:
         about = {
             "experiment": plan.experiment.title,
             "data": split.train.fingerprint(),
@@ -151,7 +147,7 @@ class Run:
         known = methods_of(
             plan.experiment, factors=factors, epochs=plan.epochs, threads=plan.threads
         )
-        self._methods: dict[str, Method] = {
+        self._methods: dict[str, PaperMethod] = {
             name: known[name] for name in plan.order if name in known
         }
         self._searches = {
@@ -198,16 +194,20 @@ class Run:
         what = f"{name} for the test users, K = {k}"
         if name == FAIRREC:
             best = self._best(name, k)
-            return self._once(what, fairrec_points, best, self.split, k, self._see, of=chosen)
-        return self._once(what, measured_points, search, self.split.test, k, self._see, of=chosen)
+            return self._once(
+                what, fairrec_points, best, self.split, k, self._keep_shown, of=chosen
+            )
+        return self._once(
+            what, measured_points, search, self.split.test, k, self._keep_shown, of=chosen
+        )
 
-    def _see(self, sight: Sight) -> str:
+    def _keep_shown(self, shown: ShownLists) -> str:
         """Keep who is shown what in a file of its own; return its name."""
         name = f"{secrets.token_hex(8)}.safetensors"
-        save_arrays(self._sights / name, sight_arrays(sight))
+        save_arrays(self._sights / name, shown_arrays(shown))
         return name
 
-    def sight(self, point: Mapping[str, Any]) -> Sight:
+    def shown_at(self, point: Mapping[str, Any]) -> ShownLists:
         """Return who was shown what; nothing, where an older version has measured the point."""
         name = str(point.get("sight", ""))
         if Path(name).name != name:
@@ -215,7 +215,7 @@ class Run:
             message = f"the notebook names a file outside of its folder: {short(name)}"
             raise DataError(message, hint="move the folder away to start anew")
         file = self._sights / name
-        return load_sight(file) if file.is_file() else Sight()
+        return load_shown_lists(file) if file.is_file() else ShownLists()
 
     def _search(self, name: str) -> Search:
         """Return the search for the model that a method trains or starts from."""
@@ -238,6 +238,11 @@ class Run:
         patience = max(1.0, 60 * self.plan.budget * _PATIENCE)
         settings = search.chosen(k)[-1].settings
         training = training_time(search.method, settings, self.split, patience)
-        make_lists = fair_lists_of if name == FAIRREC else lists_of
-        lists = make_lists(self._best(name, k), self.split.test)
-        return {**training, "inference": inference_times(lists, experiment.timed)}
+        model = self._best(name, k)
+
+        def recommend(k: int) -> object:
+            # FairRec is timed with the largest guarantee that it has.
+            served = FairRec(alpha=1.0).over(model) if name == FAIRREC else model
+            return served.recommend(self.split.test.history, k=k)
+
+        return {**training, "inference": inference_times(recommend, experiment.timed)}

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight.data import Split
-    from limelight.lab.paper.methods import Method
+    from limelight.lab.paper.methods import PaperMethod
     from limelight.models.base import Model
 
 
-class Tried(NamedTuple):
+class Trial(NamedTuple):
     """Settings, and what they gave on the validation users."""
 
     number: int
@@ -34,50 +34,39 @@ class Search:
     """A method's trials, and the models of those that may still be the best.
 
     Trials are kept in a file, so that a search can go on another day; the time that they took
-    counts towards the time that the search may take.
-
-    Parameters
-    ----------
-    name
-        Of the method.
-    method
-        What is searched.
-    folder
-        Where trials and models are kept.
-    cutoffs
-        Lengths of lists; the last one is what the search aims at.
+    counts towards the time that the search may take. It aims at the last of the cutoffs.
     """
 
-    def __init__(self, name: str, method: Method, folder: Path, cutoffs: Sequence[int]) -> None:
+    def __init__(
+        self, name: str, method: PaperMethod, folder: Path, cutoffs: Sequence[int]
+    ) -> None:
         self.name, self.method, self.cutoffs = name, method, tuple(cutoffs)
         self._folder = folder
         self._study = _open_study(folder / "trials.journal", name, controls=method.controls)
 
     @property
-    def tried(self) -> list[Tried]:
+    def tried(self) -> list[Trial]:
         """All trials that gave lists, in their order."""
         return [
-            Tried(trial.number, trial.params, trial.user_attrs["metrics"], trial.user_attrs["took"])
+            Trial(trial.number, trial.params, trial.user_attrs["metrics"], trial.user_attrs["took"])
             for trial in self._study.get_trials(deepcopy=False)
             if trial.values is not None
         ]
 
     def run(self, split: Split, seconds: float, tell: Callable[[str], None]) -> None:
         """Try what is tried first, then search until the time is up."""
-        import optuna
-
         if not self._study.trials:
             for settings in self.method.first or [{}]:
                 self._study.enqueue_trial(self._within_space(settings))
         self._repeat_interrupted()
-        while self._waiting() or (self.method.space and self._spent() < seconds):
+        while self._trials("WAITING") or (self.method.space and self._spent() < seconds):
             trial = self._study.ask(self._distributions())
             started = time.perf_counter()
             try:
                 model = self.method.fit(trial.params, split)
             except SolveError as error:
                 trial.set_user_attr("took", time.perf_counter() - started)
-                self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                self._study.tell(trial, state=_state("FAIL"))
                 tell(f"{self.name} {trial.number + 1}: {error.message}")
                 continue
             metrics = evaluate(model, split.validation, k=self.cutoffs).to_dict()
@@ -90,7 +79,7 @@ class Search:
             self._drop_beaten()
             tell(f"{self.name} {trial.number + 1}: nDCG@{k} {aims[0]:.4f}, Gini@{k} {aims[1]:.4f}")
 
-    def chosen(self, k: int) -> list[Tried]:
+    def chosen(self, k: int) -> list[Trial]:
         """Return the front at a cutoff or, without control over exposure, the most accurate."""
         tried = self.tried
         if not tried:
@@ -102,23 +91,18 @@ class Search:
             tried, lambda one: one.metrics[f"ndcg@{k}"], lambda one: one.metrics[f"gini@{k}"]
         )
 
-    def model(self, trial: Tried) -> Model:
+    def model(self, trial: Trial) -> Model:
         """Load the model of a trial that is still among the best."""
         return load_model(self._model_folder(trial.number))
 
     def _repeat_interrupted(self) -> None:
-        import optuna
-
-        running = (optuna.trial.TrialState.RUNNING,)
-        for trial in self._study.get_trials(deepcopy=False, states=running):
-            self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        for trial in self._trials("RUNNING"):
+            self._study.tell(trial.number, state=_state("FAIL"))
             self._study.enqueue_trial(trial.params)
 
-    def _waiting(self) -> bool:
-        import optuna
-
-        waiting = (optuna.trial.TrialState.WAITING,)
-        return bool(self._study.get_trials(deepcopy=False, states=waiting))
+    def _trials(self, state: str) -> list[Any]:
+        found: list[Any] = self._study.get_trials(deepcopy=False, states=(_state(state),))
+        return found
 
     def _spent(self) -> float:
         return float(sum(trial.user_attrs.get("took", 0.0) for trial in self._study.trials))
@@ -149,6 +133,12 @@ class Search:
         for one in self.tried:
             if one.number not in kept:
                 delete_within(self._folder, self._model_folder(one.number))
+
+
+def _state(name: str) -> Any:
+    from optuna.trial import TrialState
+
+    return TrialState[name]
 
 
 def _drop_torn_line(journal: Path) -> None:

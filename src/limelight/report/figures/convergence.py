@@ -72,7 +72,7 @@ def convergence(
         right = axes.twinx()
         right.grid(visible=False)
         lines += _draw_right(right, epochs, trace)
-        # Curves come from one corner and end in another: the room is below the axes.
+        # Curves may pass through every corner, so that only below the axes there is room.
         add_legend(right, handles=lines, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
         add_title(axes, title or _end(trace))
     return axes

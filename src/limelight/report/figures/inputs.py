@@ -1,7 +1,4 @@
-"""The exposures that figures compare, from whatever holds them.
-
-The points of a trade-off, from whatever measured them.
-"""
+"""The exposures and the points that figures compare, from whatever holds or measured them."""
 
 from __future__ import annotations
 
@@ -33,13 +30,9 @@ _HINT = "pass for example {'iALS': ll.exposure(ids, n_items)}"
 
 
 def exposures_of(given: Exposures) -> dict[str, Float64]:
-    """Return the exposure of every item, by the name of the series.
+    """Return the exposure of every item, by the name of the series; "" if there is one.
 
-    Parameters
-    ----------
-    given
-        The exposure of every item or an audit, alone or by name; re-ranked lists are two series,
-        before and after.
+    Re-ranked lists are two series, before and after.
 
     Examples
     --------
@@ -109,14 +102,7 @@ class Traded(Protocol):
 
 
 def tradeoff_of(given: Any, k: int | None = None) -> Tradeoff:
-    """Return the points by the name of their method.
-
-    Parameters
-    ----------
-    given
-        As for ``ll.plot.front``.
-    k
-        Length of the lists whose metrics are taken; the longest that all have, unless given.
+    """Return the points that ``ll.plot.front`` was given, by the name of their method.
 
     Examples
     --------

@@ -7,71 +7,60 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from limelight.data.groups import exposure_of
-from limelight.report.figures.by_rank import exposure
 from limelight.report.figures.convergence import convergence
+from limelight.report.figures.exposures import exposure, lorenz
 from limelight.report.figures.front import front
 from limelight.report.figures.groups import groups
-from limelight.report.figures.inputs import Point as Drawn
-from limelight.report.figures.lorenz import lorenz
+from limelight.report.figures.inputs import Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
 
-    from limelight._base.arrays import Float64
-    from limelight.report.exhibit import Exhibit, Point
+    from limelight.report.exhibit import Exhibit, ExhibitPoint
 
 _RESIDUALS = ("residual_V", "residual_U", "residual_s", "residual_w", "feasibility")
 
 
-def gallery(exhibit: Exhibit) -> dict[str, Callable[[], Axes]]:
+def figures_of_run(exhibit: Exhibit) -> dict[str, Callable[[], Axes]]:
     """Name the figures that a run has, each with how to draw it.
 
-    Parameters
-    ----------
-    exhibit
-        What there is to show. Curves are of no control, of the point that was chosen, and of the
-        most even one.
-
-    Returns
-    -------
-    dict
-        Of front, lorenz, exposure, groups and convergence those that can be drawn.
+    These are front, lorenz, exposure, groups and convergence as far as they can be drawn. Curves
+    are of no control, of the point that was chosen, and of the most even one.
     """
     found: dict[str, Callable[[], Axes]] = {}
     if series := _series(exhibit):
         found["front"] = lambda: front(series, accuracy=f"nDCG@{exhibit.k}")
     shown = _compared(exhibit)
-    curves = {p.label: p.sight.exposure for p in shown if p.sight.exposure is not None}
+    curves = {p.label: p.shown.exposure for p in shown if p.shown.exposure is not None}
     if curves:
         found["lorenz"] = lambda: lorenz(curves)
         found["exposure"] = lambda: exposure(curves)
     if exhibit.groups is not None and exhibit.base is not None and len(shown) > 1:
         found["groups"] = lambda: groups(_group_shares(exhibit))
     chosen = exhibit.points[exhibit.chosen]
-    traced = chosen if chosen.sight.trace else exhibit.points[exhibit.base or 0]
-    if traced.sight.trace:
+    traced = chosen if chosen.shown.trace else exhibit.points[exhibit.base or 0]
+    if traced.shown.trace:
         found["convergence"] = lambda: convergence(_records(traced))
     return found
 
 
-def _series(exhibit: Exhibit) -> dict[str, list[Drawn]]:
+def _series(exhibit: Exhibit) -> dict[str, list[Point]]:
     """Sort the points by method; those that others beat in both are left out."""
     keys = f"gini@{exhibit.k}", f"ndcg@{exhibit.k}"
-    series: dict[str, list[Drawn]] = {}
+    series: dict[str, list[Point]] = {}
     for point in exhibit.points:
         if point.on_front and all(key in point.figures for key in keys):
             label = f"{point.strength:.2g}" if point.strength else ""
-            evenness, accuracy = (point.figures[key] for key in keys)
-            drawn = Drawn(evenness, accuracy, label)
-            series.setdefault(point.method, []).append(drawn)
+            gini, ndcg = (point.figures[key] for key in keys)
+            series.setdefault(point.method, []).append(Point(gini, ndcg, label))
     return series
 
 
-def _compared(exhibit: Exhibit) -> list[Point]:
+def _compared(exhibit: Exhibit) -> list[ExhibitPoint]:
     """Choose the points whose curves tell most."""
-    seen = [point for point in exhibit.points if point.sight.exposure is not None]
+    seen = [point for point in exhibit.points if point.shown.exposure is not None]
     if not seen:
         return []
     gini = f"gini@{exhibit.k}"
@@ -85,25 +74,18 @@ def _group_shares(exhibit: Exhibit) -> dict[str, tuple[float, float]]:
     """Return what groups have without control, and at the point that was chosen."""
     members = exhibit.groups
     assert members is not None
-    before, after = (
-        _shares(exhibit, exhibit.points[number]) for number in (exhibit.base or 0, exhibit.chosen)
-    )
-    pairs = zip(before.tolist(), after.tolist(), strict=True)
-    return dict(zip(map(str, members.group_ids), pairs, strict=True))
+    ends = []
+    for number in (exhibit.base or 0, exhibit.chosen):
+        held = exhibit.points[number].shown.exposure
+        assert held is not None
+        ends.append((exposure_of(members, held) / held.sum()).tolist())
+    return dict(zip(map(str, members.group_ids), zip(*ends, strict=True), strict=True))
 
 
-def _shares(exhibit: Exhibit, point: Point) -> Float64:
-    shown = point.sight.exposure
-    assert shown is not None
-    assert exhibit.groups is not None
-    shares: Float64 = exposure_of(exhibit.groups, shown) / shown.sum()
-    return shares
-
-
-def _records(point: Point) -> list[Any]:
+def _records(point: ExhibitPoint) -> list[Any]:
     """Return the trace as the records that it was made of."""
     missing = dict.fromkeys(_RESIDUALS, math.nan)
-    columns = point.sight.trace
+    columns = point.shown.trace
     return [
         SimpleNamespace(**(missing | dict(zip(columns, row, strict=True))))
         for row in zip(*columns.values(), strict=True)

@@ -138,7 +138,7 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
         # Drawn in memory: on a full disk matplotlib would hide the system's error behind its own.
         drawn = BytesIO()
         with warnings.catch_warnings():
-            # A box stands for what the font has not; there is nothing that the user should do.
+            # The font draws a box for a letter that it lacks; the user cannot change that.
             warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
             figure.savefig(drawn, format=kind, dpi=_DPI)
         temporary.write_bytes(drawn.getbuffer())
