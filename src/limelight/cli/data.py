@@ -155,13 +155,11 @@ def split(
       limelight data split ratings.parquet --rating rating --min-rating 4 \\
         --validation 500 --test 500 --seed 98765 -o split/
     """
-    from limelight.data import read, split_users
+    from limelight.data import split_users
 
     sizes = _amount("--validation", validation), _amount("--test", test)
-    reading.announce(source)
-    data = read(source, **reading.given())
     given = {} if seed is None else {"seed": seed}
-    found = split_users(data, validation=sizes[0], test=sizes[1], **given)
+    found = split_users(reading.table(source), validation=sizes[0], test=sizes[1], **given)
     found.save(output)
     record = split_record(found) | {"output": str(output)}
     summarise(f"{_split_table(found)}\nwritten to {output}", record, as_json=as_json)

@@ -171,7 +171,7 @@ def require_factors(model: "Model") -> "FactorModel":
     return model
 
 
-class Sizes(TypedDict, total=False):
+class DataSize(TypedDict, total=False):
     """How large data are and, where they were counted, how long the histories."""
 
     n_users: Required[int]
@@ -181,12 +181,14 @@ class Sizes(TypedDict, total=False):
     item_lengths: "Int64"
 
 
-def counted(source: Path, reading: Reading) -> Sizes:
+def counted(source: Path, reading: Reading) -> DataSize:
     """Read the data and count users, items and interactions; very many are only estimated."""
     import numpy as np
 
-    if not is_split(source) and estimated(source, reading)["n_interactions"] > MANY:
-        return estimated(source, reading)
+    if not is_split(source):
+        about = estimated(source, reading)
+        if about["n_interactions"] > MANY:
+            return about
     data = reading.interactions(source)
     return {
         "n_users": data.n_users,
@@ -197,22 +199,18 @@ def counted(source: Path, reading: Reading) -> Sizes:
     }
 
 
-def estimated(source: Path, reading: Reading) -> Sizes:
+def estimated(source: Path, reading: Reading) -> DataSize:
     """Estimate the same from a few rows, because the machine that starts a fit may be small."""
-    from limelight.data.estimate import glance
-    from limelight.data.read import choose_columns
-    from limelight.data.sources import open_parts
+    from limelight.data.estimate import sample_of
 
-    table = source
     if is_split(source):
         reading.refuse_for_split()
-        table /= SPLIT_FILE
-    user, item = choose_columns(open_parts(table)[0], reading.user, reading.item)
-    rated = [] if reading.rating is None else [reading.rating]
-    found = glance(table, [user, item, *rated])
-    kept = found.share(reading.rating, reading.min_rating) if reading.rating else 1.0
-    n_users, n_items = (max(1, round(found.distinct(name))) for name in (user, item))
-    n_pairs = min(max(1, round(found.n_rows * kept)), n_users * n_items)
+        source /= SPLIT_FILE
+    table = reading.open(source)
+    found = sample_of(table)
+    n_users, n_items = (max(1, round(found.distinct(name))) for name in table.names[:2])
+    n_pairs = max(1, round(found.rated(reading.rating, reading.min_rating)))
+    n_pairs = min(n_pairs, n_users * n_items)
     return {"n_users": n_users, "n_items": n_items, "n_interactions": n_pairs}
 
 

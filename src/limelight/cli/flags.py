@@ -1,7 +1,4 @@
-"""The flags that several commands share, each written once.
-
-The flags of targets, the same wherever something can be wished.
-"""
+"""The flags that several commands share, each written once."""
 
 from __future__ import annotations
 
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
     from limelight._base.settings import Settings
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
+    from limelight.data.read import OpenTable
     from limelight.data.split import Split
 
 
@@ -94,7 +92,7 @@ SPLIT_FILE = "train.csv"
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table of interactions is read; what was not given is left to `limelight.read`."""
+    """A flag for each of `ReadOptions`; what was not given is left to those."""
 
     panel: ClassVar[str] = "Data"
     user: Annotated[
@@ -166,22 +164,27 @@ class Reading:
 
     def interactions_or_split(self, path: Path) -> Interactions | Split:
         """Read a table, or a split folder."""
-        from limelight.data import Split, read
+        from limelight.data import Split
 
         if not (path / SPLIT_FILE).is_file():
-            self.announce(path)
-            return read(path, **self.given())
+            return self.table(path)
         self.refuse_for_split()
         return Split.load(path)
 
-    def announce(self, path: Path) -> None:
-        """Say how much memory reading a table takes, or refuse it."""
+    def table(self, path: Path) -> Interactions:
+        """Read a table, unless that would take more memory than there is."""
         from limelight.data.estimate import reading_bytes
 
-        columns = ("user", "item", "rating", "timestamp", "min_rating")
-        given = {name: value for name, value in self.given().items() if name in columns}
+        opened = self.open(path)
         hint = "read less: a part of the rows, or those from a higher --min-rating on"
-        announce("reading", with_held(lambda: reading_bytes(path, **given)), hint=hint)
+        announce("reading", with_held(lambda: reading_bytes(opened)), hint=hint)
+        return opened.read()
+
+    def open(self, path: Path) -> OpenTable:
+        """Open a table and choose its columns."""
+        from limelight.data.read import ReadOptions
+
+        return ReadOptions(**self.given()).open(path)
 
 
 class SettingFlags:

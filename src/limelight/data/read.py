@@ -47,7 +47,7 @@ class Names(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How a table is read: what :func:`read` is given beside the source.
+    """How a table is read: what :func:`read` and the command line are given beside the source.
 
     Examples
     --------
@@ -76,6 +76,41 @@ class ReadOptions(NamedTuple):
     def names(self, part: Part) -> Names:
         """Choose the columns of a table by its first part."""
         return Names(*choose_columns(part, self.user, self.item), self.rating, self.timestamp)
+
+    def open(self, source: Source) -> OpenTable:
+        """Check the options, open a table and choose its columns.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> ReadOptions().open(pa.table({"user": ["b", "a"], "item": [7, 7]})).read()
+        Interactions(2 users x 1 item, 2 interactions)
+        """
+        self.check()
+        parts = open_parts(source)
+        return OpenTable(source, self, parts, self.names(parts[0]))
+
+
+class OpenTable(NamedTuple):
+    """A table whose columns are chosen, so that it can be estimated and then read."""
+
+    source: Source
+    options: ReadOptions
+    parts: list[Part]
+    names: Names
+
+    def read(self) -> Interactions:
+        """Read all rows, and drop what the options say."""
+        options = self.options
+        data = _read_pairs(self.parts, self.names, options.min_rating)
+        found = data.nnz
+        if options.core is not None:
+            data = k_core(data, options.core)
+        elif options.min_user is not None or options.min_item is not None:
+            data = drop_rare(data, options.min_user, options.min_item, options.filter_order)
+        if not data.nnz:
+            raise none_left(found)
+        return data
 
 
 def read(  # noqa: PLR0913
@@ -146,17 +181,7 @@ def read(  # noqa: PLR0913
     options = ReadOptions(
         user, item, rating, timestamp, min_rating, min_user, min_item, filter_order, core
     )
-    options.check()
-    parts = open_parts(source)
-    data = _read_pairs(parts, options.names(parts[0]), min_rating)
-    found = data.nnz
-    if core is not None:
-        data = k_core(data, core)
-    elif min_user is not None or min_item is not None:
-        data = drop_rare(data, min_user, min_item, filter_order)
-    if not data.nnz:
-        raise none_left(found)
-    return data
+    return options.open(source).read()
 
 
 def none_left(found: int) -> DataError:
