@@ -1,7 +1,4 @@
-"""What the machine is and what is installed on it, for bug reports and benchmarks.
-
-How many threads a process may use: its affinity, and the quota of its control group.
-"""
+"""What the machine is, what is installed on it, and how many threads a process may use."""
 
 from __future__ import annotations
 

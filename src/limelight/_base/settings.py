@@ -102,13 +102,7 @@ class Kind(NamedTuple):
 
 
 def declared_settings(config: type[Settings]) -> dict[str, Declared]:
-    """Return what was declared of each setting, by its name.
-
-    Examples
-    --------
-    >>> declared_settings(Settings)
-    {}
-    """
+    """Return what was declared of each setting, by its name."""
     return {f.name: f.metadata[_DECLARED] for f in fields(config) if _DECLARED in f.metadata}
 
 
@@ -244,12 +238,7 @@ def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, 
 
 
 def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1) -> None:
-    """Refuse anything but an integer from ``least`` to ``most``.
-
-    Examples
-    --------
-    >>> check_integer("factors", 64, least=1)
-    """
+    """Refuse anything but an integer from ``least`` to ``most``."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         message = f"{name} must be an integer: {short(value)}"
         raise ConfigError(message, hint=f"use an integer of at least {least}")
@@ -262,12 +251,7 @@ def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1
 
 
 def check_number(name: str, value: object, *, above: float | None = None) -> None:
-    """Refuse anything but a finite number from 0 up, or strictly above ``above``; -inf is any.
-
-    Examples
-    --------
-    >>> check_number("unobserved_weight", 0.1)
-    """
+    """Refuse anything but a finite number from 0 up, or strictly above ``above``; -inf is any."""
     is_one = hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
     if isinstance(value, bool) or not is_one:
         message = f"{name} must be a number: {short(value)}"
@@ -286,24 +270,14 @@ def check_number(name: str, value: object, *, above: float | None = None) -> Non
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse anything but True or False.
-
-    Examples
-    --------
-    >>> check_flag("envy_free", True)
-    """
+    """Refuse anything but True or False."""
     if not isinstance(value, bool):
         message = f"{name} must be True or False: {short(value)}"
         raise ConfigError(message, hint="use True or False")
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse anything but one of the choices.
-
-    Examples
-    --------
-    >>> check_choice("fold_in", "price", ["price", "joint"])
-    """
+    """Refuse anything but one of the choices."""
     if value not in choices:
         message = f"{name} is not a known choice: {short(value)}"
         raise ConfigError(message, hint=f"choose one of: {', '.join(choices)}")

@@ -13,6 +13,7 @@ from limelight.cli.flags import (
     Reading,
     Seed,
     Verb,
+    option,
     showing,
     signature_defaults,
     takes_flags,
@@ -123,21 +124,15 @@ def split(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The split folder to write; an older split is replaced.",
+        option(
+            "FOLDER", "The split folder to write; an older split is replaced.", "-o", "--output"
         ),
     ],
     *,
     validation: Annotated[
-        str,
-        typer.Option(metavar="N", help="Validation users: a count, or a share such as 0.1."),
+        str, option("N", "Validation users: a count, or a share such as 0.1.")
     ] = "0.1",
-    test: Annotated[
-        str, typer.Option(metavar="N", help="Test users: a count, or a share such as 0.1.")
-    ] = "0.1",
+    test: Annotated[str, option("N", "Test users: a count, or a share such as 0.1.")] = "0.1",
     seed: Seed = None,
     reading: Reading,
     as_json: Json = False,
@@ -220,10 +215,7 @@ def _split_table(found: "Split") -> str:
 def convert(
     source: DataFile,
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="The file to write: .parquet, .csv or .tsv."
-        ),
+        Path, option("FILE", "The file to write: .parquet, .csv or .tsv.", "-o", "--output")
     ],
     reading: Reading,
     as_json: Json = False,

@@ -11,7 +11,7 @@ import typer
 from limelight._base.documents import Table
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
-from limelight.cli.flags import SPLIT_FILE, Reading
+from limelight.cli.flags import SPLIT_FILE, Reading, option
 from limelight.cli.frame import Executor, say_nothing_to_resume
 from limelight.cli.output import ending, note, report
 from limelight.cluster.forecast.forecast import predict, this_machine
@@ -33,16 +33,15 @@ class ClusterFit(Executor):
 
     workers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="How many workers share the fit: one for each machine is best. 1 if not given.",
+        option(
+            "N", "How many workers share the fit: one for each machine is best. 1 if not given."
         ),
     ] = None
     shards: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="How many runs of users, and of items, are dealt to the workers: at least one for "
+        option(
+            "N",
+            "How many runs of users, and of items, are dealt to the workers: at least one for "
             f"each. A fit keeps its shards, its workers may change. {SHARDS} if not given.",
         ),
     ] = None

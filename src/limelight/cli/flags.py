@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from limelight.data.split import Split
 
 
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """Make a flag that takes a value, with its help; named after its argument unless given."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
 DataFile = Annotated[
     Path,
     typer.Argument(
@@ -40,18 +45,15 @@ ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A folder that `limelight fit` wrote.")
 ]
 
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", help="The same seed gives the same result."),
-]
+Seed = Annotated[int | None, option("N", "The same seed gives the same result.", "--seed")]
 
 Threads = Annotated[
     int | None,
-    typer.Option(
-        "--threads",
-        metavar="N",
-        help="How many threads to use; 0: all that the process may use; "
+    option(
+        "N",
+        "How many threads to use; 0: all that the process may use; "
         "if not given, what the model was fitted with.",
+        "--threads",
     ),
 ]
 
@@ -61,10 +63,10 @@ Json = Annotated[
 
 Report = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "FILE.html",
+        "Also write a page to look at: one file that needs nothing else.",
         "--report",
-        metavar="FILE.html",
-        help="Also write a page to look at: one file that needs nothing else.",
         show_default=False,
     ),
 ]
@@ -80,9 +82,9 @@ Resume = Annotated[
 
 CheckpointEvery = Annotated[
     float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="How often to write down how far the work has come; 0: as often as possible.  [60]",
+    option(
+        "SECONDS",
+        "How often to write down how far the work has come; 0: as often as possible.  [60]",
         show_default=False,
     ),
 ]
@@ -96,43 +98,32 @@ class Reading:
 
     panel: ClassVar[str] = "Data"
     user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of users; found under the usual names."),
+        str | None, option("COLUMN", "Column of users; found under the usual names.")
     ] = None
     item: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of items; found under the usual names."),
+        str | None, option("COLUMN", "Column of items; found under the usual names.")
     ] = None
-    rating: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of ratings; not read unless named."),
-    ] = None
+    rating: Annotated[str | None, option("COLUMN", "Column of ratings; not read unless named.")] = (
+        None
+    )
     timestamp: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of times, to order the rows by; not read unless named."
-        ),
+        option("COLUMN", "Column of times, to order the rows by; not read unless named."),
     ] = None
     min_rating: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Keep rows rated at least this (needs --rating)."),
+        float | None, option("NUMBER", "Keep rows rated at least this (needs --rating).")
     ] = None
-    min_user: Annotated[
-        int | None, typer.Option(metavar="N", help="Keep users with at least so many items.")
-    ] = None
-    min_item: Annotated[
-        int | None, typer.Option(metavar="N", help="Keep items with at least so many users.")
-    ] = None
+    min_user: Annotated[int | None, option("N", "Keep users with at least so many items.")] = None
+    min_item: Annotated[int | None, option("N", "Keep items with at least so many users.")] = None
     filter_order: Annotated[
         str | None,
-        typer.Option(
-            metavar="together|items-first|users-first",
-            help="When the two are counted: both before either filter, or one after the other.",
+        option(
+            "together|items-first|users-first",
+            "When the two are counted: both before either filter, or one after the other.",
         ),
     ] = None
     core: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Keep the k-core instead: so many for every user and item."),
+        int | None, option("N", "Keep the k-core instead: so many for every user and item.")
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -273,8 +264,8 @@ class FieldFlags:
         self._kind = kind
         hints = get_type_hints(kind, include_extras=True)
         for hint in hints.values():
-            for option in getattr(hint, "__metadata__", ()):
-                option.rich_help_panel = getattr(kind, "panel", None)
+            for mark in getattr(hint, "__metadata__", ()):
+                mark.rich_help_panel = getattr(kind, "panel", None)
         self.parameters = {
             own.name: inspect.Parameter(
                 own.name,
@@ -360,46 +351,35 @@ def signature_defaults(function: Callable[..., Any], *names: str) -> dict[str, s
 
 Gini = Annotated[
     float | None,
-    typer.Option(
-        metavar="NUMBER",
-        rich_help_panel="Target",
-        help="Target: the Gini index of exposure, such as 0.6.",
-    ),
+    option("NUMBER", "Target: the Gini index of exposure, such as 0.6.", rich_help_panel="Target"),
 ]
 
 MinCoverage = Annotated[
     str | None,
-    typer.Option(
-        metavar="SHARE",
-        rich_help_panel="Target",
-        help="Target: the share of the catalogue shown, such as 50%.",
+    option(
+        "SHARE", "Target: the share of the catalogue shown, such as 50%.", rich_help_panel="Target"
     ),
 ]
 
 Groups = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
+    option(
+        "FILE",
+        "Groups of items, to show or set what they get: item_id,group[,weight].",
         rich_help_panel="Target",
-        help="Groups of items, to show or set what they get: item_id,group[,weight].",
     ),
 ]
 
 GroupCap = Annotated[
     str | None,
-    typer.Option(
-        metavar="SHARE",
+    option(
+        "SHARE",
+        "Target: the share of all exposure that no group may exceed, such as 3% (needs --groups).",
         rich_help_panel="Target",
-        help="Target: the share of all exposure that no group may exceed, such as 3% "
-        "(needs --groups).",
     ),
 ]
 
 GroupFloor = Annotated[
     str | None,
-    typer.Option(
-        metavar="SHARE",
-        rich_help_panel="Target",
-        help="Target: the share that every group should have.",
-    ),
+    option("SHARE", "Target: the share that every group should have.", rich_help_panel="Target"),
 ]

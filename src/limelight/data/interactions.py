@@ -1,7 +1,4 @@
-"""What a set of interactions is known by, whether it lies in one place or in many.
-
-Who interacted with what: a binary matrix, its ids, and the order of the file it came from.
-"""
+"""Who interacted with what: a binary matrix, its ids, and the order of the file it came from."""
 
 from __future__ import annotations
 

@@ -191,12 +191,7 @@ def none_left(found: int) -> DataError:
 
 
 def check_names(**columns: object) -> None:
-    """Refuse names of columns that are not text.
-
-    Examples
-    --------
-    >>> check_names(user="userId", item=None)
-    """
+    """Refuse names of columns that are not text."""
     for name, column in columns.items():
         if column is not None and not isinstance(column, str):
             message = f"{name} must be the name of a column, in text: {column!r}"

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
     from narwhals.typing import IntoFrame
 
-
-if TYPE_CHECKING:
     Source: TypeAlias = str | os.PathLike[str] | IntoFrame
-
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
@@ -131,13 +128,7 @@ def describe(parts: Sequence[Part]) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files of a source: itself, or the parts of a folder by name.
-
-    Examples
-    --------
-    >>> files_of(Path("ratings.csv"))
-    [PosixPath('ratings.csv')]
-    """
+    """List the files of a source: itself, or the parts of a folder by name."""
     if not path.is_dir():
         return [path]
     # Names that start so are notes of the writer (_SUCCESS, .crc), not data.

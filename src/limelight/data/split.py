@@ -17,7 +17,7 @@ from limelight._base.text import count
 from limelight.data.held_out import HeldOut, held_out_of
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import group, row_numbers, walk
-from limelight.data.split_folder import Parts, read_split, write_split
+from limelight.data.split_folder import read_split, write_split
 
 if TYPE_CHECKING:
     import os
@@ -100,8 +100,7 @@ class Split:
         ...     Split.load(f"{folder}/split").validation.n_users
         10
         """
-        dropped = self.dropped_interactions, self.dropped_items
-        write_split(folder, Parts(self.train, self.validation, self.test, *dropped))
+        write_split(folder, self)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Split:

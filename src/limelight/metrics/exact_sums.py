@@ -61,11 +61,5 @@ def as_weights(sums: Int64) -> FloatArray:
 
 
 def blocks(n_rows: int) -> Iterator[slice]:
-    """Walk over rows in blocks, so that temporary arrays stay small.
-
-    Examples
-    --------
-    >>> list(blocks(3))
-    [slice(0, 1048576, None)]
-    """
+    """Walk over rows in blocks, so that temporary arrays stay small."""
     return (slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS))

@@ -28,7 +28,6 @@ from limelight.metrics.lists import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-
 Levels = tuple[FloatArray, NDArray[np.int64]]
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from limelight.metrics.accumulate import Tally
     from limelight.metrics.leave_one_out import Without
 
-
 _DRAWN_AT_ONCE = 1 << 14
 """Users in all resamples that are drawn together."""
 

@@ -13,7 +13,6 @@ from limelight._base.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Int32
 
-
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 FloatArray: TypeAlias = NDArray[np.float64]
 Weight: TypeAlias = Literal["log", "uniform"]
@@ -116,12 +115,7 @@ def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_positive(value: object, name: str) -> None:
-    """Refuse anything but a whole number of at least 1.
-
-    Examples
-    --------
-    >>> check_positive(20, "k")
-    """
+    """Refuse anything but a whole number of at least 1."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or int(value) < 1:  # type: ignore[call-overload]
         message = f"{name} must be a whole number of at least 1, got {value!r}"

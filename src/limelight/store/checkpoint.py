@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Place: TypeAlias = "Checkpoint | str | os.PathLike[str] | None"
 
-
 EVERY = 60.0
 """Seconds between checkpoints: what a kill may cost."""
 _RECORD, _ARRAYS = "checkpoint.json", "checkpoint.safetensors"
