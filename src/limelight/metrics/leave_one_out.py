@@ -65,7 +65,11 @@ class GiniWithout:
         self._differences = float(self._merit @ apart) + 2.0 * alone
 
     def _apart(self, ratio: FloatArray) -> FloatArray:
-        """Add up how far each ratio is from those of all items, weighted with their merit."""
+        """Add up how far each ratio is from those of all items, weighted with their merit.
+
+        The ratios are sorted, so that those below one are a prefix, and two prefix sums replace
+        the sum over all items.
+        """
         below = np.searchsorted(self._ordered, ratio)
         merit, exposure = self._merit_below[below], self._exposure_below[below]
         low = ratio * merit - exposure
@@ -73,12 +77,18 @@ class GiniWithout:
         return np.asarray(low + high)
 
     def change(self, items: NDArray[np.integer[Any]], weights: FloatArray) -> FloatArray:
-        """Say how the sum of all differences between two items changes, each pair once."""
+        """Say how the sum of all differences between two items changes, each pair once.
+
+        The index is sum_ij m_i m_j |r_i - r_j| / (2 M O) over the ratios r = exposure / merit,
+        with the total merit M and the total exposure O. A row that is taken away lowers one r_i,
+        by weight / m_i, and so changes only the pairs of its item: `_apart` before and after.
+        """
         merit = self._merit[items]
         has_merit = merit > 0
         step = np.divide(weights, merit, out=np.zeros(len(items)), where=has_merit)
         moved = self._apart(np.maximum(self._ratio[items] - step, 0.0)) - self._here[items]
-        # An item is not apart from itself.
+        # `_apart` also compares the lowered ratio with the item's own old one, which adds
+        # m_i * weight / m_i = weight that no pair has. Without merit, item i has o_i m_j with j.
         change = np.where(has_merit, merit * (moved - weights), -weights * self._total)
         return np.asarray(change, dtype=np.float64)
 
@@ -161,7 +171,7 @@ class DistanceWithout:
         self._slope = (np.sign(gap) - np.sign(gap) @ shares) / (2.0 * exposure.sum())
 
     def change(self, items: NDArray[np.integer[Any]], weights: FloatArray) -> FloatArray:
-        """Follow the slope down."""
+        """Take the weight away from the item's share, times the derivative of the distance."""
         return np.asarray(-weights * self._slope[items])
 
     def figure(self, change: FloatArray, taken: FloatArray) -> FloatArray:
