@@ -5,7 +5,8 @@ import json
 import pytest
 from tests.support.commands import run_limelight, run_python
 
-HEAVY = {"jax", "matplotlib", "narwhals", "numpy", "pandas", "polars", "pyarrow", "ray", "scipy"}
+EXTRAS = {"jax", "matplotlib", "pandas", "polars", "ray"}
+HEAVY = EXTRAS | {"narwhals", "numpy", "pyarrow", "scipy", "scipy.sparse"}
 
 
 def loaded_by(code):
@@ -26,7 +27,7 @@ def test_a_name_loads_what_it_needs():
         "limelight._base", "limelight._base.errors",
     }  # fmt: skip
     heavy, ours = loaded_by("import limelight; limelight.ExADMM")
-    assert not heavy & {"jax", "matplotlib", "pandas", "polars", "ray"}
+    assert not heavy & {*EXTRAS, "scipy.sparse"}
     assert "limelight.control" not in ours
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.special import xlogy
+import scipy
 
 from limelight.metrics.exposure import entropy, top_share
 
@@ -130,6 +130,7 @@ class EntropyWithout:
         """Say how the sum of o ln o changes."""
         before = self._exposure[items]
         after = np.maximum(before - weights, 0.0)
+        xlogy = scipy.special.xlogy
         return np.asarray(xlogy(after, after) - xlogy(before, before))
 
     def figure(self, change: FloatArray, taken: FloatArray) -> FloatArray:
