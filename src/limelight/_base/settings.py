@@ -11,6 +11,7 @@ import difflib
 import inspect
 import math
 from dataclasses import Field, dataclass, field, fields
+from numbers import Integral
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -90,7 +91,7 @@ def setting(  # noqa: PLR0913
     return field(default=default, metadata={_DECLARED: declared})
 
 
-class Kind(NamedTuple):
+class SettingType(NamedTuple):
     """The type of a setting, as far as checks and flags need to know it."""
 
     number: type[int] | type[float] | type[bool] | None
@@ -120,7 +121,7 @@ def flag_of(config: type[Settings], name: str) -> str:
     return declared_settings(config)[name].flag or f"--{name.replace('_', '-')}"
 
 
-def kind_of(own: Field[Any]) -> Kind | None:
+def kind_of(own: Field[Any]) -> SettingType | None:
     """Read the type of a setting; None if it is neither a number nor a word.
 
     Examples
@@ -129,7 +130,7 @@ def kind_of(own: Field[Any]) -> Kind | None:
     ... class Config:
     ...     penalty: float | Literal["auto"] = 1.0
     >>> kind_of(fields(Config)[0])
-    Kind(number=<class 'float'>, choices=('auto',), optional=False)
+    SettingType(number=<class 'float'>, choices=('auto',), optional=False)
     """
     annotation = own.type
     if isinstance(annotation, str):
@@ -144,7 +145,7 @@ def kind_of(own: Field[Any]) -> Kind | None:
     plain = [part for part in parts if get_origin(part) is not Literal and part is not NoneType]
     if any(part not in {int, float, bool} for part in plain) or len(plain) > 1:
         return None
-    return Kind(plain[0] if plain else None, sum(words, ()), NoneType in parts)
+    return SettingType(plain[0] if plain else None, sum(words, ()), NoneType in parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +236,19 @@ def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, 
     )
     construct.config = config  # type: ignore[attr-defined]
     return construct
+
+
+def is_integer(value: object, least: int, most: float = math.inf) -> bool:
+    """Tell whether a value is an integer within bounds; True and False are none.
+
+    Examples
+    --------
+    >>> is_integer(20, 1), is_integer(20.0, 1), is_integer(True, 1), is_integer(20, 1, most=10)
+    (True, False, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return False
+    return least <= int(value) <= most
 
 
 def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1) -> None:

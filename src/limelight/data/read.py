@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import is_integer
 from limelight.data.columns import NumberColumn, TimeColumn, join, scan
 from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
 from limelight.data.ids import IdColumn
@@ -215,9 +216,7 @@ def _check_settings(rating: str | None, min_rating: float | None, filter_order: 
 
 def _check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1
-        ):
+        if value is not None and not is_integer(value, 1):
             message = f"{name} must be a whole number from 1 up: {value!r}"
             raise ConfigError(message, hint="leave it out to keep everything")
     if counts["core"] is not None and (counts["min_user"] or counts["min_item"]):

@@ -102,27 +102,14 @@ def piece_sizes(part: Part) -> list[int]:
 
 
 def piece_of(part: Part, pieces: range, first_row: int) -> Part:
-    """Take some pieces of a part, behind its first so many rows.
-
-    Examples
-    --------
-    >>> [part] = open_parts(pa.table({"user": [1]}))
-    >>> piece_of(part, range(1), 0) is part
-    True
-    """
+    """Take some pieces of a part, behind its first so many rows."""
     if isinstance(part, _Parquet):
         return replace(part, groups=pieces, first_row=first_row)
     return part
 
 
 def describe(parts: Sequence[Part]) -> str:
-    """Name all parts together, for messages.
-
-    Examples
-    --------
-    >>> describe(open_parts(pa.table({"user": [1]})))
-    'the frame'
-    """
+    """Name all parts together, for messages."""
     first = parts[0].label
     return first if len(parts) == 1 else f"the {len(parts):,} parts from {first} on"
 
@@ -358,12 +345,5 @@ class _Frame:
 
 
 def has(parts: Sequence[Part], name: str) -> bool:
-    """Tell whether any part has a column; then all of them must.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> has(open_parts(pa.table({"rank": [1]})), "rank")
-    True
-    """
+    """Tell whether any part has a column; then all of them must."""
     return any(name in part.columns for part in parts)

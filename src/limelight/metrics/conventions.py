@@ -20,11 +20,6 @@ def recbole_gini(gini_uniform: float) -> float:
 
     RecBole itself counts its padding item as one more item that nobody is shown, which makes it
     (n * gini + 1) / (n + 1).
-
-    Examples
-    --------
-    >>> recbole_gini(0.7)
-    0.7
     """
     return gini_uniform
 

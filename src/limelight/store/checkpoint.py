@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 EVERY = 60.0
 """Seconds between checkpoints: what a kill may cost."""
+GOES_ON = "the same call goes on from here"
+"""What a signal that ends the work carries as a note, if there is a checkpoint."""
 _RECORD, _ARRAYS = "checkpoint.json", "checkpoint.safetensors"
 
 
@@ -183,7 +185,7 @@ class Checkpoint:
                 yield keep
         except (KeyboardInterrupt, Terminated) as end:
             if self.exists:
-                end.add_note("the same command with --resume goes on from here")
+                end.add_note(GOES_ON)
             raise
 
     def remove(self) -> None:
@@ -207,14 +209,13 @@ def read_record(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"cannot read the checkpoint {place!r}: {error}"
         raise DataError(message, hint="delete it to start from the beginning") from error
-    different = sorted(n for n in found.keys() | about.keys() if found.get(n) != about.get(n))
-    if different:
-        name = different[0]
+    name = _first_difference(found, about)
+    if name is not None:
         message = (
             f"the checkpoint {place!r} is of another run, with {name} "
             f"{found.get(name)!r} instead of {about.get(name)!r}"
         )
-        hint = "repeat the same command, or leave --resume out to start from the beginning"
+        hint = "repeat the same call, or delete the checkpoint to start from the beginning"
         raise ConfigError(message, hint=hint)
     return record
 
@@ -238,6 +239,11 @@ def keeping(keeper: Keeper | None) -> Iterator[Callable[..., bool]]:
         return
     with keeper.keeping() as keep:
         yield keep
+
+
+def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    names = (name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+    return min(names, default=None)
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -285,9 +291,8 @@ class Notebook:
         except (OSError, ValueError, KeyError, TypeError) as error:
             message = f"cannot read {str(self.folder / FILE)!r}: {first_words(error)}"
             raise DataError(message, hint="move it away to start anew") from error
-        different = [key for key in found.keys() | about.keys() if found.get(key) != about.get(key)]
-        if different:
-            key = min(different)
+        key = _first_difference(found, about)
+        if key is not None:
             message = (
                 f"the folder holds another run, with {key} {short(found.get(key))} "
                 f"instead of {short(about.get(key))}"

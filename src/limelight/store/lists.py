@@ -23,6 +23,7 @@ from limelight._base.signals import Terminated, finishing
 from limelight.data.ids import ids_to_arrow
 from limelight.data.sources import DELIMITERS
 from limelight.store.arrays import load_arrays, save_arrays
+from limelight.store.checkpoint import GOES_ON
 
 if TYPE_CHECKING:
     import os
@@ -268,7 +269,7 @@ class ListParts:
                 yield self
         except (KeyboardInterrupt, Terminated) as end:
             if self._checkpoint.exists:
-                end.add_note("the same command with --resume goes on from here")
+                end.add_note(GOES_ON)
             raise
 
     def keep(self, ids: Int32, scores: Float32) -> bool:

@@ -67,18 +67,7 @@ class StoredControl(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """What a model folder holds.
-
-    Examples
-    --------
-    >>> ModelFolder(
-    ...     config={"model": "popularity", "hyperparameters": {}, "data": {}},
-    ...     arrays={"item_counts": np.array([3, 1])},
-    ...     user_ids=np.array([7]),
-    ...     item_ids=np.array(["a", "b"], dtype=object),
-    ... ).seen is None
-    True
-    """
+    """What a model folder holds."""
 
     config: dict[str, Any]
     """`model` (a name), `hyperparameters`, `data` (its fingerprint) and perhaps `fit` (how the
@@ -248,14 +237,7 @@ def load_control(path: str | os.PathLike[str]) -> StoredControl | None:
 
 
 def is_model_folder(path: Path) -> bool:
-    """Tell whether a folder holds a model and nothing else, so that it may be replaced.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> is_model_folder(Path(tempfile.mkdtemp()))
-    False
-    """
+    """Tell whether a folder holds a model and nothing else, so that it may be replaced."""
     names = {entry.name for entry in path.iterdir()}
     if CONFIG not in names or names.difference(_FILES):
         return False
