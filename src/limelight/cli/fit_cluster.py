@@ -76,7 +76,7 @@ class ClusterFit(Executor):
 
 
 class Keeping(NamedTuple):
-    """How the stand of a fit is kept."""
+    """Whether to go on from a checkpoint, and the seconds between two of them."""
 
     resume: bool
     every: float | None

@@ -25,7 +25,7 @@ class SolverName(StrEnum):
 
 @dataclass(frozen=True)
 class Fit:
-    """What is to be fitted."""
+    """The size of the data and of the model, which a `Workload` checks."""
 
     users: Annotated[str, option("N", "How many users there are.")]
     items: Annotated[str, option("N", "How many items there are.")]
@@ -49,7 +49,7 @@ class Fit:
     ] = 0.0
 
     def workload(self) -> "Workload":
-        """Say what is to be fitted."""
+        """Read the numbers that people write, and make the workload."""
         from limelight.cluster.forecast.workload import Workload
 
         return Workload(
@@ -98,7 +98,7 @@ class Machines:
     ] = False
 
     def cluster(self) -> "Cluster":
-        """Say what it is to be fitted on."""
+        """Make the cluster, with the speeds of this machine if --local was given."""
         from limelight.cluster.forecast.workload import Cluster
 
         given = {"cores": self.cores, "core_speed": self.core_speed}

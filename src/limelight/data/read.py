@@ -39,7 +39,7 @@ _BLOCK = 1 << 20
 
 
 class Names(NamedTuple):
-    """The columns to read."""
+    """The names of the columns to read; None is a column that was not asked for."""
 
     user: str
     item: str
@@ -263,7 +263,7 @@ def _read_pairs(parts: Sequence[Part], names: Names, min_rating: float | None) -
     user_ids, item_ids = _number(users, user), _number(items, item)
     del user, item, columns
     rows = group(users, items, len(user_ids), len(item_ids), *times)
-    del users, items, times  # or they would stand beside the pairs that are kept below
+    del users, items, times  # the pairs that are kept below need their memory
     data = Interactions(rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates)
     # Ids may have lost all their rows to low ratings.
     return data if names.rating is None else drop_unused(data)

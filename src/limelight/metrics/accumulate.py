@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.metrics.accuracy import Sparse, match, ndcg_of, recall_of
-from limelight.metrics.exact_sums import as_weights, blocks, whole_sums
+from limelight.metrics.exact_sums import as_weights, blocks, exact_sums
 from limelight.metrics.exposure import coverage, entropy, gini, handout_gini, top_share
 from limelight.metrics.intervals import bootstrap_interval
 from limelight.metrics.lists import (
@@ -181,7 +181,7 @@ class ListAccumulator:
             filled = ranks >= 0
             items = ranks[filled]
             worth = np.broadcast_to(weights[start:stop], ranks.shape)[filled]
-            self._weighted[row] += whole_sums(items, worth, self.n_items)
+            self._weighted[row] += exact_sums(items, worth, self.n_items)
             self._shown[row] += np.bincount(items, minlength=self.n_items)
             self._places[start:stop] += filled.sum(axis=0)
 
@@ -274,8 +274,8 @@ def count(items: NDArray[np.int32], ranks: NDArray[np.int32], n_items: int) -> C
     shown = np.zeros(n_items, dtype=np.int64)
     for block in blocks(len(items)):
         item, rank = items[block], ranks[block]
-        weighted += whole_sums(item, rank_weights(rank), n_items)
-        patient += whole_sums(item, np.power(LENSKIT_PATIENCE, rank - 1.0), n_items)
+        weighted += exact_sums(item, rank_weights(rank), n_items)
+        patient += exact_sums(item, np.power(LENSKIT_PATIENCE, rank - 1.0), n_items)
         shown += np.bincount(item, minlength=n_items)
     return Counts(weighted, shown, patient, *np.unique(ranks, return_counts=True))
 

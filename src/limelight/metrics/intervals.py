@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from limelight.metrics.accumulate import Tally
-    from limelight.metrics.leave_one_out import Without
+    from limelight.metrics.leave_one_out import LeaveOneOutFigure
 
 _DRAWN_AT_ONCE = 1 << 14
 """Users in all resamples that are drawn together."""
@@ -167,7 +167,7 @@ class Moments(NamedTuple):
 
 
 def leave_users_out(
-    rows: RankedRows, exposure: Tally, figures: Mapping[str, Without]
+    rows: RankedRows, exposure: Tally, figures: Mapping[str, LeaveOneOutFigure]
 ) -> Deviations | None:
     """Measure every figure without each user in turn, in one pass over the rows.
 
@@ -194,7 +194,10 @@ def leave_users_out(
 
 
 def moments_without(
-    rows: RankedRows, exposure: Tally, figures: Mapping[str, Without], of_all: Mapping[str, float]
+    rows: RankedRows,
+    exposure: Tally,
+    figures: Mapping[str, LeaveOneOutFigure],
+    of_all: Mapping[str, float],
 ) -> Moments:
     """Measure every figure without each user of a part of the lists in turn.
 
@@ -218,7 +221,7 @@ def moments_without(
 
 
 def _leave_out(
-    rows: RankedRows, exposure: Tally, figures: Mapping[str, Without]
+    rows: RankedRows, exposure: Tally, figures: Mapping[str, LeaveOneOutFigure]
 ) -> tuple[NDArray[np.bool_], Iterator[tuple[str, FloatArray]]]:
     """Tell which users have rows, and give each figure without each of them."""
     taken = {uniform: np.zeros(rows.n_users) for uniform in (False, True)}
@@ -252,7 +255,10 @@ def _pieces(ranks: NDArray[np.int32], n_items: int) -> Iterator[NDArray[np.int64
 
 
 def _changes(
-    figure: Without, items: NDArray[np.int32], weights: FloatArray, order: NDArray[np.int64]
+    figure: LeaveOneOutFigure,
+    items: NDArray[np.int32],
+    weights: FloatArray,
+    order: NDArray[np.int64],
 ) -> FloatArray:
     """Say what changes with each row; once for each item where there are more rows than items."""
     # The rows are in the order of their ranks: if the ends have the same weight, all have.

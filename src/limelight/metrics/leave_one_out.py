@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from limelight.metrics.lists import FloatArray
 
 
-class Without(Protocol):
+class LeaveOneOutFigure(Protocol):
     """A figure that can be given without some of the rows."""
 
     uniform: bool
@@ -180,7 +180,9 @@ class DistanceWithout:
         return np.asarray(self._figure + change)
 
 
-def figures_without(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, Without]:
+def figures_without(
+    exposure: Tally, merit: FloatArray | None, k: int
+) -> dict[str, LeaveOneOutFigure]:
     """Name the figures of an audit that have an interval.
 
     Examples
@@ -189,7 +191,7 @@ def figures_without(exposure: Tally, merit: FloatArray | None, k: int) -> dict[s
     >>> list(figures_without(tally(np.array([0]), np.array([1]), 2), None, k=1))
     ['gini@1', 'gini_uniform@1', 'coverage@1', 'entropy@1', 'top_share@1']
     """
-    figures: dict[str, Without] = {
+    figures: dict[str, LeaveOneOutFigure] = {
         f"gini@{k}": GiniWithout(exposure.weighted),
         f"gini_uniform@{k}": GiniWithout(exposure.shown.astype(np.float64), uniform=True),
         f"coverage@{k}": CoverageWithout(exposure.shown),

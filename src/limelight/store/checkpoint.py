@@ -1,6 +1,7 @@
-"""Where unfinished work stands, on disk: written whole or not at all, taken up by the same call.
+"""Checkpoints of unfinished work, written whole or not at all and taken up by the same call.
 
-What a run has found out so far, on disk, so that an interrupted run goes on where it stopped.
+A :class:`Checkpoint` holds the state of one piece of work, a :class:`ResultCache` the results that
+a longer run has so far.
 """
 
 from __future__ import annotations
@@ -253,24 +254,24 @@ def _is_checkpoint(path: Path) -> bool:
 FILE = "notebook.json"
 
 
-class Notebook:
+class ResultCache:
     """Results by name, written after each of them.
 
     Parameters
     ----------
     folder
-        Where the notebook lies; it is made if need be.
+        Where the file of results lies; it is made if need be.
     about
-        What the results belong to. A notebook of anything else is refused.
+        What the results belong to. Results of anything else are refused.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
-    >>> Notebook(folder, {"data": "a"}).once("sum", lambda: 1 + 1)
+    >>> ResultCache(folder, {"data": "a"}).once("sum", lambda: 1 + 1)
     2
-    >>> Notebook(folder, {"data": "a"}).once("sum", lambda: 0 / 0)
+    >>> ResultCache(folder, {"data": "a"}).once("sum", lambda: 0 / 0)
     2
     """
 
