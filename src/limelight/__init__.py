@@ -10,106 +10,65 @@
 
 from __future__ import annotations
 
-from limelight import plot
-from limelight._base.errors import (
-    ConfigError,
-    DataError,
-    LimelightError,
-    MemoryLimitError,
-    SolveError,
-)
-from limelight._base.machine import package_version
-from limelight.audit.audit import Audit, audit
-from limelight.control.fit_to import fit_to
-from limelight.control.frontier import frontier
-from limelight.control.frontier_result import Frontier
-from limelight.data import (
-    HeldOut,
-    Interactions,
-    Marketplace,
-    Split,
-    marketplace,
-    read,
-    split_users,
-)
-from limelight.metrics.accumulate import ListAccumulator
-from limelight.metrics.accuracy import ndcg, recall
-from limelight.metrics.evaluate import Evaluation, evaluate
-from limelight.metrics.exposure import (
-    coverage,
-    entropy,
-    exposure,
-    gini,
-    gini_floor,
-    lorenz,
-    top_share,
-)
-from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
-from limelight.models.exadmm import ExposureTargets
-from limelight.rerank import (
-    Allocate,
-    BestResponse,
-    FairRec,
-    FrankWolfe,
-    Greedy,
-    GroupShares,
-    Online,
-    Prices,
-    calibrate,
-    load,
-    rerank,
-)
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
 
-__version__ = package_version()
+# Where the public names stand. A module is loaded when one of its names is first used, because
+# loading all of them takes most of a second. `__init__.pyi` says the same to type checkers.
+_NAMES = {
+    "limelight._base.errors": ("ConfigError DataError LimelightError MemoryLimitError SolveError"),
+    "limelight.audit.audit": "Audit audit",
+    "limelight.control.fit_to": "fit_to",
+    "limelight.control.frontier": "frontier",
+    "limelight.control.frontier_result": "Frontier",
+    "limelight.data": "HeldOut Interactions Marketplace Split marketplace read split_users",
+    "limelight.metrics.accumulate": "ListAccumulator",
+    "limelight.metrics.accuracy": "ndcg recall",
+    "limelight.metrics.evaluate": "Evaluation evaluate",
+    "limelight.metrics.exposure": ("coverage entropy exposure gini gini_floor lorenz top_share"),
+    "limelight.models": "IALS ExADMM MultDAE MultVAE MultiFR Popularity Random",
+    "limelight.models.exadmm": "ExposureTargets",
+    "limelight.rerank": (
+        "Allocate BestResponse FairRec FrankWolfe Greedy GroupShares Online Prices calibrate load "
+        "rerank"
+    ),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [
-    "IALS",
-    "Allocate",
-    "Audit",
-    "BestResponse",
-    "ConfigError",
-    "DataError",
-    "Evaluation",
-    "ExADMM",
-    "ExposureTargets",
-    "FairRec",
-    "FrankWolfe",
-    "Frontier",
-    "Greedy",
-    "GroupShares",
-    "HeldOut",
-    "Interactions",
-    "LimelightError",
-    "ListAccumulator",
-    "Marketplace",
-    "MemoryLimitError",
-    "MultDAE",
-    "MultVAE",
-    "MultiFR",
-    "Online",
-    "Popularity",
-    "Prices",
-    "Random",
-    "SolveError",
-    "Split",
-    "audit",
-    "calibrate",
-    "coverage",
-    "entropy",
-    "evaluate",
-    "exposure",
-    "fit_to",
-    "frontier",
-    "gini",
-    "gini_floor",
-    "load",
-    "lorenz",
-    "marketplace",
-    "ndcg",
-    "plot",
-    "read",
-    "recall",
-    "rerank",
-    "split_users",
-    "top_share",
-]
+__all__ = sorted([*_MODULE_OF, "plot"])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name, or a package such as ``limelight.data``, when it is first used."""
+    if name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
+    elif name == "__version__":
+        value = import_module("limelight._base.machine").package_version()
+    elif not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+        value = import_module(f"{__name__}.{name}")
+    else:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List what there is, loaded or not."""
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+class _Package(ModuleType):
+    """The package, in which ``audit`` and ``rerank`` are functions and never the folders."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Python sets `limelight.rerank` to the folder of that name when it has imported anything
+        # from there, which would hide the function; `sys.modules` has the folder all the same.
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

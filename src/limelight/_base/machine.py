@@ -1,7 +1,4 @@
-"""What the machine is and what is installed on it, for bug reports and benchmarks.
-
-How many threads a process may use: its affinity, and the quota of its control group.
-"""
+"""What the machine is, what is installed on it, and how many threads a process may use."""
 
 from __future__ import annotations
 
@@ -25,14 +22,7 @@ _INSTRUCTIONS = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx51
 
 
 def processor() -> tuple[str, list[str]]:
-    """Name the processor and those of its instruction sets that the kernels care about.
-
-    Examples
-    --------
-    >>> name, instructions = processor()
-    >>> isinstance(name, str)
-    True
-    """
+    """Name the processor and those of its instruction sets that the kernels care about."""
     try:
         lines = _CPU_INFO.read_text().splitlines()
     except OSError:
@@ -65,13 +55,7 @@ def blas() -> list[str]:
 
 
 def version_of(package: str) -> str | None:
-    """Return the version of a package; None if it is not installed.
-
-    Examples
-    --------
-    >>> version_of("no_such_package") is None
-    True
-    """
+    """Return the version of a package; None if it is not installed."""
     if importlib.util.find_spec(package) is None:
         return None
     try:
@@ -108,13 +92,7 @@ def _cgroup_quota(cgroup: Path) -> int | None:
 
 
 def package_version() -> str:
-    """Give the version of limelight, "0+unknown" in a tree that is not installed.
-
-    Examples
-    --------
-    >>> package_version()[0].isdigit()
-    True
-    """
+    """Give the version of limelight, "0+unknown" in a tree that is not installed."""
     try:
         return importlib.metadata.version("limelight")
     except importlib.metadata.PackageNotFoundError:

@@ -11,6 +11,7 @@ import difflib
 import inspect
 import math
 from dataclasses import Field, dataclass, field, fields
+from numbers import Integral
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -90,7 +91,7 @@ def setting(  # noqa: PLR0913
     return field(default=default, metadata={_DECLARED: declared})
 
 
-class Kind(NamedTuple):
+class SettingType(NamedTuple):
     """The type of a setting, as far as checks and flags need to know it."""
 
     number: type[int] | type[float] | type[bool] | None
@@ -102,13 +103,7 @@ class Kind(NamedTuple):
 
 
 def declared_settings(config: type[Settings]) -> dict[str, Declared]:
-    """Return what was declared of each setting, by its name.
-
-    Examples
-    --------
-    >>> declared_settings(Settings)
-    {}
-    """
+    """Return what was declared of each setting, by its name."""
     return {f.name: f.metadata[_DECLARED] for f in fields(config) if _DECLARED in f.metadata}
 
 
@@ -126,7 +121,7 @@ def flag_of(config: type[Settings], name: str) -> str:
     return declared_settings(config)[name].flag or f"--{name.replace('_', '-')}"
 
 
-def kind_of(own: Field[Any]) -> Kind | None:
+def kind_of(own: Field[Any]) -> SettingType | None:
     """Read the type of a setting; None if it is neither a number nor a word.
 
     Examples
@@ -135,7 +130,7 @@ def kind_of(own: Field[Any]) -> Kind | None:
     ... class Config:
     ...     penalty: float | Literal["auto"] = 1.0
     >>> kind_of(fields(Config)[0])
-    Kind(number=<class 'float'>, choices=('auto',), optional=False)
+    SettingType(number=<class 'float'>, choices=('auto',), optional=False)
     """
     annotation = own.type
     if isinstance(annotation, str):
@@ -150,7 +145,7 @@ def kind_of(own: Field[Any]) -> Kind | None:
     plain = [part for part in parts if get_origin(part) is not Literal and part is not NoneType]
     if any(part not in {int, float, bool} for part in plain) or len(plain) > 1:
         return None
-    return Kind(plain[0] if plain else None, sum(words, ()), NoneType in parts)
+    return SettingType(plain[0] if plain else None, sum(words, ()), NoneType in parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,13 +238,21 @@ def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, 
     return construct
 
 
-def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1) -> None:
-    """Refuse anything but an integer from ``least`` to ``most``.
+def is_integer(value: object, least: int, most: float = math.inf) -> bool:
+    """Tell whether a value is an integer within bounds; True and False are none.
 
     Examples
     --------
-    >>> check_integer("factors", 64, least=1)
+    >>> is_integer(20, 1), is_integer(20.0, 1), is_integer(True, 1), is_integer(20, 1, most=10)
+    (True, False, False, False)
     """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return False
+    return least <= int(value) <= most
+
+
+def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1) -> None:
+    """Refuse anything but an integer from ``least`` to ``most``."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         message = f"{name} must be an integer: {short(value)}"
         raise ConfigError(message, hint=f"use an integer of at least {least}")
@@ -262,12 +265,7 @@ def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1
 
 
 def check_number(name: str, value: object, *, above: float | None = None) -> None:
-    """Refuse anything but a finite number from 0 up, or strictly above ``above``; -inf is any.
-
-    Examples
-    --------
-    >>> check_number("unobserved_weight", 0.1)
-    """
+    """Refuse anything but a finite number from 0 up, or strictly above ``above``; -inf is any."""
     is_one = hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
     if isinstance(value, bool) or not is_one:
         message = f"{name} must be a number: {short(value)}"
@@ -286,24 +284,14 @@ def check_number(name: str, value: object, *, above: float | None = None) -> Non
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse anything but True or False.
-
-    Examples
-    --------
-    >>> check_flag("envy_free", True)
-    """
+    """Refuse anything but True or False."""
     if not isinstance(value, bool):
         message = f"{name} must be True or False: {short(value)}"
         raise ConfigError(message, hint="use True or False")
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse anything but one of the choices.
-
-    Examples
-    --------
-    >>> check_choice("fold_in", "price", ["price", "joint"])
-    """
+    """Refuse anything but one of the choices."""
     if value not in choices:
         message = f"{name} is not a known choice: {short(value)}"
         raise ConfigError(message, hint=f"choose one of: {', '.join(choices)}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limelight._base.memory import ARROW
-from limelight.data.estimate import glance
+from limelight.data.estimate import sample_table
 from limelight.data.sources import open_parts
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def audit_bytes(
     for source in (lists, against):
         if source is not None:
             open_parts(source)  # says what is wrong with it
-            found = glance(Path(source).expanduser(), ["user_id", "item_id"])
+            found = sample_table(Path(source).expanduser(), ["user_id", "item_id"])
             rows.append(found.n_rows)
             ids += found.coding_bytes("user_id", "item_id")
     timed = 0 if timestamp is None else _TIMED

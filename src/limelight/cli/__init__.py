@@ -1,91 +1,94 @@
-"""The command line: one file per verb.
-
-Heavy modules are imported where a command needs them, so that ``limelight --help`` answers at once.
-"""
+"""The command line: one module per verb, loaded when the verb is used."""
 
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from limelight._base.errors import ConfigError, LimelightError
 from limelight._base.signals import Terminated, terminate
-from limelight.cli import (
-    audit,
-    bench,
-    data,
-    demo,
-    doctor,
-    evaluate,
-    fit,
-    frontier,
-    plot,
-    recommend,
-    report,
-    reproduce,
-    rerank,
-    simulate,
-)
 from limelight.cli.output import complain, complain_of_system
 
 FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
-_ORDER = (
-    "demo",
-    "data",
-    "fit",
-    "recommend",
-    "evaluate",
-    "audit",
-    "rerank",
-    "frontier",
-    "plot",
-    "report",
-    "reproduce",
-    "simulate",
-    "bench",
-    "doctor",
-)
+VERBS = {
+    "demo": "Show what exposure control does and costs, on made-up data.",
+    "data": "Describe, split and convert interactions.",
+    "fit": "Learn a model from interactions, or meet a target.",
+    "recommend": "Rank items for known users, or for unseen ones.",
+    "evaluate": "Measure accuracy and exposure of a model on held-out users.",
+    "audit": "Measure how any recommender's lists share exposure.",
+    "rerank": "Make lists that share exposure, from anybody's candidates.",
+    "frontier": "Trace what evenness of exposure costs in accuracy.",
+    "plot": "Draw the figures of a run.",
+    "report": "Make one page to look at: who gains, who loses, what it costs.",
+    "reproduce": "Run the experiments of the exADMM paper.",
+    "simulate": "Predict what a fit on a cluster would take.",
+    "bench": "Measure speed and memory against other libraries.",
+    "doctor": "Show what limelight found on this machine.",
+}
+"""The verbs in the order of their use: the name of the module, and the first line of its help.
+
+The list of commands shows these lines, because loading all modules would take most of a second.
+"""
 
 
-class InOrder(TyperGroup):
-    """Commands listed in the order in which they are used."""
+class LoadedVerbs(Mapping[str, Any]):
+    """The commands by name; looking one up loads its module."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in VERBS:
+            raise KeyError(name)
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+
+@cache
+def _load(name: str) -> Any:
+    only = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    import_module(f"{__name__}.{name}").register(only)
+    return typer.main.get_group(only).commands[name]
+
+
+class VerbGroup(TyperGroup):
+    """All verbs, of which only the one that is used is loaded."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"commands": LoadedVerbs()})
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Put `data` where it belongs; groups would come last otherwise."""
-        names = TyperGroup.list_commands(self, ctx)
-        return sorted(names, key=_ORDER.index)
+        """List the verbs in the order of their use."""
+        return list(VERBS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one line for each verb without loading it."""
+        lines: dict[str, Any] = {
+            name: TyperCommand(name, help=line) for name, line in VERBS.items()
+        }
+        TyperGroup(commands=lines).format_commands(ctx, formatter)
 
 
 app = typer.Typer(
     name="limelight",
-    cls=InOrder,
+    cls=VerbGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-demo.register(app)
-data.register(app)
-fit.register(app)
-recommend.register(app)
-evaluate.register(app)
-audit.register(app)
-rerank.register(app)
-frontier.register(app)
-plot.register(app)
-report.register(app)
-reproduce.register(app)
-simulate.register(app)
-bench.register(app)
-doctor.register(app)
 
 
 def _show_version(wanted: bool) -> None:
@@ -152,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 @cache
 def _commands() -> Callable[..., Any]:
-    """Make all commands with their flags once in a process, because that takes some time."""
+    """Make the group once in a process; it keeps the verbs that were loaded."""
     return typer.main.get_command(app)
 
 

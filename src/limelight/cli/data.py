@@ -13,6 +13,7 @@ from limelight.cli.flags import (
     Reading,
     Seed,
     Verb,
+    option,
     showing,
     signature_defaults,
     takes_flags,
@@ -123,21 +124,15 @@ def split(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The split folder to write; an older split is replaced.",
+        option(
+            "FOLDER", "The split folder to write; an older split is replaced.", "-o", "--output"
         ),
     ],
     *,
     validation: Annotated[
-        str,
-        typer.Option(metavar="N", help="Validation users: a count, or a share such as 0.1."),
+        str, option("N", "Validation users: a count, or a share such as 0.1.")
     ] = "0.1",
-    test: Annotated[
-        str, typer.Option(metavar="N", help="Test users: a count, or a share such as 0.1.")
-    ] = "0.1",
+    test: Annotated[str, option("N", "Test users: a count, or a share such as 0.1.")] = "0.1",
     seed: Seed = None,
     reading: Reading,
     as_json: Json = False,
@@ -155,13 +150,11 @@ def split(
       limelight data split ratings.parquet --rating rating --min-rating 4 \\
         --validation 500 --test 500 --seed 98765 -o split/
     """
-    from limelight.data import read, split_users
+    from limelight.data import split_users
 
     sizes = _amount("--validation", validation), _amount("--test", test)
-    reading.announce(source)
-    data = read(source, **reading.given())
     given = {} if seed is None else {"seed": seed}
-    found = split_users(data, validation=sizes[0], test=sizes[1], **given)
+    found = split_users(reading.table(source), validation=sizes[0], test=sizes[1], **given)
     found.save(output)
     record = split_record(found) | {"output": str(output)}
     summarise(f"{_split_table(found)}\nwritten to {output}", record, as_json=as_json)
@@ -222,10 +215,7 @@ def _split_table(found: "Split") -> str:
 def convert(
     source: DataFile,
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="The file to write: .parquet, .csv or .tsv."
-        ),
+        Path, option("FILE", "The file to write: .parquet, .csv or .tsv.", "-o", "--output")
     ],
     reading: Reading,
     as_json: Json = False,

@@ -21,6 +21,7 @@ from limelight.cli.flags import (
     Report,
     Resume,
     SettingFlags,
+    option,
     showing,
     takes_flags,
 )
@@ -34,17 +35,8 @@ if TYPE_CHECKING:
     from limelight.models.base import Config, Model
     from limelight.store.checkpoint import Checkpoint
 
-
-class ModelName(StrEnum):
-    """The models that can be fitted."""
-
-    ials = "ials"
-    exadmm = "exadmm"
-    popularity = "popularity"
-    random = "random"
-    multvae = "multvae"
-    multdae = "multdae"
-    multifr = "multifr"
+_KINDS = {name.lower(): kind for name, kind in MODELS.items()}
+ModelName = StrEnum("ModelName", list(_KINDS))  # type: ignore[misc]
 
 
 def register(app: typer.Typer) -> None:
@@ -57,24 +49,21 @@ def fit(
     source: DataFile,
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The model folder to write; an older model is replaced.",
+        option(
+            "FOLDER", "The model folder to write; an older model is replaced.", "-o", "--output"
         ),
     ],
     *,
     model: Annotated[
         ModelName,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel="Model",
-            help="exadmm; ials: the same without control over exposure; multvae and multdae: "
+        option(
+            "NAME",
+            "exadmm; ials: the same without control over exposure; multvae and multdae: "
             "neural networks; multifr: one with control over exposure; popularity and random: to "
             "compare with.",
+            rich_help_panel="Model",
         ),
-    ] = ModelName.exadmm,
+    ] = ModelName["exadmm"],
     targets: Targets,
     settings: Annotated[dict[str, Any], SettingFlags([config for _, config in MODELS.values()])],
     reading: Reading,
@@ -179,19 +168,14 @@ def _refuse_on_cluster(targets: Targets, page: Path | None) -> None:
         raise ConfigError(message, hint=hint)
 
 
-def _kinds() -> "dict[ModelName, tuple[type[Model], type[Config]]]":
-    return {ModelName(name.lower()): kind for name, kind in MODELS.items()}
-
-
 def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
-    kinds = _kinds()
-    kind, config = kinds[name]
+    kind, config = _KINDS[name]
     known = {field.name for field in fields(config)}
     for setting in settings:
         if setting not in known:
             having = {
-                other.value: config
-                for other, (_, config) in kinds.items()
+                other: config
+                for other, (_, config) in _KINDS.items()
                 if setting in {field.name for field in fields(config)}
             }
             flag = flag_of(next(iter(having.values())), setting)
@@ -218,7 +202,7 @@ def _learn(
 def _defaults() -> dict[str, str]:
     """Look up the defaults of all settings, model by model where they differ."""
     found: dict[str, dict[str, str]] = {}
-    for name, (_, config) in _kinds().items():
+    for name, (_, config) in _KINDS.items():
         for field in fields(config):
             if field.default is not MISSING:
                 found.setdefault(field.name, {})[name] = str(field.default)

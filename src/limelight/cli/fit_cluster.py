@@ -11,7 +11,7 @@ import typer
 from limelight._base.documents import Table
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
-from limelight.cli.flags import SPLIT_FILE, Reading
+from limelight.cli.flags import SPLIT_FILE, Reading, option
 from limelight.cli.frame import Executor, say_nothing_to_resume
 from limelight.cli.output import ending, note, report
 from limelight.cluster.forecast.forecast import simulate, this_machine
@@ -33,16 +33,15 @@ class ClusterFit(Executor):
 
     workers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="How many workers share the fit: one for each machine is best. 1 if not given.",
+        option(
+            "N", "How many workers share the fit: one for each machine is best. 1 if not given."
         ),
     ] = None
     shards: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="How many runs of users, and of items, are dealt to the workers: at least one for "
+        option(
+            "N",
+            "How many runs of users, and of items, are dealt to the workers: at least one for "
             f"each. A fit keeps its shards, its workers may change. {SHARDS} if not given.",
         ),
     ] = None
@@ -77,7 +76,7 @@ class ClusterFit(Executor):
 
 
 class Keeping(NamedTuple):
-    """How the stand of a fit is kept."""
+    """Whether to go on from a checkpoint, and the seconds between two of them."""
 
     resume: bool
     every: float | None
@@ -175,7 +174,7 @@ def require_factors(model: "Model") -> "FactorModel":
     return model
 
 
-class Sizes(TypedDict, total=False):
+class DataSize(TypedDict, total=False):
     """How large data are and, where they were counted, how long the histories."""
 
     n_users: Required[int]
@@ -185,12 +184,14 @@ class Sizes(TypedDict, total=False):
     item_lengths: "Int64"
 
 
-def counted(source: Path, reading: Reading) -> Sizes:
+def counted(source: Path, reading: Reading) -> DataSize:
     """Read the data and count users, items and interactions; very many are only estimated."""
     import numpy as np
 
-    if not is_split(source) and estimated(source, reading)["n_interactions"] > MANY:
-        return estimated(source, reading)
+    if not is_split(source):
+        about = estimated(source, reading)
+        if about["n_interactions"] > MANY:
+            return about
     data = reading.interactions(source)
     return {
         "n_users": data.n_users,
@@ -201,22 +202,18 @@ def counted(source: Path, reading: Reading) -> Sizes:
     }
 
 
-def estimated(source: Path, reading: Reading) -> Sizes:
+def estimated(source: Path, reading: Reading) -> DataSize:
     """Estimate the same from a few rows, because the machine that starts a fit may be small."""
-    from limelight.data.estimate import glance
-    from limelight.data.read import choose_columns
-    from limelight.data.sources import open_parts
+    from limelight.data.estimate import sample_of
 
-    table = source
     if is_split(source):
         reading.refuse_for_split()
-        table /= SPLIT_FILE
-    user, item = choose_columns(open_parts(table)[0], reading.user, reading.item)
-    rated = [] if reading.rating is None else [reading.rating]
-    found = glance(table, [user, item, *rated])
-    kept = found.share(reading.rating, reading.min_rating) if reading.rating else 1.0
-    n_users, n_items = (max(1, round(found.distinct(name))) for name in (user, item))
-    n_pairs = min(max(1, round(found.n_rows * kept)), n_users * n_items)
+        source /= SPLIT_FILE
+    table = reading.open(source)
+    found = sample_of(table)
+    n_users, n_items = (max(1, round(found.distinct(name))) for name in table.names[:2])
+    n_pairs = max(1, round(found.rated(reading.rating, reading.min_rating)))
+    n_pairs = min(n_pairs, n_users * n_items)
     return {"n_users": n_users, "n_items": n_items, "n_interactions": n_pairs}
 
 

@@ -1,7 +1,4 @@
-"""The flags that several commands share, each written once.
-
-The flags of targets, the same wherever something can be wished.
-"""
+"""The flags that several commands share, each written once."""
 
 from __future__ import annotations
 
@@ -25,7 +22,13 @@ if TYPE_CHECKING:
     from limelight._base.settings import Settings
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
+    from limelight.data.read import OpenTable
     from limelight.data.split import Split
+
+
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    """Make a flag that takes a value, with its help; named after its argument unless given."""
+    return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 DataFile = Annotated[
@@ -42,18 +45,15 @@ ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A folder that `limelight fit` wrote.")
 ]
 
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", help="The same seed gives the same result."),
-]
+Seed = Annotated[int | None, option("N", "The same seed gives the same result.", "--seed")]
 
 Threads = Annotated[
     int | None,
-    typer.Option(
-        "--threads",
-        metavar="N",
-        help="How many threads to use; 0: all that the process may use; "
+    option(
+        "N",
+        "How many threads to use; 0: all that the process may use; "
         "if not given, what the model was fitted with.",
+        "--threads",
     ),
 ]
 
@@ -63,10 +63,10 @@ Json = Annotated[
 
 Report = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "FILE.html",
+        "Also write a page to look at: one file that needs nothing else.",
         "--report",
-        metavar="FILE.html",
-        help="Also write a page to look at: one file that needs nothing else.",
         show_default=False,
     ),
 ]
@@ -82,9 +82,9 @@ Resume = Annotated[
 
 CheckpointEvery = Annotated[
     float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="How often to write down how far the work has come; 0: as often as possible.  [60]",
+    option(
+        "SECONDS",
+        "How often to write down how far the work has come; 0: as often as possible.  [60]",
         show_default=False,
     ),
 ]
@@ -94,47 +94,36 @@ SPLIT_FILE = "train.csv"
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table of interactions is read; what was not given is left to `limelight.read`."""
+    """A flag for each of `ReadOptions`; what was not given is left to those."""
 
     panel: ClassVar[str] = "Data"
     user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of users; found under the usual names."),
+        str | None, option("COLUMN", "Column of users; found under the usual names.")
     ] = None
     item: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of items; found under the usual names."),
+        str | None, option("COLUMN", "Column of items; found under the usual names.")
     ] = None
-    rating: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of ratings; not read unless named."),
-    ] = None
+    rating: Annotated[str | None, option("COLUMN", "Column of ratings; not read unless named.")] = (
+        None
+    )
     timestamp: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of times, to order the rows by; not read unless named."
-        ),
+        option("COLUMN", "Column of times, to order the rows by; not read unless named."),
     ] = None
     min_rating: Annotated[
-        float | None,
-        typer.Option(metavar="NUMBER", help="Keep rows rated at least this (needs --rating)."),
+        float | None, option("NUMBER", "Keep rows rated at least this (needs --rating).")
     ] = None
-    min_user: Annotated[
-        int | None, typer.Option(metavar="N", help="Keep users with at least so many items.")
-    ] = None
-    min_item: Annotated[
-        int | None, typer.Option(metavar="N", help="Keep items with at least so many users.")
-    ] = None
+    min_user: Annotated[int | None, option("N", "Keep users with at least so many items.")] = None
+    min_item: Annotated[int | None, option("N", "Keep items with at least so many users.")] = None
     filter_order: Annotated[
         str | None,
-        typer.Option(
-            metavar="together|items-first|users-first",
-            help="When the two are counted: both before either filter, or one after the other.",
+        option(
+            "together|items-first|users-first",
+            "When the two are counted: both before either filter, or one after the other.",
         ),
     ] = None
     core: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Keep the k-core instead: so many for every user and item."),
+        int | None, option("N", "Keep the k-core instead: so many for every user and item.")
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -166,22 +155,27 @@ class Reading:
 
     def interactions_or_split(self, path: Path) -> Interactions | Split:
         """Read a table, or a split folder."""
-        from limelight.data import Split, read
+        from limelight.data import Split
 
         if not (path / SPLIT_FILE).is_file():
-            self.announce(path)
-            return read(path, **self.given())
+            return self.table(path)
         self.refuse_for_split()
         return Split.load(path)
 
-    def announce(self, path: Path) -> None:
-        """Say how much memory reading a table takes, or refuse it."""
+    def table(self, path: Path) -> Interactions:
+        """Read a table, unless that would take more memory than there is."""
         from limelight.data.estimate import reading_bytes
 
-        columns = ("user", "item", "rating", "timestamp", "min_rating")
-        given = {name: value for name, value in self.given().items() if name in columns}
+        opened = self.open(path)
         hint = "read less: a part of the rows, or those from a higher --min-rating on"
-        announce("reading", with_held(lambda: reading_bytes(path, **given)), hint=hint)
+        announce("reading", with_held(lambda: reading_bytes(opened)), hint=hint)
+        return opened.read()
+
+    def open(self, path: Path) -> OpenTable:
+        """Open a table and choose its columns."""
+        from limelight.data.read import ReadOptions
+
+        return ReadOptions(**self.given()).open(path)
 
 
 class SettingFlags:
@@ -270,8 +264,8 @@ class FieldFlags:
         self._kind = kind
         hints = get_type_hints(kind, include_extras=True)
         for hint in hints.values():
-            for option in getattr(hint, "__metadata__", ()):
-                option.rich_help_panel = getattr(kind, "panel", None)
+            for mark in getattr(hint, "__metadata__", ()):
+                mark.rich_help_panel = getattr(kind, "panel", None)
         self.parameters = {
             own.name: inspect.Parameter(
                 own.name,
@@ -357,46 +351,35 @@ def signature_defaults(function: Callable[..., Any], *names: str) -> dict[str, s
 
 Gini = Annotated[
     float | None,
-    typer.Option(
-        metavar="NUMBER",
-        rich_help_panel="Target",
-        help="Target: the Gini index of exposure, such as 0.6.",
-    ),
+    option("NUMBER", "Target: the Gini index of exposure, such as 0.6.", rich_help_panel="Target"),
 ]
 
 MinCoverage = Annotated[
     str | None,
-    typer.Option(
-        metavar="SHARE",
-        rich_help_panel="Target",
-        help="Target: the share of the catalogue shown, such as 50%.",
+    option(
+        "SHARE", "Target: the share of the catalogue shown, such as 50%.", rich_help_panel="Target"
     ),
 ]
 
 Groups = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
+    option(
+        "FILE",
+        "Groups of items, to show or set what they get: item_id,group[,weight].",
         rich_help_panel="Target",
-        help="Groups of items, to show or set what they get: item_id,group[,weight].",
     ),
 ]
 
 GroupCap = Annotated[
     str | None,
-    typer.Option(
-        metavar="SHARE",
+    option(
+        "SHARE",
+        "Target: the share of all exposure that no group may exceed, such as 3% (needs --groups).",
         rich_help_panel="Target",
-        help="Target: the share of all exposure that no group may exceed, such as 3% "
-        "(needs --groups).",
     ),
 ]
 
 GroupFloor = Annotated[
     str | None,
-    typer.Option(
-        metavar="SHARE",
-        rich_help_panel="Target",
-        help="Target: the share that every group should have.",
-    ),
+    option("SHARE", "Target: the share that every group should have.", rich_help_panel="Target"),
 ]

@@ -28,7 +28,12 @@ _RENAMED = {
     "n_items": "--items",
     "n_users": "--users",
 }
-_SPOKEN = {"`model.save`": "`limelight fit`"}
+_SPOKEN = {
+    "`model.save`": "`limelight fit`",
+    "the same call goes on": "the same command with --resume goes on",
+    "the same call, or delete the checkpoint": "the same command, or leave --resume out",
+}
+"""Advice of the library, and what a command says instead."""
 
 
 def in_flags(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight._base.errors import ConfigError
-from limelight.cli.flags import Json, Verb, takes_flags
+from limelight.cli.flags import Json, Verb, option, takes_flags
 from limelight.cli.output import report
 from limelight.cli.values import parse_count, parse_share
 
@@ -25,33 +25,31 @@ class SolverName(StrEnum):
 
 @dataclass(frozen=True)
 class Fit:
-    """What is to be fitted."""
+    """The size of the data and of the model, which a `Workload` checks."""
 
-    users: Annotated[str, typer.Option(metavar="N", help="How many users there are.")]
-    items: Annotated[str, typer.Option(metavar="N", help="How many items there are.")]
-    interactions: Annotated[
-        str, typer.Option(metavar="N", help="How many pairs of a user and an item are observed.")
-    ]
-    factors: Annotated[int, typer.Option(metavar="N", help="Length of the vectors.")] = 64
+    users: Annotated[str, option("N", "How many users there are.")]
+    items: Annotated[str, option("N", "How many items there are.")]
+    interactions: Annotated[str, option("N", "How many pairs of a user and an item are observed.")]
+    factors: Annotated[int, option("N", "Length of the vectors.")] = 64
     solver: Annotated[
         SolverName,
-        typer.Option(
-            metavar="exact|admm|ials",
-            help="exADMM with all users at once, or by alternating directions; or iALS.",
+        option(
+            "exact|admm|ials",
+            "exADMM with all users at once, or by alternating directions; or iALS.",
         ),
     ] = SolverName.exact
-    epochs: Annotated[int, typer.Option(metavar="N", help="How many epochs there are.")] = 16
+    epochs: Annotated[int, option("N", "How many epochs there are.")] = 16
     spread: Annotated[
         float,
-        typer.Option(
-            metavar="SIGMA",
-            help="How unequal users' histories are: 0 if all are equally long, the worst case; "
+        option(
+            "SIGMA",
+            "How unequal users' histories are: 0 if all are equally long, the worst case; "
             "1 to 1.5 is usual (lognormal).",
         ),
     ] = 0.0
 
     def workload(self) -> "Workload":
-        """Say what is to be fitted."""
+        """Read the numbers that people write, and make the workload."""
         from limelight.cluster.forecast.workload import Workload
 
         return Workload(
@@ -69,28 +67,19 @@ class Fit:
 class Machines:
     """The machines; what was not given is left to `Cluster`."""
 
-    machines: Annotated[
-        int, typer.Option(metavar="N", help="How many machines there are, one worker each.")
-    ]
+    machines: Annotated[int, option("N", "How many machines there are, one worker each.")]
     shards: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Into how many parts users and items are cut: more take less memory and more "
+        option(
+            "N",
+            "Into how many parts users and items are cut: more take less memory and more "
             "time.  [default: 4 a machine, at least 16]",
         ),
     ] = None
-    network: Annotated[
-        float, typer.Option(metavar="GBIT/S", help="What a machine sends and receives.")
-    ] = 10.0
-    cores: Annotated[
-        int | None, typer.Option(metavar="N", help="Cores of a machine.  [default: 16]")
-    ] = None
+    network: Annotated[float, option("GBIT/S", "What a machine sends and receives.")] = 10.0
+    cores: Annotated[int | None, option("N", "Cores of a machine.  [default: 16]")] = None
     core_speed: Annotated[
-        float | None,
-        typer.Option(
-            metavar="GFLOP/S", help="Speed of a core in a product of matrices.  [default: 20]"
-        ),
+        float | None, option("GFLOP/S", "Speed of a core in a product of matrices.  [default: 20]")
     ] = None
     local: Annotated[
         bool,
@@ -98,13 +87,9 @@ class Machines:
             "--local", help="Cores and their speed are those of this machine, measured now."
         ),
     ] = False
-    efficiency: Annotated[
-        str, typer.Option(metavar="SHARE", help="Which share of that speed a fit reaches.")
-    ] = "50%"
-    memory_speed: Annotated[
-        float, typer.Option(metavar="GB/S", help="Speed of a machine's memory.")
-    ] = 50.0
-    wire_bytes: Annotated[int, typer.Option(metavar="N", help="Bytes of a number on the wire.")] = 4
+    efficiency: Annotated[str, option("SHARE", "Which share of that speed a fit reaches.")] = "50%"
+    memory_speed: Annotated[float, option("GB/S", "Speed of a machine's memory.")] = 50.0
+    wire_bytes: Annotated[int, option("N", "Bytes of a number on the wire.")] = 4
     deterministic: Annotated[
         bool,
         typer.Option(
@@ -113,7 +98,7 @@ class Machines:
     ] = False
 
     def cluster(self) -> "Cluster":
-        """Say what it is to be fitted on."""
+        """Make the cluster, with the speeds of this machine if --local was given."""
         from limelight.cluster.forecast.workload import Cluster
 
         given = {"cores": self.cores, "core_speed": self.core_speed}

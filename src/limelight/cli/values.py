@@ -1,7 +1,4 @@
-"""Shares as people write them: 2%, 0.02, or a table.
-
-Large numbers as people write them: 100M, 10B, 2.5k.
-"""
+"""Values as people write them: shares such as 2% or 0.02, counts such as 100M or 2.5k."""
 
 from __future__ import annotations
 

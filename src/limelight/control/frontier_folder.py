@@ -23,7 +23,7 @@ from limelight.models.folder import load_model
 from limelight.report.exhibit import ShownLists
 from limelight.report.exhibit_folder import load_shown_lists, save_exhibit, shown_arrays
 from limelight.store.arrays import save_arrays
-from limelight.store.checkpoint import FILE, Checkpoint, Notebook
+from limelight.store.checkpoint import FILE, Checkpoint, ResultCache
 
 if TYPE_CHECKING:
     import os
@@ -52,21 +52,21 @@ class FrontierFolder:
         self._path = None if path is None else Path(path)
         self._models: dict[str, ExADMM] = {}
         self._sights: dict[str, ShownLists] = {}
-        self._notebook: Notebook | None = None
+        self._cache: ResultCache | None = None
         if self._path is not None:
             if self._path.exists() and not self._path.is_dir():
                 message = f"the output is not a folder: {str(self._path)!r}"
                 raise DataError(message, hint="choose another name")
             refuse_stranger(self._path, _may_go_on)
-            self._notebook = Notebook(self._path / _STATE, about)
+            self._cache = ResultCache(self._path / _STATE, about)
 
     def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
         """Return a point, found out now unless it was before."""
-        if self._notebook is None:
+        if self._cache is None:
             return find_out()
         # A signal waits until the point is written down.
         with finishing():
-            found = self._notebook.once(name, lambda: asdict(find_out()))
+            found = self._cache.once(name, lambda: asdict(find_out()))
         point = FrontierPoint.from_dict(found)
         if f"{point.method}-{point.number}" != name:
             # They name files and folders, which may be read and deleted: no others than ours.

@@ -1,7 +1,4 @@
-"""Columns of numbers and of times: from Arrow values, or text, to checked arrays.
-
-The reader: chosen columns of any source, as checked arrays, batch by batch.
-"""
+"""Chosen columns of any source, as checked arrays of numbers or times, batch by batch."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight.data.sources import Part
-
 
 _TIMES = (
     pa.int64(),

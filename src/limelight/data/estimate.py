@@ -1,7 +1,4 @@
-"""A glance at a table: about how many rows, how many ids, before anything is read.
-
-How much memory reading takes, before it takes it.
-"""
+"""Estimates from a few rows of a table: its size, and the memory that reading it takes."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import io
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +16,7 @@ import pyarrow.compute as pc
 from limelight._base.errors import DataError
 from limelight._base.memory import ARROW
 from limelight.data.parquet import group_batches, open_parquet
-from limelight.data.read import choose_columns
-from limelight.data.sources import DELIMITERS, ending_of, files_of, open_parts, plain_errors
+from limelight.data.sources import DELIMITERS, ending_of, files_of, plain_errors
 
 if TYPE_CHECKING:
     import os
@@ -28,24 +24,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limelight.data.read import OpenTable
 
-_LOOKS = 16
-"""How many places of a table are looked at."""
+_PLACES = 16
+"""From how many places of a table rows are taken."""
 _ROWS, _BYTES = 1 << 12, 1 << 16
-"""How much is looked at there, of Parquet and of text."""
+"""How much is taken there, of Parquet and of text."""
 _NUMBER, _OBJECT = 16, 72
-"""What an id takes that is a number, or a string, beside its characters."""
+"""Bytes of an id that is a number, and of one that is a string, beside its characters."""
 _CODED = 100
-"""What it takes more where it is looked up to become a number, row by row."""
+"""Further bytes of an id while a table gives it a number, row by row."""
+_PAIR = 2 * (4 + 4)
+"""Bytes of a pair of two numbers, first in file order and then in rows."""
+_TIME = 2 * 8
+_TEXT, _TEXT_SHARE = 40 << 20, 4
+"""Bytes that parsing text takes at most; a short file takes so many times its size."""
 
 
 @dataclass(frozen=True)
-class Glance:
-    """What is known of a table."""
+class TableSample:
+    """Some rows of a table, and how many it has."""
 
     n_rows: float
-    looks: list[Any]
-    """Some rows from here and there, as Arrow tables."""
+    pieces: list[Any]
+    """Neighbouring rows from several places, as Arrow tables."""
 
     def id_bytes(self, column: str) -> float:
         """Estimate what the distinct ids of a column take in the end."""
@@ -65,7 +67,7 @@ class Glance:
             return 0.0
         counts = ids.value_counts().field("counts").to_numpy()
         if self.is_grouped(column):
-            # Elsewhere there are others, as many.
+            # The rows between the pieces hold other values, as many a row as the pieces do.
             return float(len(counts) * self.n_rows / len(ids))
         # How many were not seen follows from those seen once and twice (Chao, 1984).
         once, twice = (float(np.count_nonzero(counts == times)) for times in (1, 2))
@@ -73,15 +75,18 @@ class Glance:
 
     def is_grouped(self, column: str) -> bool:
         """Tell whether the rows of each value stand together."""
-        for look in self.looks:
-            values = look[column]
+        for piece in self.pieces:
+            values = piece[column]
             changes = pc.sum(pc.not_equal(values[1:], values[:-1])).as_py() or 0
             if changes >= pc.count_distinct(values).as_py():
                 return False
         return True
 
-    def share(self, column: str, least: float | None) -> float:
-        """Tell about which share of the rows has at least some number, or one above 0."""
+    def rated(self, column: str | None, least: float | None) -> float:
+        """Estimate how many rows have at least some number, or one above 0, in a column."""
+        return self.n_rows if column is None else self.n_rows * self._share(column, least)
+
+    def _share(self, column: str, least: float | None) -> float:
         try:
             numbers = self._values(column).cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowException:  # the reader will say what is wrong with it
@@ -91,78 +96,79 @@ class Glance:
 
     def _values(self, column: str) -> Any:
         # Not chunked_array, which imports pandas.
-        return pa.concat_tables([look.select([column]) for look in self.looks])[column]
+        return pa.concat_tables([piece.select([column]) for piece in self.pieces])[column]
 
 
-def glance(source: str | os.PathLike[str], columns: Sequence[str]) -> Glance:
-    r"""Look at a few rows of a file, or of a folder of parts.
+def sample_table(source: str | os.PathLike[str], columns: Sequence[str]) -> TableSample:
+    r"""Take a few rows of a file, or of a folder of parts.
 
     Parameters
     ----------
     source
         As for :func:`limelight.read`, but no frame.
     columns
-        Which columns to look at.
+        Which columns to take.
 
     Examples
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "pairs.csv"
     >>> _ = file.write_text("user,item\n" + "7,8\n" * 1000)
-    >>> found = glance(file, ["user"])
+    >>> found = sample_table(file, ["user"])
     >>> found.n_rows, found.distinct("user")
     (1000.0, 1.0)
     """
     files = files_of(Path(source))
     chosen = [files[at] for at in _spread(len(files))]
-    n_rows, looks = 0.0, []
+    n_rows, pieces = 0.0, []
     for file in chosen:
         with plain_errors(str(file)):
-            found = _look(file, columns, _LOOKS // len(chosen))
+            found = _sample_file(file, columns, _PLACES // len(chosen))
         n_rows += found.n_rows
-        looks += found.looks
+        pieces += found.pieces
     sizes = [file.stat().st_size for file in files]
-    return Glance(n_rows * sum(sizes) / sum(file.stat().st_size for file in chosen), looks)
+    return TableSample(n_rows * sum(sizes) / sum(file.stat().st_size for file in chosen), pieces)
 
 
-def _look(path: Path, columns: Sequence[str], n_looks: int) -> Glance:
+def _sample_file(path: Path, columns: Sequence[str], n_places: int) -> TableSample:
     if not path.is_file():
         # A pipe would wait for somebody to write to it.
         message = f"not a file: {str(path)!r}"
         raise DataError(message, hint="check the path")
     ending = ending_of(path)
     if ending == ".parquet":
-        return _look_at_parquet(path, columns, n_looks)
-    return _look_at_text(path, columns, DELIMITERS[ending.removesuffix(".gz")], n_looks)
+        return _sample_parquet(path, columns, n_places)
+    return _sample_text(path, columns, DELIMITERS[ending.removesuffix(".gz")], n_places)
 
 
-def _look_at_parquet(path: Path, columns: Sequence[str], n_looks: int) -> Glance:
+def _sample_parquet(path: Path, columns: Sequence[str], n_places: int) -> TableSample:
     with open_parquet(path) as file:
-        looks = []
-        for group in _spread(file.metadata.num_row_groups, n_looks):
+        pieces = []
+        for group in _spread(file.metadata.num_row_groups, n_places):
             rows = group_batches(path, file, group, columns, _ROWS)
-            looks += [pa.Table.from_batches([batch]) for batch in itertools.islice(rows, 1)]
-        return Glance(float(file.metadata.num_rows), looks)
+            pieces += [pa.Table.from_batches([batch]) for batch in itertools.islice(rows, 1)]
+        return TableSample(float(file.metadata.num_rows), pieces)
 
 
-def _look_at_text(path: Path, columns: Sequence[str], delimiter: str, n_looks: int) -> Glance:
+def _sample_text(path: Path, columns: Sequence[str], delimiter: str, n_places: int) -> TableSample:
     n_bytes = path.stat().st_size
     with path.open("rb") as raw:
         if path.suffix.lower() == ".gz":
             with gzip.open(raw) as unpacked:
-                pieces = [unpacked.read(n_looks * _BYTES)]
-            n_bytes = n_bytes * len(pieces[0]) // max(raw.tell(), 1)
+                texts = [unpacked.read(n_places * _BYTES)]
+            n_bytes = n_bytes * len(texts[0]) // max(raw.tell(), 1)
         else:
-            n_looks = min(n_looks, max(1, n_bytes // _BYTES))
-            pieces = [_piece(raw, n_bytes * look // n_looks) for look in range(n_looks)]
-    header, _, pieces[0] = pieces[0].partition(b"\n")
-    whole = [piece[: piece.rfind(b"\n") + 1] for piece in pieces]
-    n_lines = sum(piece.count(b"\n") for piece in whole)
-    looks = [_parse(header + b"\n" + piece, columns, delimiter) for piece in whole if piece]
-    return Glance(n_lines * (n_bytes - len(header) - 1) / max(sum(map(len, whole)), 1), looks)
+            n_places = min(n_places, max(1, n_bytes // _BYTES))
+            texts = [_read_lines(raw, n_bytes * place // n_places) for place in range(n_places)]
+    header, _, texts[0] = texts[0].partition(b"\n")
+    whole = [text[: text.rfind(b"\n") + 1] for text in texts]
+    n_lines = sum(text.count(b"\n") for text in whole)
+    pieces = [_parse(header + b"\n" + text, columns, delimiter) for text in whole if text]
+    share = max(sum(map(len, whole)), 1)
+    return TableSample(n_lines * (n_bytes - len(header) - 1) / share, pieces)
 
 
-def _piece(file: io.BufferedReader, start: int) -> bytes:
+def _read_lines(file: io.BufferedReader, start: int) -> bytes:
     """Read some text from the next line on."""
     file.seek(start)
     if start:
@@ -181,50 +187,42 @@ def _parse(text: bytes, columns: Sequence[str], delimiter: str) -> Any:
     )
 
 
-def _spread(n: int, most: int = _LOOKS) -> list[int]:
+def _spread(n: int, most: int = _PLACES) -> list[int]:
     """Choose numbers below n, evenly."""
-    return sorted({n * look // most for look in range(most)}) if n else []
+    return sorted({n * place // most for place in range(most)}) if n else []
 
 
-_PAIR = 2 * (4 + 4)
-"""Pairs as they came, and once more as rows; each is two numbers."""
-_TIME = 2 * 8
-_TEXT, _TEXT_SHARE = 40 << 20, 4
-"""What parsing text takes: so much, or of a short file so many times its size."""
+def sample_of(table: OpenTable) -> TableSample:
+    """Take a few rows of the columns by which a table is counted."""
+    names = table.names
+    rated = [] if names.rating is None else [names.rating]
+    return sample_table(_path(table), [names.user, names.item, *rated])
 
 
-def reading_bytes(
-    source: str | os.PathLike[str],
-    *,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    timestamp: str | None = None,
-    min_rating: float | None = None,
-) -> int:
-    r"""Estimate the bytes that :func:`limelight.read` takes beside what the process holds.
+def reading_bytes(table: OpenTable) -> int:
+    r"""Estimate the bytes that reading a table takes beside what the process holds.
 
     Parameters
     ----------
-    source, user, item, rating, timestamp, min_rating
-        As for :func:`limelight.read`, but no frame.
+    table
+        A file or a folder of parts, but no frame.
 
     Examples
     --------
     >>> import tempfile
+    >>> from limelight.data.read import ReadOptions
     >>> file = Path(tempfile.mkdtemp()) / "pairs.csv"
     >>> _ = file.write_text("user,item\n" + "7,8\n" * 1000)
-    >>> 0 <= reading_bytes(file) - ARROW < 100_000
+    >>> 0 <= reading_bytes(ReadOptions().open(file)) - ARROW < 100_000
     True
     """
-    path = Path(source).expanduser()
-    first = open_parts(path)[0]
-    user, item = choose_columns(first, user, item)
-    found = glance(path, [user, item, *([] if rating is None else [rating])])
-    n_rows = found.n_rows
-    if rating is not None:
-        n_rows *= found.share(rating, min_rating)
-    per_row = _PAIR + (0 if timestamp is None else _TIME)
-    text = _TEXT_SHARE * sum(file.stat().st_size for file in files_of(path))
-    parsing = min(_TEXT, text) if first.is_text else 0
-    return ARROW + parsing + int(n_rows * per_row + found.coding_bytes(user, item))
+    found, names = sample_of(table), table.names
+    n_rows = found.rated(names.rating, table.options.min_rating)
+    per_row = _PAIR + (0 if names.timestamp is None else _TIME)
+    text = _TEXT_SHARE * sum(file.stat().st_size for file in files_of(_path(table)))
+    parsing = min(_TEXT, text) if table.parts[0].is_text else 0
+    return ARROW + parsing + int(n_rows * per_row + found.coding_bytes(names.user, names.item))
+
+
+def _path(table: OpenTable) -> Path:
+    return Path(cast("str", table.source)).expanduser()

@@ -1,7 +1,4 @@
-"""The groups that an audit reads beside the lists, checked and numbered.
-
-The share of exposure that each group of items holds, beside its share of the catalogue.
-"""
+"""Groups of items, checked and numbered, and their shares of exposure and of the catalogue."""
 
 from __future__ import annotations
 
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64
     from limelight.data.sources import Source
-
 
 IndexArray = NDArray[np.int64]
 

@@ -1,7 +1,4 @@
-"""What a set of interactions is known by, whether it lies in one place or in many.
-
-Who interacted with what: a binary matrix, its ids, and the order of the file it came from.
-"""
+"""Who interacted with what: a binary matrix, its ids, and the order of the file it came from."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
+import scipy
 
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import DataError
@@ -199,7 +196,7 @@ class Interactions:
         return self.n_users, self.n_items
 
     @cached_property
-    def matrix(self) -> sparse.csr_matrix[Any]:
+    def matrix(self) -> scipy.sparse.csr_matrix[Any]:
         """The users x items matrix of float32 ones, a copy."""
         return binary_csr(self.indptr, self.indices, self.shape)
 
@@ -250,7 +247,7 @@ def as_interactions(X: Any) -> Interactions:
 
 def binary_csr(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], shape: tuple[int, int]
-) -> sparse.csr_matrix[Any]:
+) -> scipy.sparse.csr_matrix[Any]:
     """Make a csr_matrix of float32 ones from sorted, unique rows; it owns copies of the arrays.
 
     SciPy wants one type for both index arrays (with two, ``tocoo`` and printing fail), so the row
@@ -262,7 +259,7 @@ def binary_csr(
     >>> X.toarray(), X.indptr.dtype, X.indices.dtype
     (array([[0., 0., 1.]], dtype=float32), dtype('int32'), dtype('int32'))
     """
-    matrix: sparse.csr_matrix[Any] = sparse.csr_matrix(shape, dtype=np.float32)  # type: ignore[arg-type]
+    matrix: scipy.sparse.csr_matrix[Any] = scipy.sparse.csr_matrix(shape, dtype=np.float32)  # type: ignore[arg-type]
     dtype = np.int32 if len(indices) <= LARGEST else np.int64
     matrix.indptr, matrix.indices = indptr.astype(dtype), indices.astype(dtype)
     matrix.data = np.ones(len(indices), dtype=np.float32)
@@ -271,7 +268,7 @@ def binary_csr(
 
 
 def _refuse_not_sparse(X: Any) -> None:
-    if not sparse.issparse(X):
+    if not scipy.sparse.issparse(X):
         message = f"expected Interactions or a SciPy sparse matrix, got: {type(X).__name__}"
         hint = "convert a dense array with scipy.sparse.csr_matrix(X), a frame with read(frame)"
         raise DataError(message, hint=hint)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import is_integer
 from limelight.data.columns import NumberColumn, TimeColumn, join, scan
 from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
 from limelight.data.ids import IdColumn
@@ -38,7 +39,7 @@ _BLOCK = 1 << 20
 
 
 class Names(NamedTuple):
-    """The columns to read."""
+    """The names of the columns to read; None is a column that was not asked for."""
 
     user: str
     item: str
@@ -47,7 +48,7 @@ class Names(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How a table is read: what :func:`read` is given beside the source.
+    """How a table is read: what :func:`read` and the command line are given beside the source.
 
     Examples
     --------
@@ -76,6 +77,41 @@ class ReadOptions(NamedTuple):
     def names(self, part: Part) -> Names:
         """Choose the columns of a table by its first part."""
         return Names(*choose_columns(part, self.user, self.item), self.rating, self.timestamp)
+
+    def open(self, source: Source) -> OpenTable:
+        """Check the options, open a table and choose its columns.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> ReadOptions().open(pa.table({"user": ["b", "a"], "item": [7, 7]})).read()
+        Interactions(2 users x 1 item, 2 interactions)
+        """
+        self.check()
+        parts = open_parts(source)
+        return OpenTable(source, self, parts, self.names(parts[0]))
+
+
+class OpenTable(NamedTuple):
+    """A table whose columns are chosen, so that it can be estimated and then read."""
+
+    source: Source
+    options: ReadOptions
+    parts: list[Part]
+    names: Names
+
+    def read(self) -> Interactions:
+        """Read all rows, and drop what the options say."""
+        options = self.options
+        data = _read_pairs(self.parts, self.names, options.min_rating)
+        found = data.nnz
+        if options.core is not None:
+            data = k_core(data, options.core)
+        elif options.min_user is not None or options.min_item is not None:
+            data = drop_rare(data, options.min_user, options.min_item, options.filter_order)
+        if not data.nnz:
+            raise none_left(found)
+        return data
 
 
 def read(  # noqa: PLR0913
@@ -146,17 +182,7 @@ def read(  # noqa: PLR0913
     options = ReadOptions(
         user, item, rating, timestamp, min_rating, min_user, min_item, filter_order, core
     )
-    options.check()
-    parts = open_parts(source)
-    data = _read_pairs(parts, options.names(parts[0]), min_rating)
-    found = data.nnz
-    if core is not None:
-        data = k_core(data, core)
-    elif min_user is not None or min_item is not None:
-        data = drop_rare(data, min_user, min_item, filter_order)
-    if not data.nnz:
-        raise none_left(found)
-    return data
+    return options.open(source).read()
 
 
 def none_left(found: int) -> DataError:
@@ -166,12 +192,7 @@ def none_left(found: int) -> DataError:
 
 
 def check_names(**columns: object) -> None:
-    """Refuse names of columns that are not text.
-
-    Examples
-    --------
-    >>> check_names(user="userId", item=None)
-    """
+    """Refuse names of columns that are not text."""
     for name, column in columns.items():
         if column is not None and not isinstance(column, str):
             message = f"{name} must be the name of a column, in text: {column!r}"
@@ -195,9 +216,7 @@ def _check_settings(rating: str | None, min_rating: float | None, filter_order: 
 
 def _check_counts(**counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1
-        ):
+        if value is not None and not is_integer(value, 1):
             message = f"{name} must be a whole number from 1 up: {value!r}"
             raise ConfigError(message, hint="leave it out to keep everything")
     if counts["core"] is not None and (counts["min_user"] or counts["min_item"]):
@@ -244,7 +263,7 @@ def _read_pairs(parts: Sequence[Part], names: Names, min_rating: float | None) -
     user_ids, item_ids = _number(users, user), _number(items, item)
     del user, item, columns
     rows = group(users, items, len(user_ids), len(item_ids), *times)
-    del users, items, times  # or they would stand beside the pairs that are kept below
+    del users, items, times  # the pairs that are kept below need their memory
     data = Interactions(rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates)
     # Ids may have lost all their rows to low ratings.
     return data if names.rating is None else drop_unused(data)

@@ -1,9 +1,7 @@
-"""From pairs in file order to sorted rows, and back.
+"""From pairs in file order to sorted rows and back, and pairs of numbers as single keys.
 
 A row is sorted and unique, because kernels and merges want it so. The order of the file is kept
 beside it as a permutation inside each row, because the published split depends on it.
-
-Pairs of numbers as single keys: finding a repeated pair without a table of pairs.
 """
 
 from __future__ import annotations
@@ -99,21 +97,6 @@ def row_numbers(indptr: NDArray[np.int64]) -> NDArray[np.int32]:
     array([0, 0, 2], dtype=int32)
     """
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
-
-
-def file_slots(indptr: NDArray[np.int64], order: NDArray[np.int32] | None) -> NDArray[np.int64]:
-    """List the slots of all rows, each row in file order.
-
-    Examples
-    --------
-    >>> file_slots(np.array([0, 1, 3]), np.array([0, 1, 0], dtype=np.int32))
-    array([0, 2, 1])
-    """
-    if order is None:
-        return np.arange(indptr[-1], dtype=np.int64)
-    slots = np.repeat(indptr[:-1], np.diff(indptr))
-    slots += order
-    return slots
 
 
 def walk(

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
     from narwhals.typing import IntoFrame
 
-
-if TYPE_CHECKING:
     Source: TypeAlias = str | os.PathLike[str] | IntoFrame
-
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
@@ -105,39 +102,20 @@ def piece_sizes(part: Part) -> list[int]:
 
 
 def piece_of(part: Part, pieces: range, first_row: int) -> Part:
-    """Take some pieces of a part, behind its first so many rows.
-
-    Examples
-    --------
-    >>> [part] = open_parts(pa.table({"user": [1]}))
-    >>> piece_of(part, range(1), 0) is part
-    True
-    """
+    """Take some pieces of a part, behind its first so many rows."""
     if isinstance(part, _Parquet):
         return replace(part, groups=pieces, first_row=first_row)
     return part
 
 
 def describe(parts: Sequence[Part]) -> str:
-    """Name all parts together, for messages.
-
-    Examples
-    --------
-    >>> describe(open_parts(pa.table({"user": [1]})))
-    'the frame'
-    """
+    """Name all parts together, for messages."""
     first = parts[0].label
     return first if len(parts) == 1 else f"the {len(parts):,} parts from {first} on"
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files of a source: itself, or the parts of a folder by name.
-
-    Examples
-    --------
-    >>> files_of(Path("ratings.csv"))
-    [PosixPath('ratings.csv')]
-    """
+    """List the files of a source: itself, or the parts of a folder by name."""
     if not path.is_dir():
         return [path]
     # Names that start so are notes of the writer (_SUCCESS, .crc), not data.
@@ -367,12 +345,5 @@ class _Frame:
 
 
 def has(parts: Sequence[Part], name: str) -> bool:
-    """Tell whether any part has a column; then all of them must.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> has(open_parts(pa.table({"rank": [1]})), "rank")
-    True
-    """
+    """Tell whether any part has a column; then all of them must."""
     return any(name in part.columns for part in parts)

@@ -13,11 +13,12 @@ import numpy as np
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import is_integer
 from limelight._base.text import count
 from limelight.data.held_out import HeldOut, held_out_of
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import group, row_numbers, walk
-from limelight.data.split_folder import Parts, read_split, write_split
+from limelight.data.split_folder import read_split, write_split
 
 if TYPE_CHECKING:
     import os
@@ -100,8 +101,7 @@ class Split:
         ...     Split.load(f"{folder}/split").validation.n_users
         10
         """
-        dropped = self.dropped_interactions, self.dropped_items
-        write_split(folder, Parts(self.train, self.validation, self.test, *dropped))
+        write_split(folder, self)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Split:
@@ -281,7 +281,7 @@ def _counts(n_users: int, validation: float, test: float) -> tuple[int, int]:
 
 def _count(n_users: int, name: str, size: float) -> int:
     """Turn a count or a share into a count."""
-    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 0:
+    if is_integer(size, 0):
         return int(size)
     if isinstance(size, (float, np.floating)) and 0 < size < 1:
         if (rounded := round(n_users * float(size))) >= 1:
@@ -293,12 +293,12 @@ def _count(n_users: int, name: str, size: float) -> int:
 
 
 def _check_settings(seed: int, target_share: float, min_items: int) -> None:
-    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+    if not is_integer(seed, 0, most=2**32 - 1):
         message = f"seed must be a whole number from 0 to 2^32 - 1: {seed}"
         raise ConfigError(message, hint="the published splits use 98765")
     if not isinstance(target_share, (float, np.floating)) or not 0 < target_share < 1:
         message = f"target_share must lie between 0 and 1: {target_share!r}"
         raise ConfigError(message, hint="the published splits use 0.2")
-    if not isinstance(min_items, (int, np.integer)) or min_items < 1:
+    if not is_integer(min_items, 1):
         message = f"min_items must be a whole number of at least 1: {min_items!r}"
         raise ConfigError(message, hint="the published splits use 5")

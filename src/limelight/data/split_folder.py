@@ -18,7 +18,7 @@ import pyarrow.parquet
 from limelight._base.errors import DataError
 from limelight._base.files import atomic_folder
 from limelight.data.columns import join, scan
-from limelight.data.held_out import HeldOut, held_out_of
+from limelight.data.held_out import held_out_of
 from limelight.data.ids import IdColumn, distinct_ids, ids_from_arrow, ids_to_arrow, integers_of
 from limelight.data.interactions import Interactions
 from limelight.data.rows import group, row_numbers, walk
@@ -29,32 +29,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Ids
+    from limelight.data.split import Split
 
 TABLES = ("train.csv", "validation_tr.csv", "validation_te.csv", "test_tr.csv", "test_te.csv")
 ITEMS, OUR_USERS, OUR_ITEMS = "unique_sid.txt", "users.parquet", "items.parquet"
 FILES = (*TABLES, ITEMS, OUR_USERS, OUR_ITEMS)
+_DROPPED = "dropped_interactions", "dropped_items"
 _MANY_USERS, _USERS_A_ROW = 1 << 20, 10  # more uids than these, in so few rows, are a mistake
 
 
-class Parts(NamedTuple):
-    """The fields of a Split."""
-
-    train: Interactions
-    validation: HeldOut
-    test: HeldOut
-    dropped_interactions: int = 0
-    dropped_items: int = 0
-
-
-def write_split(folder: str | os.PathLike[str], parts: Parts) -> None:
+def write_split(folder: str | os.PathLike[str], split: Split) -> None:
     """Write a split beside its place, then move it there, so that no half of one is ever seen.
 
     See :meth:`limelight.data.split.Split.save` for the layout and for an example.
     """
     with atomic_folder(Path(folder).expanduser(), replace_if=_is_split) as partial:
-        _write_tables(partial, parts)
-        _write_ids(partial, parts)
+        _write_tables(partial, split)
+        _write_ids(partial, split)
 
 
 def _is_split(folder: Path) -> bool:
@@ -65,18 +58,18 @@ def _is_split(folder: Path) -> bool:
         metadata = pa.parquet.read_schema(folder / OUR_ITEMS).metadata or {}
     except (OSError, pa.ArrowException):
         return False
-    return all(name.encode() in metadata for name in Parts._fields[3:])
+    return all(name.encode() in metadata for name in _DROPPED)
 
 
-def _write_tables(folder: Path, parts: Parts) -> None:
-    train = parts.train
+def _write_tables(folder: Path, split: Split) -> None:
+    train = split.train
     matrices: list[tuple[Any, NDArray[np.int32] | None, Ids]] = [
         (train.matrix, train.order, train.user_ids)
     ]
-    for part in (parts.validation, parts.test):
+    for part in (split.validation, split.test):
         matrices.append((part.history, part.history_order, part.user_ids))
         matrices.append((part.targets, part.targets_order, part.user_ids))
-    n_held_out = train.n_users + parts.validation.n_users
+    n_held_out = train.n_users + split.validation.n_users
     first_uids = 0, train.n_users, train.n_users, n_held_out, n_held_out
     options = pa.csv.WriteOptions(include_header=False, quoting_style="none")
     for name, first, (matrix, order, ids) in zip(TABLES, first_uids, matrices, strict=True):
@@ -89,25 +82,27 @@ def _write_tables(folder: Path, parts: Parts) -> None:
             pa.csv.write_csv(table, file, options)
 
 
-def _write_ids(folder: Path, parts: Parts) -> None:
-    lines = [str(item) for item in parts.train.item_ids]
+def _write_ids(folder: Path, split: Split) -> None:
+    lines = [str(item) for item in split.train.item_ids]
     broken = next((line for line in lines if "\n" in line or "\r" in line), None)
     if broken is not None:
         message = f"an item id with a line break cannot stand in {ITEMS}: {broken!r}"
         raise DataError(message, hint="replace the line breaks in the ids")
     with (folder / ITEMS).open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
-    users = [part.user_ids for part in parts[:3]]
+    users = [part.user_ids for part in (split.train, split.validation, split.test)]
     names = np.repeat(["train", "validation", "test"], [len(ids) for ids in users])
     columns = {"user_id": ids_to_arrow(np.concatenate(users)), "part": names.tolist()}
     pa.parquet.write_table(pa.table(columns), folder / OUR_USERS)
-    dropped = {name: str(getattr(parts, name)) for name in Parts._fields[3:]}
-    items = pa.table({"item_id": ids_to_arrow(parts.train.item_ids)}, metadata=dropped)
+    dropped = {name: str(getattr(split, name)) for name in _DROPPED}
+    items = pa.table({"item_id": ids_to_arrow(split.train.item_ids)}, metadata=dropped)
     pa.parquet.write_table(items, folder / OUR_ITEMS)
 
 
-def read_split(folder: str | os.PathLike[str]) -> Parts:
-    """Read a split and check that its tables fit together.
+def read_split(
+    folder: str | os.PathLike[str],
+) -> tuple[Interactions, HeldOut, HeldOut, *tuple[int, ...]]:
+    """Read the fields of a split and check that its tables fit together.
 
     See :meth:`limelight.data.split.Split.load` for what is read, and for an example.
     """
@@ -129,7 +124,7 @@ def read_split(folder: str | os.PathLike[str]) -> Parts:
         _join(users, tables[i], tables[i + 1], len(item_ids))
         for users, i in zip(held_out, (1, 3), strict=True)
     )
-    return Parts(data, validation, test, *dropped)
+    return data, validation, test, *dropped
 
 
 def _refuse_repeated(ids: Ids, what: str, path: Path) -> None:
@@ -236,7 +231,7 @@ def _read_items(path: Path) -> tuple[Ids, tuple[int, ...]]:
     if (path / OUR_ITEMS).is_file():
         with plain_errors(str(path / OUR_ITEMS)):
             notes = pa.parquet.read_schema(path / OUR_ITEMS).metadata or {}
-            dropped = tuple(int(notes.get(name.encode(), 0)) for name in Parts._fields[3:])
+            dropped = tuple(int(notes.get(name.encode(), 0)) for name in _DROPPED)
         return distinct_ids(path / OUR_ITEMS, "item_id"), dropped
     with plain_errors(str(path / ITEMS)):
         text = (path / ITEMS).read_text(encoding="utf-8")

@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError
+from limelight._base.settings import is_integer
 from limelight._base.text import count
 from limelight.data.interactions import Interactions
-from limelight.data.rows import Rows, group, row_numbers, walk
+from limelight.data.rows import Rows, group, row_numbers, row_starts, walk
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -152,7 +153,9 @@ def marketplace(
     """
     most = max(min_items, n_items // 2)
     n_providers = max(1, n_items // 30) if n_providers is None else n_providers
-    _check_sizes(n_users=n_users, n_items=n_items, n_tastes=n_tastes, min_items=min_items)
+    sizes = {"n_users": n_users, "n_items": n_items, "n_tastes": n_tastes, "min_items": min_items}
+    for name, size in sizes.items():
+        _check_range(name, size, 1, 2**31 - 1)
     _check_range("n_items", n_items, min_items, 2**31 - 1)
     _check_range("seed", seed, 0, 2**63 - 1)
     _check_range("n_providers", n_providers, 1, n_items)
@@ -163,10 +166,8 @@ def marketplace(
         _draw_block(catalogue, activity[start : start + BLOCK], _generator(seed, 2, number))
         for number, start in enumerate(range(0, n_users, BLOCK))
     ]
-    indptr = np.zeros(n_users + 1, dtype=np.int64)
-    np.cumsum(activity, out=indptr[1:])
     data = Interactions(
-        indptr,
+        row_starts(activity),
         np.concatenate([rows.indices for rows, _ in blocks]),
         np.arange(n_users),
         np.arange(n_items),
@@ -176,13 +177,8 @@ def marketplace(
     return Marketplace(data, catalogue.providers, tastes, *catalogue[1:4])
 
 
-def _check_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        _check_range(name, size, 1, 2**31 - 1)
-
-
 def _check_range(name: str, value: int, least: int, most: int) -> None:
-    if not isinstance(value, (int, np.integer)) or not least <= value <= most:
+    if not is_integer(value, least, most):
         message = f"{name} must be a whole number from {least:,} to {most:,}: {value!r}"
         raise ConfigError(message, hint="choose sizes that fit each other")
 

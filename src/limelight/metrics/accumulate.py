@@ -1,17 +1,15 @@
-"""Accuracy and exposure of lists that arrive in batches, on one machine or on many.
-
-The exposure of every item, added up over the rows of lists.
-"""
+"""Accuracy and exposure of lists that arrive in batches or in rows, on one machine or on many."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.metrics.accuracy import Sparse, match, ndcg_of, recall_of
-from limelight.metrics.exact_sums import as_weights, blocks, whole_sums
+from limelight.metrics.exact_sums import as_weights, blocks, exact_sums
 from limelight.metrics.exposure import coverage, entropy, gini, handout_gini, top_share
 from limelight.metrics.intervals import bootstrap_interval
 from limelight.metrics.lists import (
@@ -183,7 +181,7 @@ class ListAccumulator:
             filled = ranks >= 0
             items = ranks[filled]
             worth = np.broadcast_to(weights[start:stop], ranks.shape)[filled]
-            self._weighted[row] += whole_sums(items, worth, self.n_items)
+            self._weighted[row] += exact_sums(items, worth, self.n_items)
             self._shown[row] += np.bincount(items, minlength=self.n_items)
             self._places[start:stop] += filled.sum(axis=0)
 
@@ -206,62 +204,45 @@ class ListAccumulator:
 LENSKIT_PATIENCE = 0.85
 
 
-class Tally(NamedTuple):
-    """What the rows give to each item, under three weights, and how many places have each rank."""
+@dataclass(frozen=True)
+class Tally:
+    """What the rows give to each item, under three weights, and how many places have each rank.
 
-    weighted: FloatArray
+    Examples
+    --------
+    >>> one = tally(np.array([0, 1]), np.array([1, 2]), n_items=3)
+    >>> one.plus(one).shown, one.plus(one).places
+    (array([2, 2, 0]), array([2, 2]))
+    """
+
+    weighted: NDArray[Any]
     """With the weight 1 / log2(rank + 1)."""
 
-    shown: NDArray[np.int64]
+    shown: Int64
     """With the weight 1: the number of lists that show the item."""
 
-    patient: FloatArray
+    patient: NDArray[Any]
     """With the weight 0.85^(rank - 1), LensKit's; only to convert figures."""
 
     ranks: NDArray[np.int32]
-    places: NDArray[np.int64]
-
-    def plus(self, other: Tally) -> Tally:
-        """Add what other lists give to the same items.
-
-        Examples
-        --------
-        >>> one = tally(np.array([0, 1]), np.array([1, 2]), n_items=3)
-        >>> one.plus(one).shown, one.plus(one).places
-        (array([2, 2, 0]), array([2, 2]))
-        """
-        ranks, back = np.unique(np.concatenate([self.ranks, other.ranks]), return_inverse=True)
-        places = np.bincount(back, np.concatenate([self.places, other.places]))
-        return Tally(
-            self.weighted + other.weighted,
-            self.shown + other.shown,
-            self.patient + other.patient,
-            ranks,
-            places.astype(np.int64),
-        )
-
-
-class Counts(NamedTuple):
-    """A tally in whole numbers: counts of any parts of the rows add up to those of all."""
-
-    weighted: Int64
-    shown: Int64
-    patient: Int64
-    ranks: NDArray[np.int32]
     places: Int64
 
-    def plus(self, other: Counts) -> Counts:
+    def plus(self, other: Self) -> Self:
         """Add what other rows give to the same items."""
         ranks, back = np.unique(np.concatenate([self.ranks, other.ranks]), return_inverse=True)
         places = np.zeros(len(ranks), dtype=np.int64)
         np.add.at(places, back, np.concatenate([self.places, other.places]))
-        return Counts(
+        return type(self)(
             self.weighted + other.weighted,
             self.shown + other.shown,
             self.patient + other.patient,
             ranks,
             places,
         )
+
+
+class Counts(Tally):
+    """A tally in units of `exact_sums`: those of any parts of the rows add up to that of all."""
 
     def among(self, numbers: NDArray[np.int32], n_items: int) -> Counts:
         """Number the items anew, in a larger catalogue."""
@@ -271,11 +252,11 @@ class Counts(NamedTuple):
             wide[..., numbers] = sums
             return wide
 
-        weighted, shown, patient = (wider(sums) for sums in self[:3])
+        weighted, shown, patient = map(wider, (self.weighted, self.shown, self.patient))
         return Counts(weighted, shown, patient, self.ranks, self.places)
 
     def tally(self) -> Tally:
-        """Return what each item was given."""
+        """Return what each item was given, rounded once."""
         weighted, patient = as_weights(self.weighted), as_weights(self.patient)
         return Tally(weighted, self.shown, patient, self.ranks, self.places)
 
@@ -293,8 +274,8 @@ def count(items: NDArray[np.int32], ranks: NDArray[np.int32], n_items: int) -> C
     shown = np.zeros(n_items, dtype=np.int64)
     for block in blocks(len(items)):
         item, rank = items[block], ranks[block]
-        weighted += whole_sums(item, rank_weights(rank), n_items)
-        patient += whole_sums(item, np.power(LENSKIT_PATIENCE, rank - 1.0), n_items)
+        weighted += exact_sums(item, rank_weights(rank), n_items)
+        patient += exact_sums(item, np.power(LENSKIT_PATIENCE, rank - 1.0), n_items)
         shown += np.bincount(item, minlength=n_items)
     return Counts(weighted, shown, patient, *np.unique(ranks, return_counts=True))
 

@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 def recbole_gini(gini_uniform: float) -> float:
     """Give RecBole's `giniindex`, also irspack's and LensKit's `ListGini`: ours, uniform weight.
 
-    RecBole itself counts its padding item as one more item that nobody is shown; `with_unshown`
-    says what that does.
-
-    Examples
-    --------
-    >>> recbole_gini(0.7)
-    0.7
+    RecBole itself counts its padding item as one more item that nobody is shown, which makes it
+    (n * gini + 1) / (n + 1).
     """
     return gini_uniform
 
@@ -64,19 +59,6 @@ def evidently_gini(gini_uniform: float, n_items: int, n_shown: int) -> float:
     if n_shown == 1:
         return 0.0
     return max(0.0, (n_items * gini_uniform - n_items + n_shown) / (n_shown - 1))
-
-
-def with_unshown(gini_uniform: float, n_items: int, n_more: int) -> float:
-    """Give the Gini after adding items that nobody is shown to the catalogue.
-
-    Examples
-    --------
-    RecBole's padding item, on a catalogue of 10:
-
-    >>> round(with_unshown(0.7, n_items=10, n_more=1), 3)
-    0.727
-    """
-    return (n_items * gini_uniform + n_more) / (n_items + n_more)
 
 
 def conventions(exposure: Tally) -> dict[str, float]:

@@ -21,7 +21,7 @@ _HALF = 28
 BLOCK_ROWS = 1 << 20
 
 
-def whole_sums(items: IntArray, weights: FloatArray, n_items: int) -> Int64:
+def exact_sums(items: IntArray, weights: FloatArray, n_items: int) -> Int64:
     """Add up the weights of each item; sums of other rows may be added to the result.
 
     Parameters
@@ -39,7 +39,7 @@ def whole_sums(items: IntArray, weights: FloatArray, n_items: int) -> Int64:
 
     Examples
     --------
-    >>> one = whole_sums(np.array([0, 1, 0]), np.array([0.1, 0.5, 0.2]), n_items=3)
+    >>> one = exact_sums(np.array([0, 1, 0]), np.array([0.1, 0.5, 0.2]), n_items=3)
     >>> as_weights(one), as_weights(one + one)
     (array([0.3, 0.5, 0. ]), array([0.6, 1. , 0. ]))
     """
@@ -61,11 +61,5 @@ def as_weights(sums: Int64) -> FloatArray:
 
 
 def blocks(n_rows: int) -> Iterator[slice]:
-    """Walk over rows in blocks, so that temporary arrays stay small.
-
-    Examples
-    --------
-    >>> list(blocks(3))
-    [slice(0, 1048576, None)]
-    """
+    """Walk over rows in blocks, so that temporary arrays stay small."""
     return (slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS))

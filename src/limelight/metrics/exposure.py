@@ -1,6 +1,4 @@
-"""The lowest Gini that a given stock of places can reach, without placing them one by one.
-
-How evenly lists share exposure over the whole catalogue.
+"""How evenly lists share exposure over the whole catalogue, and how evenly they could.
 
 Exposure o_j is the sum of the position weights of the places that show item j. The Gini index
 counts every item of the catalogue, also those never shown, and divides by n:
@@ -27,7 +25,6 @@ from limelight.metrics.lists import (
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
 
 Levels = tuple[FloatArray, NDArray[np.int64]]
 

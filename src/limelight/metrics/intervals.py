@@ -1,6 +1,4 @@
-"""Confidence intervals for means over users, by resampling the users.
-
-How sure a figure about exposure is: the figure again without each of the users in turn.
+"""How sure a figure is: a mean over users by resampling them, exposure by leaving each one out.
 
 A figure over lists such as Gini or coverage is not a mean over users, so an interval for means
 does not fit. A bootstrap does not either. In a resample some lists stand twice and others not at
@@ -30,8 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from limelight.metrics.accumulate import Tally
-    from limelight.metrics.leave_one_out import Without
-
+    from limelight.metrics.leave_one_out import LeaveOneOutFigure
 
 _DRAWN_AT_ONCE = 1 << 14
 """Users in all resamples that are drawn together."""
@@ -170,7 +167,7 @@ class Moments(NamedTuple):
 
 
 def leave_users_out(
-    rows: RankedRows, exposure: Tally, figures: Mapping[str, Without]
+    rows: RankedRows, exposure: Tally, figures: Mapping[str, LeaveOneOutFigure]
 ) -> Deviations | None:
     """Measure every figure without each user in turn, in one pass over the rows.
 
@@ -187,19 +184,20 @@ def leave_users_out(
     -------
     None where fewer than two users have rows: nothing would be left without one.
     """
-    taken, changes = _add_up(rows, exposure, figures)
-    present = taken[True] > 0
+    present, figures_of = _leave_out(rows, exposure, figures)
     if np.count_nonzero(present) < 2:
         return None
-    by_figure = {}
-    for key, figure in figures.items():
-        values = figure.figure(changes.pop(key), taken[figure.uniform])
-        by_figure[key] = np.where(present, values - values[present].mean(), 0.0)
+    by_figure = {
+        key: np.where(present, values - values[present].mean(), 0.0) for key, values in figures_of
+    }
     return Deviations(by_figure, int(np.count_nonzero(present)))
 
 
 def moments_without(
-    rows: RankedRows, exposure: Tally, figures: Mapping[str, Without], of_all: Mapping[str, float]
+    rows: RankedRows,
+    exposure: Tally,
+    figures: Mapping[str, LeaveOneOutFigure],
+    of_all: Mapping[str, float],
 ) -> Moments:
     """Measure every figure without each user of a part of the lists in turn.
 
@@ -214,20 +212,18 @@ def moments_without(
     of_all
         The figures of all users.
     """
-    taken, changes = _add_up(rows, exposure, figures)
-    present = taken[True] > 0
+    present, figures_of = _leave_out(rows, exposure, figures)
     sums, squares = {}, {}
-    for key, figure in figures.items():
-        values = figure.figure(changes.pop(key), taken[figure.uniform])
+    for key, values in figures_of:
         apart = values[present] - of_all[key]
         sums[key], squares[key] = float(apart.sum()), float(apart @ apart)
     return Moments(sums, squares, int(np.count_nonzero(present)))
 
 
-def _add_up(
-    rows: RankedRows, exposure: Tally, figures: Mapping[str, Without]
-) -> tuple[dict[bool, FloatArray], dict[str, FloatArray]]:
-    """Add up what goes with each user: exposure, under both weights, and changes of figures."""
+def _leave_out(
+    rows: RankedRows, exposure: Tally, figures: Mapping[str, LeaveOneOutFigure]
+) -> tuple[NDArray[np.bool_], Iterator[tuple[str, FloatArray]]]:
+    """Tell which users have rows, and give each figure without each of them."""
     taken = {uniform: np.zeros(rows.n_users) for uniform in (False, True)}
     changes = {key: np.zeros(rows.n_users) for key in figures}
     order = np.argsort(exposure.weighted)
@@ -238,7 +234,10 @@ def _add_up(
             np.add.at(taken[uniform], users, weight)
         for key, figure in figures.items():
             np.add.at(changes[key], users, _changes(figure, items, weights[figure.uniform], order))
-    return taken, changes
+    return taken[True] > 0, (
+        (key, figure.figure(changes.pop(key), taken[figure.uniform]))
+        for key, figure in figures.items()
+    )
 
 
 def _pieces(ranks: NDArray[np.int32], n_items: int) -> Iterator[NDArray[np.int64]]:
@@ -256,7 +255,10 @@ def _pieces(ranks: NDArray[np.int32], n_items: int) -> Iterator[NDArray[np.int64
 
 
 def _changes(
-    figure: Without, items: NDArray[np.int32], weights: FloatArray, order: NDArray[np.int64]
+    figure: LeaveOneOutFigure,
+    items: NDArray[np.int32],
+    weights: FloatArray,
+    order: NDArray[np.int64],
 ) -> FloatArray:
     """Say what changes with each row; once for each item where there are more rows than items."""
     # The rows are in the order of their ranks: if the ends have the same weight, all have.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.special import xlogy
+import scipy
 
 from limelight.metrics.exposure import entropy, top_share
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from limelight.metrics.lists import FloatArray
 
 
-class Without(Protocol):
+class LeaveOneOutFigure(Protocol):
     """A figure that can be given without some of the rows."""
 
     uniform: bool
@@ -65,7 +65,11 @@ class GiniWithout:
         self._differences = float(self._merit @ apart) + 2.0 * alone
 
     def _apart(self, ratio: FloatArray) -> FloatArray:
-        """Add up how far each ratio is from those of all items, weighted with their merit."""
+        """Add up how far each ratio is from those of all items, weighted with their merit.
+
+        The ratios are sorted, so that those below one are a prefix, and two prefix sums replace
+        the sum over all items.
+        """
         below = np.searchsorted(self._ordered, ratio)
         merit, exposure = self._merit_below[below], self._exposure_below[below]
         low = ratio * merit - exposure
@@ -73,12 +77,18 @@ class GiniWithout:
         return np.asarray(low + high)
 
     def change(self, items: NDArray[np.integer[Any]], weights: FloatArray) -> FloatArray:
-        """Say how the sum of all differences between two items changes, each pair once."""
+        """Say how the sum of all differences between two items changes, each pair once.
+
+        The index is sum_ij m_i m_j |r_i - r_j| / (2 M O) over the ratios r = exposure / merit,
+        with the total merit M and the total exposure O. A row that is taken away lowers one r_i,
+        by weight / m_i, and so changes only the pairs of its item: `_apart` before and after.
+        """
         merit = self._merit[items]
         has_merit = merit > 0
         step = np.divide(weights, merit, out=np.zeros(len(items)), where=has_merit)
         moved = self._apart(np.maximum(self._ratio[items] - step, 0.0)) - self._here[items]
-        # An item is not apart from itself.
+        # `_apart` also compares the lowered ratio with the item's own old one, which adds
+        # m_i * weight / m_i = weight that no pair has. Without merit, item i has o_i m_j with j.
         change = np.where(has_merit, merit * (moved - weights), -weights * self._total)
         return np.asarray(change, dtype=np.float64)
 
@@ -120,6 +130,7 @@ class EntropyWithout:
         """Say how the sum of o ln o changes."""
         before = self._exposure[items]
         after = np.maximum(before - weights, 0.0)
+        xlogy = scipy.special.xlogy
         return np.asarray(xlogy(after, after) - xlogy(before, before))
 
     def figure(self, change: FloatArray, taken: FloatArray) -> FloatArray:
@@ -161,7 +172,7 @@ class DistanceWithout:
         self._slope = (np.sign(gap) - np.sign(gap) @ shares) / (2.0 * exposure.sum())
 
     def change(self, items: NDArray[np.integer[Any]], weights: FloatArray) -> FloatArray:
-        """Follow the slope down."""
+        """Take the weight away from the item's share, times the derivative of the distance."""
         return np.asarray(-weights * self._slope[items])
 
     def figure(self, change: FloatArray, taken: FloatArray) -> FloatArray:
@@ -169,7 +180,9 @@ class DistanceWithout:
         return np.asarray(self._figure + change)
 
 
-def figures_without(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, Without]:
+def figures_without(
+    exposure: Tally, merit: FloatArray | None, k: int
+) -> dict[str, LeaveOneOutFigure]:
     """Name the figures of an audit that have an interval.
 
     Examples
@@ -178,7 +191,7 @@ def figures_without(exposure: Tally, merit: FloatArray | None, k: int) -> dict[s
     >>> list(figures_without(tally(np.array([0]), np.array([1]), 2), None, k=1))
     ['gini@1', 'gini_uniform@1', 'coverage@1', 'entropy@1', 'top_share@1']
     """
-    figures: dict[str, Without] = {
+    figures: dict[str, LeaveOneOutFigure] = {
         f"gini@{k}": GiniWithout(exposure.weighted),
         f"gini_uniform@{k}": GiniWithout(exposure.shown.astype(np.float64), uniform=True),
         f"coverage@{k}": CoverageWithout(exposure.shown),

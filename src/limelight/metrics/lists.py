@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import is_integer
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Int32
-
 
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -82,13 +82,7 @@ def _refuse_repeats(lists: IntArray) -> None:
 
 
 def check_cutoff(k: int | None, n_columns: int) -> int:
-    """Return k, or the width of the lists where it is not given.
-
-    Examples
-    --------
-    >>> check_cutoff(None, 20)
-    20
-    """
+    """Return k, or the width of the lists where it is not given."""
     if k is None:
         return n_columns
     check_positive(k, "k")
@@ -116,14 +110,8 @@ def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_positive(value: object, name: str) -> None:
-    """Refuse anything but a whole number of at least 1.
-
-    Examples
-    --------
-    >>> check_positive(20, "k")
-    """
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or int(value) < 1:  # type: ignore[call-overload]
+    """Refuse anything but a whole number of at least 1."""
+    if not is_integer(value, 1):
         message = f"{name} must be a whole number of at least 1, got {value!r}"
         raise ConfigError(message, hint=f"pass for example {name}=20")
 

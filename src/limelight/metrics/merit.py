@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy  # loads its packages when they are used
 
 from limelight._base.errors import DataError
 
@@ -106,9 +107,7 @@ def merit_correlation(exposure: ArrayLike, merit: ArrayLike) -> float:
     >>> merit_correlation([1, 5, 20], [2, 3, 4])
     1.0
     """
-    from scipy.stats import rankdata  # takes long to import, and few ask for it
-
-    ranks = [rankdata(shares) for shares in _shares(exposure, merit)]
+    ranks = [scipy.stats.rankdata(shares) for shares in _shares(exposure, merit)]
     across, up = (rank - rank.mean() for rank in ranks)
     scale = np.sqrt((across @ across) * (up @ up))
     return float(across @ up / scale) if scale else 0.0

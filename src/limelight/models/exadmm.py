@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import hyperparameters, setting
@@ -284,8 +284,8 @@ class ExposureTargets:
     def term(self, n_items: int) -> ExposureTerm:
         """Check everything against the number of items and put it into arrays."""
         if self.groups is None:
-            W = sparse.csr_array(sparse.eye_array(n_items))
-        elif sparse.issparse(self.groups):
+            W = scipy.sparse.csr_array(scipy.sparse.eye_array(n_items))
+        elif scipy.sparse.issparse(self.groups):
             W = _memberships(self.groups, n_items)
         else:
             W = _partition(self.groups, n_items)
@@ -311,7 +311,7 @@ def _numbers(name: str, given: Any, n: int, what: str, *, default: float) -> Flo
     return values.astype(np.float64)
 
 
-def _partition(groups: Any, n_items: int) -> sparse.csr_array:
+def _partition(groups: Any, n_items: int) -> scipy.sparse.csr_array:
     """Turn group numbers into a matrix of groups x items."""
     numbers = np.asarray(groups)
     if numbers.shape != (n_items,) or numbers.dtype.kind not in "iu":
@@ -326,12 +326,12 @@ def _partition(groups: Any, n_items: int) -> sparse.csr_array:
         raise DataError(message, hint="-1 is an item without a group")
     members = np.flatnonzero(numbers >= 0)
     shape = (int(numbers.max(initial=-1)) + 1, n_items)
-    return sparse.csr_array((np.ones(len(members)), (numbers[members], members)), shape)
+    return scipy.sparse.csr_array((np.ones(len(members)), (numbers[members], members)), shape)
 
 
-def _memberships(groups: Any, n_items: int) -> sparse.csr_array:
+def _memberships(groups: Any, n_items: int) -> scipy.sparse.csr_array:
     """Check a matrix of groups x items."""
-    W = sparse.csr_array(groups)
+    W = scipy.sparse.csr_array(groups)
     if W.ndim != 2 or W.shape[1] != n_items:
         message = f"exposure groups must have one column for each of {n_items:,} items: {W.shape}"
         raise DataError(message, hint="rows are groups, columns those of the training matrix")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight.models.base import Config, Model
-    from limelight.store.model_folder import Control
+    from limelight.store.model_folder import StoredControl
 
 
 MODELS: dict[str, tuple[type[Model], type[Config]]] = {
@@ -48,7 +48,7 @@ MODELS: dict[str, tuple[type[Model], type[Config]]] = {
 
 
 def save_model(
-    model: Model, path: str | Path, *, history: bool = True, control: Control | None = None
+    model: Model, path: str | Path, *, history: bool = True, control: StoredControl | None = None
 ) -> None:
     """Write a fitted model to a folder, whole or not at all.
 

@@ -22,7 +22,7 @@ from limelight.rerank.methods.group_shares import GroupPrices, GroupSharesConfig
 from limelight.rerank.relevance import Relevance, ScoreRelevance
 from limelight.rerank.reranker import Memory, Reranked, Reranker
 from limelight.rerank.welfare import GiniWelfare, Impact, MinimumExposure, Power, TargetShares
-from limelight.store.model_folder import Control, load_control
+from limelight.store.model_folder import StoredControl, load_control
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ def save_reranked(reranked: Reranked, path: str | Path, *, history: bool = True)
     }
     values = {key: _encoded(value) for key, value in memory.values.items()}
     record = {"reranker": name, "settings": settings, "memory": values}
-    save_model(reranked.model, path, history=history, control=Control(record, memory.arrays))
+    save_model(reranked.model, path, history=history, control=StoredControl(record, memory.arrays))
 
 
 def load(path: str | Path) -> Model | Reranked:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from limelight._base.memory import ARROW
 from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.candidates.storage import PAIR_BYTES
-from limelight.data.estimate import glance
+from limelight.data.estimate import sample_table
 from limelight.data.read import choose_columns
 from limelight.data.sources import open_parts
 from limelight.recommend.candidates import usual_width
@@ -57,7 +57,7 @@ def model_supply(model: ModelSize) -> Supply:
 def table_supply(path: Path) -> Supply:
     """Tell how many candidates a table has."""
     user, item = choose_columns(open_parts(path)[0], None, None)
-    found = glance(path, [user, item])
+    found = sample_table(path, [user, item])
     return Supply(
         n_pairs=int(found.n_rows),
         n_users=int(found.distinct(user)),

@@ -12,9 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import solve
-from scipy.sparse.linalg import spsolve
+import scipy
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
@@ -49,19 +47,19 @@ class ExposureTerm:
 
     Examples
     --------
-    >>> W = sparse.csr_array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> W = scipy.sparse.csr_array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> term = ExposureTerm.weighted(W, np.array([4.0, 1.0]), np.array([0.5, 0.0]))
     >>> term.at_items(np.eye(3, dtype=np.float32)).value(np.array([0.5, 0.25, 1.0]))
     0.625
     """
 
-    W: sparse.csr_array
+    W: scipy.sparse.csr_array
     tau: Float64
 
     @classmethod
-    def weighted(cls, W: sparse.csr_array, c: Float64, tau: Float64) -> ExposureTerm:
+    def weighted(cls, W: scipy.sparse.csr_array, c: Float64, tau: Float64) -> ExposureTerm:
         """Take the weights into the rows and the targets."""
-        scaled = sparse.csr_array(sparse.diags_array(np.sqrt(c)) @ W)
+        scaled = scipy.sparse.csr_array(scipy.sparse.diags_array(np.sqrt(c)) @ W)
         scaled.eliminate_zeros()
         return cls(scaled, np.sqrt(c) * tau)
 
@@ -72,7 +70,7 @@ class ExposureTerm:
         for first in range(0, len(self.tau), _BLOCK):
             W, tau = self.W[first : first + _BLOCK], self.tau[first : first + _BLOCK]
             members, places = np.unique(W.indices, return_inverse=True)
-            among = sparse.csr_array((W.data, places, W.indptr), (len(tau), len(members)))
+            among = scipy.sparse.csr_array((W.data, places, W.indptr), (len(tau), len(members)))
             sums = among @ V[members].astype(np.float64)
             Q += sums.T @ sums
             q += sums.T @ tau
@@ -96,11 +94,11 @@ class ExposureTerm:
             s.y_j of every item.
         """
         right = self.W @ free - self.tau
-        scaled = self.W @ sparse.diags_array(exposure * response)
+        scaled = self.W @ scipy.sparse.diags_array(exposure * response)
         if self._disjoint:
             left = right / (1 + scaled.multiply(self.W).sum(axis=1))
         else:
-            left = _solve(sparse.csc_array(scaled @ self.W.T), right)
+            left = _solve(scipy.sparse.csc_array(scaled @ self.W.T), right)
         return np.asarray(exposure * (self.W.T @ left), np.float64)
 
     @cached_property
@@ -109,10 +107,10 @@ class ExposureTerm:
         return bool((np.bincount(self.W.indices, minlength=1) <= 1).all())
 
 
-def _solve(overlap: sparse.csc_array, right: Float64) -> Float64:
+def _solve(overlap: scipy.sparse.csc_array, right: Float64) -> Float64:
     """Solve (I + overlap) x = right; the matrix is symmetric and positive definite."""
     n = len(right)
     if overlap.nnz > _DENSE * n**2:
-        return np.asarray(solve(np.eye(n) + overlap.toarray(), right, assume_a="pos"))
-    system = sparse.csc_array(overlap + sparse.eye_array(n))
-    return np.asarray(spsolve(system, right, permc_spec="MMD_AT_PLUS_A"))
+        return np.asarray(scipy.linalg.solve(np.eye(n) + overlap.toarray(), right, assume_a="pos"))
+    system = scipy.sparse.csc_array(overlap + scipy.sparse.eye_array(n))
+    return np.asarray(scipy.sparse.linalg.spsolve(system, right, permc_spec="MMD_AT_PLUS_A"))

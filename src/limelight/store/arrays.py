@@ -1,6 +1,6 @@
 """Named arrays in one safetensors file: no pickle, nothing that could run code.
 
-Arrays larger than memory, in safetensors files: written and read in stretches of rows.
+Arrays larger than memory are written and read in stretches of rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 _KINDS = "biuf"
 
 _TYPES = {
@@ -42,12 +41,12 @@ _TYPES = {
 _UNREADABLE = (
     SafetensorError,
     OSError,
-    # What NumPy has no type or shape for, the library lets NumPy complain of.
+    # The library passes a type or a shape that NumPy does not have on to NumPy.
     KeyError,
     ValueError,
     TypeError,
     AttributeError,
-    # What only a header that somebody made can do.
+    # A header that was written by hand may hold numbers of any size and be nested to any depth.
     OverflowError,
     RecursionError,
 )
@@ -257,25 +256,19 @@ def save_stretches(
 
 def read_rows(path: str | os.PathLike[str], name: str, *, first: int = 0) -> Iterator[NDArray[Any]]:
     """Read an array of a safetensors file in stretches of rows, from some row on."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            rows = file.get_slice(name)
-            shape = rows.get_shape()
-            row_bytes = max(1, 8 * int(np.prod(shape[1:], dtype=np.int64)))
-            step = max(1, _STRETCH // row_bytes)
-            for start in range(first, shape[0], step):
-                yield rows[start : min(start + step, shape[0])]
-    except (SafetensorError, OSError) as error:
-        raise unreadable(path, error) from error
+    with _reading(path), safe_open(path, framework="numpy") as file:
+        rows = file.get_slice(name)
+        shape = rows.get_shape()
+        row_bytes = max(1, 8 * int(np.prod(shape[1:], dtype=np.int64)))
+        step = max(1, _STRETCH // row_bytes)
+        for start in range(first, shape[0], step):
+            yield rows[start : min(start + step, shape[0])]
 
 
 def shape_of(path: str | os.PathLike[str], name: str) -> tuple[int, ...]:
     """Tell the shape of an array without reading it."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return tuple(file.get_slice(name).get_shape())
-    except (SafetensorError, OSError) as error:
-        raise unreadable(path, error) from error
+    with _reading(path), safe_open(path, framework="numpy") as file:
+        return tuple(file.get_slice(name).get_shape())
 
 
 def _name(array: NDArray[Any] | Stretches) -> str:

@@ -1,6 +1,7 @@
-"""Where unfinished work stands, on disk: written whole or not at all, taken up by the same call.
+"""Checkpoints of unfinished work, written whole or not at all and taken up by the same call.
 
-What a run has found out so far, on disk, so that an interrupted run goes on where it stopped.
+A :class:`Checkpoint` holds the state of one piece of work, a :class:`ResultCache` the results that
+a longer run has so far.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Place: TypeAlias = "Checkpoint | str | os.PathLike[str] | None"
 
-
 EVERY = 60.0
 """Seconds between checkpoints: what a kill may cost."""
+GOES_ON = "the same call goes on from here"
+"""What a signal that ends the work carries as a note, if there is a checkpoint."""
 _RECORD, _ARRAYS = "checkpoint.json", "checkpoint.safetensors"
 
 
@@ -184,7 +186,7 @@ class Checkpoint:
                 yield keep
         except (KeyboardInterrupt, Terminated) as end:
             if self.exists:
-                end.add_note("the same command with --resume goes on from here")
+                end.add_note(GOES_ON)
             raise
 
     def remove(self) -> None:
@@ -208,14 +210,13 @@ def read_record(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"cannot read the checkpoint {place!r}: {error}"
         raise DataError(message, hint="delete it to start from the beginning") from error
-    different = sorted(n for n in found.keys() | about.keys() if found.get(n) != about.get(n))
-    if different:
-        name = different[0]
+    name = _first_difference(found, about)
+    if name is not None:
         message = (
             f"the checkpoint {place!r} is of another run, with {name} "
             f"{found.get(name)!r} instead of {about.get(name)!r}"
         )
-        hint = "repeat the same command, or leave --resume out to start from the beginning"
+        hint = "repeat the same call, or delete the checkpoint to start from the beginning"
         raise ConfigError(message, hint=hint)
     return record
 
@@ -241,6 +242,11 @@ def keeping(keeper: Keeper | None) -> Iterator[Callable[..., bool]]:
         yield keep
 
 
+def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    names = (name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+    return min(names, default=None)
+
+
 def _is_checkpoint(path: Path) -> bool:
     return (path / _RECORD).is_file()
 
@@ -248,24 +254,24 @@ def _is_checkpoint(path: Path) -> bool:
 FILE = "notebook.json"
 
 
-class Notebook:
+class ResultCache:
     """Results by name, written after each of them.
 
     Parameters
     ----------
     folder
-        Where the notebook lies; it is made if need be.
+        Where the file of results lies; it is made if need be.
     about
-        What the results belong to. A notebook of anything else is refused.
+        What the results belong to. Results of anything else are refused.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
-    >>> Notebook(folder, {"data": "a"}).once("sum", lambda: 1 + 1)
+    >>> ResultCache(folder, {"data": "a"}).once("sum", lambda: 1 + 1)
     2
-    >>> Notebook(folder, {"data": "a"}).once("sum", lambda: 0 / 0)
+    >>> ResultCache(folder, {"data": "a"}).once("sum", lambda: 0 / 0)
     2
     """
 
@@ -286,9 +292,8 @@ class Notebook:
         except (OSError, ValueError, KeyError, TypeError) as error:
             message = f"cannot read {str(self.folder / FILE)!r}: {first_words(error)}"
             raise DataError(message, hint="move it away to start anew") from error
-        different = [key for key in found.keys() | about.keys() if found.get(key) != about.get(key)]
-        if different:
-            key = min(different)
+        key = _first_difference(found, about)
+        if key is not None:
             message = (
                 f"the folder holds another run, with {key} {short(found.get(key))} "
                 f"instead of {short(about.get(key))}"

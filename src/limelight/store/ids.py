@@ -45,19 +45,7 @@ def write_ids(path: str | os.PathLike[str], column: str, ids: Ids | pa.Array) ->
         pq.write_table(table, temporary)
 
 
-def read_ids(path: str | os.PathLike[str], column: str) -> Ids:
-    """Read one column of distinct ids, in its order.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> file = tempfile.mkdtemp() + "/users.parquet"
-    >>> write_ids(file, "user_id", np.array([30, 10]))
-    >>> read_ids(file, "user_id")
-    array([30, 10])
-    """
-    return distinct_ids(path, column)
+read_ids = distinct_ids
 
 
 def read_some_ids(path: str | os.PathLike[str], column: str, start: int, stop: int) -> Ids:

@@ -1,6 +1,7 @@
-"""Recommendation lists to a file or a folder of parts, batch by batch, for any number of users.
+"""Recommendation lists on disk, written batch by batch for any number of users.
 
-Lists that were made so far, kept in parts, so that making them can go on after a kill.
+A :class:`ListWriter` writes the table that people read. :class:`ListParts` holds the lists that
+were made so far in a checkpoint, so that making them can go on after a kill.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from limelight._base.signals import Terminated, finishing
 from limelight.data.ids import ids_to_arrow
 from limelight.data.sources import DELIMITERS
 from limelight.store.arrays import load_arrays, save_arrays
+from limelight.store.checkpoint import GOES_ON
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Int32
     from limelight.store.checkpoint import Checkpoint
-
 
 COLUMNS = ("user_id", "item_id", "rank", "score")
 _PART_ROWS = 1 << 22
@@ -225,7 +226,7 @@ _MOST = 1 << 23
 """How many places are held back before they are written."""
 
 
-class Kept(NamedTuple):
+class StoredLists(NamedTuple):
     """The lists of some users, in the order of the rows."""
 
     ids: Int32
@@ -247,10 +248,10 @@ class ListParts:
         self._checkpoint = checkpoint
         self._is_open = checkpoint.load(about) is not None
         self._files = sorted(checkpoint.path.glob("part-*.safetensors")) if self._is_open else []
-        self._new: list[Kept] = []
+        self._new: list[StoredLists] = []
         self._written = time.monotonic()
 
-    def stored(self) -> Iterator[Kept]:
+    def stored(self) -> Iterator[StoredLists]:
         """Give what was kept before, part by part."""
         for file in self._files:
             arrays = load_arrays(file)
@@ -258,7 +259,7 @@ class ListParts:
             if ids is None or scores is None or ids.ndim != 2 or ids.shape != scores.shape:
                 message = f"damaged lists in the checkpoint: {str(file)!r}"
                 raise DataError(message, hint="delete the checkpoint to start from the beginning")
-            yield Kept(ids, scores)
+            yield StoredLists(ids, scores)
 
     @contextmanager
     def keeping(self) -> Iterator[Self]:
@@ -268,12 +269,12 @@ class ListParts:
                 yield self
         except (KeyboardInterrupt, Terminated) as end:
             if self._checkpoint.exists:
-                end.add_note("the same command with --resume goes on from here")
+                end.add_note(GOES_ON)
             raise
 
     def keep(self, ids: Int32, scores: Float32) -> bool:
         """Keep the lists of the next users; true if a signal waits for the end of the block."""
-        self._new.append(Kept(ids, scores))
+        self._new.append(StoredLists(ids, scores))
         held = sum(one.ids.size for one in self._new)
         if self._is_asked() or held >= _MOST or self._checkpoint.is_due_since(self._written):
             self._write()

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow.compute as pc
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 SCHEMA_VERSION = 1
 """Raised when an older limelight could not read what this one writes."""
-FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
+FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = _FILES = (
     "factors.safetensors",
     "config.json",
     "users.parquet",
@@ -47,17 +46,19 @@ FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = (
     "control.json",
     "control.safetensors",
 )
-
-_FILES = {FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS}
 _FACTORS = ("user_factors", "item_factors")
 _LONGEST_VERSION = 40
+_NOT_SAVED = "pass the folder that `model.save` wrote"
+_INCOMPLETE = "the folder is incomplete; save the model again"
+_DAMAGED = "the file is damaged; save the model again"
+_MIXED = "its parts come from different models; save it again"
 _REQUIRED = {"model": str, "hyperparameters": dict, "data": dict}
 _OPTIONAL = {"fit": dict}
 _ADDED = {"schema_version": int, "limelight_version": str}
 
 
-class Control(NamedTuple):
-    """What controls a model's lists."""
+class StoredControl(NamedTuple):
+    """How a model's lists are re-ranked, as it stands in the folder."""
 
     record: dict[str, Any]
     """JSON."""
@@ -66,18 +67,7 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """What a model folder holds.
-
-    Examples
-    --------
-    >>> ModelFolder(
-    ...     config={"model": "popularity", "hyperparameters": {}, "data": {}},
-    ...     arrays={"item_counts": np.array([3, 1])},
-    ...     user_ids=np.array([7]),
-    ...     item_ids=np.array(["a", "b"], dtype=object),
-    ... ).seen is None
-    True
-    """
+    """What a model folder holds."""
 
     config: dict[str, Any]
     """`model` (a name), `hyperparameters`, `data` (its fingerprint) and perhaps `fit` (how the
@@ -88,9 +78,9 @@ class ModelFolder:
 
     user_ids: NDArray[Any]
     item_ids: NDArray[Any]
-    seen: tuple[NDArray[np.int64], NDArray[np.int32]] | None = field(default=None)
+    seen: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
     """`indptr` and `indices` of the training histories, which `recommend` filters."""
-    control: Control | None = None
+    control: StoredControl | None = None
 
 
 def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None:
@@ -219,54 +209,37 @@ def _complete(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     """Refuse a folder that lacks a file; return it with its settings."""
     root, name = Path(path), repr(os.fspath(path))
     if not root.is_dir():
-        message = f"model folder not found: {name}"
-        raise DataError(message, hint="pass the folder that `model.save` wrote")
+        _refuse(f"model folder not found: {name}", _NOT_SAVED)
     config = _read_config(root)
     for file in (FACTORS, USERS, ITEMS):
         if not (root / file).is_file():
-            message = f"model folder {name} lacks {file!r}"
-            raise DataError(message, hint="the folder is incomplete; save the model again")
+            _refuse(f"model folder {name} lacks {file!r}", _INCOMPLETE)
     return root, config
 
 
-def load_control(path: str | os.PathLike[str]) -> Control | None:
-    """Read what controls the lists of a model, if anything does.
-
-    Examples
-    --------
-    >>> load_control("no/such/model")
-    """
+def load_control(path: str | os.PathLike[str]) -> StoredControl | None:
+    """Read how the lists of a model are re-ranked, if they are."""
     root, name = Path(path), repr(os.fspath(path))
     if not (root / CONTROL).exists():
         if (root / CONTROL_ARRAYS).exists():
-            message = f"model folder {name} lacks {CONTROL!r}, which says how lists are re-ranked"
-            raise DataError(message, hint="the folder is incomplete; save the model again")
+            what = f"model folder {name} lacks {CONTROL!r}, which says how lists are re-ranked"
+            _refuse(what, _INCOMPLETE)
         return None
     try:
         record = read_json(root / CONTROL)
     except (OSError, ValueError) as error:
-        message = f"cannot read {CONTROL} of model folder {name}: {error}"
-        raise DataError(message, hint="the file is damaged; save the model again") from error
+        _refuse(f"cannot read {CONTROL} of model folder {name}: {error}", _DAMAGED, error)
     if not isinstance(record, dict):
-        message = f"{CONTROL} of model folder {name} must be an object: {short(record)}"
-        raise DataError(message, hint="the file is damaged; save the model again")
+        _refuse(f"{CONTROL} of model folder {name} must be an object: {short(record)}", _DAMAGED)
     if not (root / CONTROL_ARRAYS).exists():
-        message = f"model folder {name} lacks {CONTROL_ARRAYS!r}"
-        raise DataError(message, hint="the folder is incomplete; save the model again")
-    return Control(record, load_arrays(root / CONTROL_ARRAYS))
+        _refuse(f"model folder {name} lacks {CONTROL_ARRAYS!r}", _INCOMPLETE)
+    return StoredControl(record, load_arrays(root / CONTROL_ARRAYS))
 
 
 def is_model_folder(path: Path) -> bool:
-    """Tell whether a folder holds a model and nothing else, so that it may be replaced.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> is_model_folder(Path(tempfile.mkdtemp()))
-    False
-    """
+    """Tell whether a folder holds a model and nothing else, so that it may be replaced."""
     names = {entry.name for entry in path.iterdir()}
-    if CONFIG not in names or names - _FILES:
+    if CONFIG not in names or names.difference(_FILES):
         return False
     try:
         config = read_json(path / CONFIG)
@@ -280,18 +253,15 @@ def _read_config(root: Path) -> dict[str, Any]:
     try:
         config = read_json(root / CONFIG)
     except FileNotFoundError as error:
-        message = f"not a model folder, it has no {CONFIG}: {name}"
-        raise DataError(message, hint="pass the folder that `model.save` wrote") from error
+        _refuse(f"not a model folder, it has no {CONFIG}: {name}", _NOT_SAVED, error)
     except (OSError, ValueError, RecursionError) as error:
-        message = f"cannot read {CONFIG} of model folder {name}: {error}"
-        raise DataError(message, hint="the file is damaged; save the model again") from error
+        _refuse(f"cannot read {CONFIG} of model folder {name}: {error}", _DAMAGED, error)
     version = config.get("schema_version") if isinstance(config, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        message = f"not a model folder, {CONFIG} has no schema_version: {name}"
-        raise DataError(message, hint="pass the folder that `model.save` wrote")
+        _refuse(f"not a model folder, {CONFIG} has no schema_version: {name}", _NOT_SAVED)
     if version < 1:
-        message = f"model folder {name} has no such schema: {short(version)}"
-        raise DataError(message, hint="the file config.json was changed; save the model again")
+        hint = "the file config.json was changed; save the model again"
+        _refuse(f"model folder {name} has no such schema: {short(version)}", hint)
     if version > SCHEMA_VERSION:
         writer = str(config.get("limelight_version", "a newer version"))[:_LONGEST_VERSION]
         message = (
@@ -310,21 +280,18 @@ def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None
     _check_names(arrays)
     for name, array in arrays.items():
         limits = np.iinfo(np.int64 if name == "indptr" else np.int32)
-        # A number that does not fit would become another one.
-        if array.dtype.kind not in "iu" or (array.size and not _within(array, limits)):
-            message = f"{SEEN}: {name} must hold whole numbers up to {limits.max}: {array.dtype}"
-            raise DataError(message, hint="the file is damaged; save the model again")
+        # `astype` would wrap a number that is too large, and the history name another item.
+        if array.dtype.kind not in "iu" or (
+            array.size and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max
+        ):
+            what = f"{SEEN}: {name} must hold whole numbers up to {limits.max}: {array.dtype}"
+            _refuse(what, _DAMAGED)
     return arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32)
 
 
 def _check_names(arrays: Mapping[str, NDArray[Any]]) -> None:
     if set(arrays) != {"indptr", "indices"}:
-        message = f"{SEEN} must hold indptr and indices, found: {short(sorted(arrays))}"
-        raise DataError(message, hint="the file is damaged; save the model again")
-
-
-def _within(array: NDArray[Any], limits: np.iinfo[Any]) -> bool:
-    return bool(limits.min <= int(array.min()) and int(array.max()) <= limits.max)
+        _refuse(f"{SEEN} must hold indptr and indices, found: {short(sorted(arrays))}", _DAMAGED)
 
 
 def _check_config(config: dict[str, Any], what: str) -> None:
@@ -333,8 +300,7 @@ def _check_config(config: dict[str, Any], what: str) -> None:
         if key in _OPTIONAL and key not in config:
             continue
         if key not in config:
-            message = f"config of {what} lacks the key {key!r}"
-            raise DataError(message, hint=f"it needs {', '.join(_REQUIRED)}")
+            _refuse(f"config of {what} lacks the key {key!r}", f"it needs {', '.join(_REQUIRED)}")
         if not isinstance(config[key], kind):
             message = f"config of {what}: {key!r} must be {kind.__name__}, got {short(config[key])}"
             raise DataError(message, hint="save the model again")
@@ -351,31 +317,25 @@ def _check_folder(folder: ModelFolder, what: str) -> None:
         distinct = pc.count_distinct(ids_to_arrow(ids)).as_py()
         if distinct != len(ids):
             message = f"{what} has {len(ids):,} {side} ids, of which {distinct:,} are distinct"
-            raise DataError(message, hint="an id may occur only once")
+            _refuse(message, "an id may occur only once")
     for name, array in folder.arrays.items():
         side = name.split("_")[0]
         if side in rows and (array.ndim == 0 or len(array) != rows[side]):
-            message = f"{what}: {name!r} has shape {array.shape} for {rows[side]:,} {side} ids"
-            raise DataError(message, hint="its parts come from different models; save it again")
+            shape = f"has shape {array.shape} for {rows[side]:,} {side} ids"
+            _refuse(f"{what}: {name!r} {shape}", _MIXED)
         require_finite(array, f"{what}: {name!r}")
     widths = {n: folder.arrays[n].shape[1:] for n in _FACTORS if n in folder.arrays}
     if len(set(widths.values())) > 1:
-        message = f"{what}: factors of different width: {widths}"
-        raise DataError(message, hint="its parts come from different models; save it again")
+        _refuse(f"{what}: factors of different width: {widths}", _MIXED)
     if folder.seen is not None:
         _check_seen(*folder.seen, n_users=rows["user"], n_items=rows["item"], what=what)
 
 
 def require_finite(array: NDArray[Any], what: str) -> None:
-    """Refuse an array that holds anything but finite numbers.
-
-    Examples
-    --------
-    >>> require_finite(np.ones(2), "the model: 'mean_user'")
-    """
+    """Refuse an array that holds anything but finite numbers."""
     if not np.isfinite(array).all():
-        message = f"{what} holds values that are not finite"
-        raise DataError(message, hint="the fit diverged or the file is damaged; fit again")
+        hint = "the fit diverged or the file is damaged; fit again"
+        _refuse(f"{what} holds values that are not finite", hint)
 
 
 def _check_seen(
@@ -391,8 +351,7 @@ def _check_seen(
         and _ascends(indptr, indices)
     )
     if not fits:
-        message = f"{what}: the histories do not fit {n_users:,} users and {n_items:,} items"
-        raise DataError(message, hint="its parts come from different models; save it again")
+        _refuse(f"{what}: the histories do not fit {n_users:,} users and {n_items:,} items", _MIXED)
 
 
 def _ascends(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
@@ -401,6 +360,10 @@ def _ascends(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
     starts = indptr[1:-1]
     rises[starts[(starts > 0) & (starts < len(indices))] - 1] = True
     return bool(rises.all())
+
+
+def _refuse(message: str, hint: str, cause: Exception | None = None) -> NoReturn:
+    raise DataError(message, hint=hint) from cause
 
 
 def _to_json(config: dict[str, Any]) -> str:
@@ -415,7 +378,5 @@ def _to_json(config: dict[str, Any]) -> str:
     try:
         return json.dumps(config, indent=2, default=plain, allow_nan=False)
     except (TypeError, ValueError) as error:
-        message = f"cannot store this in {CONFIG}: {error}"
-        raise DataError(
-            message, hint="settings are finite numbers, text, lists and dicts"
-        ) from error
+        hint = "settings are finite numbers, text, lists and dicts"
+        _refuse(f"cannot store this in {CONFIG}: {error}", hint, error)

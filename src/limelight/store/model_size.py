@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow.parquet as pq
 
 from limelight._base.errors import DataError
-from limelight.data.estimate import glance
+from limelight.data.estimate import sample_table
 from limelight.store.json import read_json
 from limelight.store.model_folder import CONFIG, FACTORS, ITEMS, SEEN, USERS
 
@@ -56,7 +56,7 @@ def model_size(path: str | os.PathLike[str]) -> ModelSize:
     """
     root = Path(path)
     users, items = (
-        (_rows(root / file), glance(root / file, [column]).id_bytes(column))
+        (_rows(root / file), sample_table(root / file, [column]).id_bytes(column))
         for file, column in ((USERS, "user_id"), (ITEMS, "item_id"))
     )
     return ModelSize(

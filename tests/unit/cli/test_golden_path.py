@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from limelight.cli.flags import Reading
 from limelight.data import Split, read
+from limelight.data.read import ReadOptions
 from limelight.metrics.evaluate import evaluate
 from limelight.models.folder import load_model
 
@@ -36,6 +40,33 @@ def test_describe(limelight: Run, files: Path) -> None:
     assert record["per_item_max"] == np.bincount(data.indices).max()
     assert record["items_below_5"] == np.sum(np.bincount(data.indices) < 5)
     assert 0 < record["popularity_top_share"] < record["popularity_gini"] < 1
+
+
+def test_a_table_is_opened_once_sampled_once_and_read_once(
+    limelight: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def count(module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        def counted(*arguments: Any, **given: Any) -> Any:
+            calls.append(name)
+            return function(*arguments, **given)
+
+        monkeypatch.setattr(module, name, counted)
+
+    reading, estimate = (sys.modules[f"limelight.data.{name}"] for name in ("read", "estimate"))
+    count(reading, "open_parts")
+    count(reading, "choose_columns")
+    count(estimate, "sample_table")
+    count(sys.modules["limelight.data.sources"]._Text, "batches")
+    limelight("fit", files / "ratings.csv", "--model", "popularity", "-o", tmp_path / "model")
+    assert calls == ["open_parts", "choose_columns", "sample_table", "batches"]
+
+
+def test_every_option_of_reading_has_a_flag() -> None:
+    assert tuple(field.name for field in fields(Reading)) == ReadOptions._fields
 
 
 def test_reading_flags_reach_the_reader(limelight: Run, files: Path) -> None:

@@ -8,8 +8,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 from tests.support.commands import VERBS
 
+from limelight import cli
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ def test_the_list_of_commands(limelight: Run) -> None:
     first = "demo data fit recommend evaluate audit rerank frontier"
     assert " ".join(listed) == f"{first} plot report reproduce simulate bench doctor"
     assert "..." not in text.partition("Commands:")[2], "a summary was cut short"
+
+
+def test_the_list_of_commands_says_what_each_command_says() -> None:
+    commands = typer.main.get_group(cli.app).commands
+    lines = {name: command.get_short_help_str(100) for name, command in commands.items()}
+    assert lines == cli.VERBS
 
 
 def test_without_arguments(limelight: Run) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from limelight.data import Interactions
 from limelight.data.filters import drop_rare, drop_unused, k_core, keep
-from limelight.data.rows import file_slots, group, row_numbers
+from limelight.data.rows import group, row_numbers, walk
 
 pair_lists = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 6)), min_size=1, max_size=60)
 least = st.none() | st.integers(1, 5)
@@ -21,7 +21,7 @@ def interactions(pairs):
 
 def pairs_of(data):
     """The pairs as ids, users ascending, each user's items in file order."""
-    items = data.indices[file_slots(data.indptr, data.order)]
+    items = walk(data.indptr, data.indices, data.order, np.arange(data.n_users))[1]
     users = data.user_ids[row_numbers(data.indptr)]
     return list(zip(users.tolist(), data.item_ids[items].tolist(), strict=True))
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.data.rows import file_slots, group, row_numbers, walk
+from limelight.data.rows import group, row_numbers, walk
 
 N_USERS, N_ITEMS = 6, 5
 pair_lists = st.lists(st.tuples(st.integers(0, N_USERS - 1), st.integers(0, N_ITEMS - 1)))
@@ -30,7 +30,7 @@ def test_rows_are_sorted_and_unique(pairs):
 @given(pair_lists)
 def test_order_gives_back_the_file(pairs):
     rows = grouped(pairs)
-    in_file = rows.indices[file_slots(rows.indptr, rows.order)]
+    in_file = walk(*rows[:3], np.arange(N_USERS))[1]
     assert [list(row) for row in np.split(in_file, rows.indptr[1:-1])] == naive_rows(pairs)
 
 
@@ -46,7 +46,6 @@ def test_walk_visits_the_rows_asked_for(pairs, chosen):
 def test_walk_without_order_is_sorted():
     rows = grouped([(0, 3), (0, 1)])
     assert walk(rows.indptr, rows.indices, None, np.array([0]))[1].tolist() == [1, 3]
-    assert file_slots(rows.indptr, None).tolist() == [0, 1]
 
 
 def test_row_numbers_skip_empty_rows():

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.data import read
-from limelight.data.rows import file_slots, row_numbers
+from limelight.data.rows import row_numbers, walk
 
 USERS, ITEMS = ["b", "a", "b", "c", "b", "a"], [7, 7, 3, 10, 7, -2]
 RATINGS = [5.0, 4.0, 1.0, 4.5, 2.0, 0.0]
@@ -25,7 +25,7 @@ def table(**more):
 
 def pairs(data):
     """The pairs as ids, users ascending, each user's items in the order kept."""
-    items = data.item_ids[data.indices[file_slots(data.indptr, data.order)]]
+    items = data.item_ids[walk(data.indptr, data.indices, data.order, np.arange(data.n_users))[1]]
     users = data.user_ids[row_numbers(data.indptr)]
     return list(zip(users.tolist(), items.tolist(), strict=True))
 

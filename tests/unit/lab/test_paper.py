@@ -1,4 +1,4 @@
-"""The parts of a reproduction: data, fronts, the notebook, the search, tables and figures."""
+"""The parts of a reproduction: data, fronts, cached results, the search, tables and figures."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ from limelight.lab.paper.tuning import Search
 from limelight.lab.tables import statistics
 from limelight.models import IALS, ExADMM
 from limelight.report.exhibit import ShownLists
-from limelight.store.checkpoint import Notebook
+from limelight.store.checkpoint import ResultCache
 
 SPACE = {"regularization": Range(1e-3, 1e-1)}
 
@@ -78,25 +78,25 @@ class TestFront:
 
 class TestNotebook:
     def test_another_run_is_refused(self, tmp_path) -> None:
-        Notebook(tmp_path, {"epochs": 5}).once("a", lambda: 1)
+        ResultCache(tmp_path, {"epochs": 5}).once("a", lambda: 1)
         with pytest.raises(ConfigError, match="another run, with epochs 5 instead of 6"):
-            Notebook(tmp_path, {"epochs": 6})
+            ResultCache(tmp_path, {"epochs": 6})
 
     @pytest.mark.parametrize("text", ["{", "[" * 100_000])
     def test_a_damaged_one_is_refused(self, tmp_path, text) -> None:
         (tmp_path / "notebook.json").write_text(text)
         with pytest.raises(DataError, match="cannot read"):
-            Notebook(tmp_path, {})
+            ResultCache(tmp_path, {})
 
     def test_is_written_after_each_result(self, tmp_path) -> None:
-        notebook = Notebook(tmp_path, {})
-        notebook.once("a", lambda: [1.5])
+        cache = ResultCache(tmp_path, {})
+        cache.once("a", lambda: [1.5])
 
         def stumble() -> None:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            notebook.once("b", stumble)
+            cache.once("b", stumble)
         assert json.loads((tmp_path / "notebook.json").read_text())["results"] == {"a": [1.5]}
 
 

@@ -91,7 +91,7 @@ class Tallies(RuleBasedStateMachine):
     def add(self, one, other):
         rows = one[1] + other[1]
         added, once = one[0].plus(other[0]), self.count(rows)
-        for name in once._fields:
+        for name in vars(once):
             np.testing.assert_allclose(getattr(added, name), getattr(once, name), err_msg=name)
             assert getattr(added, name).dtype == getattr(once, name).dtype
         return added, rows

@@ -10,7 +10,6 @@ from limelight.metrics.conventions import (
     evidently_gini,
     holisticai_gini,
     recbole_gini,
-    with_unshown,
 )
 from limelight.metrics.exposure import gini
 
@@ -38,7 +37,6 @@ def test_conversions_equal_the_definitions(seed):
     assert holisticai_gini(ours, 50) == pytest.approx(divided_by_n_minus_1(counts))
     assert elliot_gini(ours, 50) == pytest.approx(1 - divided_by_n_minus_1(counts))
     assert evidently_gini(ours, 50, len(shown)) == pytest.approx(divided_by_n_minus_1(shown))
-    assert with_unshown(ours, 50, 3) == pytest.approx(gini([*counts, 0, 0, 0]))
 
 
 def test_a_single_item():

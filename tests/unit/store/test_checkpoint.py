@@ -9,6 +9,7 @@ import pytest
 
 import limelight as ll
 from limelight._base.signals import Terminated, finishing, terminate
+from limelight.cli.output import in_flags
 from limelight.store.checkpoint import Checkpoint, Stand, keeping
 
 ABOUT = {"data": "abc", "factors": 8}
@@ -35,7 +36,8 @@ def test_another_run_is_refused(tmp_path):
     checkpoint.save({}, {})
     with pytest.raises(ll.ConfigError, match="factors 8 instead of 16") as error:
         checkpoint.load(ABOUT | {"factors": 16})
-    assert "--resume" in error.value.hint
+    assert "delete the checkpoint" in error.value.hint
+    assert "leave --resume out" in in_flags(error.value.hint)
 
 
 def test_another_version_is_refused(tmp_path, monkeypatch):
@@ -114,7 +116,7 @@ def test_work_is_saved_before_a_signal_ends_it(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
         assert keep(Stand, {"epoch": 2}, {})
     assert checkpoint.load(ABOUT).record == {"epoch": 2}
-    assert "--resume" in end.value.__notes__[0]
+    assert "the same call goes on" in end.value.__notes__[0]
 
 
 def test_without_a_checkpoint_nothing_waits():

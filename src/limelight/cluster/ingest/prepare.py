@@ -216,7 +216,7 @@ def _in_memory(
     if reading:
         message = f"what is read already, or split, does not take: {next(iter(reading))}"
         raise ConfigError(message, hint="give it to `limelight.read` or `limelight data split`")
-    return source if isinstance(source, Interactions) else read_split(source).train
+    return source if isinstance(source, Interactions) else read_split(source)[0]
 
 
 def _read(

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+import scipy
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.progress import progress_bar
@@ -320,7 +320,7 @@ def _refuse_repeats(rows: PairRows, user_ids: Any, item_ids: Any) -> None:
         raise DataError(message, hint="keep one row for each pair of user and item")
 
 
-def aligned_pairs(source: Source, candidates: Candidates, what: str) -> csr_matrix:
+def aligned_pairs(source: Source, candidates: Candidates, what: str) -> scipy.sparse.csr_matrix:
     """Read pairs, one row for each user who has candidates; what is unknown is left out.
 
     Parameters
@@ -356,4 +356,4 @@ def aligned_pairs(source: Source, candidates: Candidates, what: str) -> csr_matr
     shape = candidates.n_users, candidates.n_items
     rows = group(users[known].astype(np.int32), items[known].astype(np.int32), *shape)
     values = np.ones(len(rows.indices), dtype=np.float32)
-    return csr_matrix((values, rows.indices, rows.indptr), shape=shape)
+    return scipy.sparse.csr_matrix((values, rows.indices, rows.indptr), shape=shape)

@@ -24,7 +24,7 @@ from limelight.report.exhibit import ShownLists, measure_lists
 from limelight.report.exhibit_folder import load_shown_lists, shown_arrays
 from limelight.rerank.methods.fairrec import FairRec
 from limelight.store.arrays import save_arrays
-from limelight.store.checkpoint import Notebook
+from limelight.store.checkpoint import ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -142,7 +142,7 @@ class Run:
         }
         self.plan, self.split, self._tell = plan, split, tell
         self._sights = folder / "sights"
-        self._notebook = Notebook(folder, about)
+        self._cache = ResultCache(folder, about)
         factors = plan.factors or plan.experiment.factors
         known = methods_of(
             plan.experiment, factors=factors, epochs=plan.epochs, threads=plan.threads
@@ -175,11 +175,11 @@ class Run:
         return found
 
     def _once(self, what: str, find_out: Callable[..., Any], *arguments: Any, of: str = "") -> Any:
-        """Find out what the notebook does not hold; a result of something else is another one."""
+        """Find out what the cache does not hold; a result of something else is another one."""
         self._tell(what)
         # A signal waits until the result is written down.
         with finishing():
-            return self._notebook.once(what + of, lambda: find_out(*arguments))
+            return self._cache.once(what + of, lambda: find_out(*arguments))
 
     def _tune(self) -> None:
         total = sum(method.share for method in self._methods.values()) or 1.0

@@ -1,0 +1,107 @@
+"""The public names and where they come from, for type checkers and editors.
+
+When limelight runs, ``__init__.py`` finds them in the same places.
+"""
+
+from limelight import plot as plot
+from limelight._base.errors import (
+    ConfigError,
+    DataError,
+    LimelightError,
+    MemoryLimitError,
+    SolveError,
+)
+from limelight.audit.audit import Audit, audit
+from limelight.control.fit_to import fit_to
+from limelight.control.frontier import frontier
+from limelight.control.frontier_result import Frontier
+from limelight.data import (
+    HeldOut,
+    Interactions,
+    Marketplace,
+    Split,
+    marketplace,
+    read,
+    split_users,
+)
+from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.accuracy import ndcg, recall
+from limelight.metrics.evaluate import Evaluation, evaluate
+from limelight.metrics.exposure import (
+    coverage,
+    entropy,
+    exposure,
+    gini,
+    gini_floor,
+    lorenz,
+    top_share,
+)
+from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
+from limelight.models.exadmm import ExposureTargets
+from limelight.rerank import (
+    Allocate,
+    BestResponse,
+    FairRec,
+    FrankWolfe,
+    Greedy,
+    GroupShares,
+    Online,
+    Prices,
+    calibrate,
+    load,
+    rerank,
+)
+
+__version__: str
+
+__all__ = [
+    "IALS",
+    "Allocate",
+    "Audit",
+    "BestResponse",
+    "ConfigError",
+    "DataError",
+    "Evaluation",
+    "ExADMM",
+    "ExposureTargets",
+    "FairRec",
+    "FrankWolfe",
+    "Frontier",
+    "Greedy",
+    "GroupShares",
+    "HeldOut",
+    "Interactions",
+    "LimelightError",
+    "ListAccumulator",
+    "Marketplace",
+    "MemoryLimitError",
+    "MultDAE",
+    "MultVAE",
+    "MultiFR",
+    "Online",
+    "Popularity",
+    "Prices",
+    "Random",
+    "SolveError",
+    "Split",
+    "audit",
+    "calibrate",
+    "coverage",
+    "entropy",
+    "evaluate",
+    "exposure",
+    "fit_to",
+    "frontier",
+    "gini",
+    "gini_floor",
+    "load",
+    "lorenz",
+    "marketplace",
+    "ndcg",
+    "plot",
+    "read",
+    "recall",
+    "rerank",
+    "split_users",
+    "top_share",
+]
