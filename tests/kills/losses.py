@@ -24,7 +24,7 @@ import numpy as np
 from tests.support.toy import first_time
 
 import limelight as ll
-from limelight.cluster.fit import Kept, ShardedFit, fit_shards
+from limelight.cluster.fit import CheckpointOptions, ShardedFit, fit_shards
 from limelight.cluster.ray.run import run_on_ray
 
 RANKS, SHARDS, EPOCHS = 3, 8, 8
@@ -122,7 +122,8 @@ def fit(model, data, path, plan, lost, **how):
         if "lost" in told:
             lost.append(rank)
 
-    fit_shards(model, data, path, runtime, n_shards=SHARDS, kept=Kept(every=0), on_news=news, **how)
+    often = CheckpointOptions(every=0)
+    fit_shards(model, data, path, runtime, n_shards=SHARDS, checkpoints=often, on_news=news, **how)
 
 
 def arrays(path):

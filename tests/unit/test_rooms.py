@@ -1,4 +1,4 @@
-"""The law of the rooms is the one that CONTRIBUTING shows, and its exceptions only become fewer."""
+"""The law of the rooms is the one that CONTRIBUTING shows, and it has no exceptions."""
 
 import re
 import tomllib
@@ -17,5 +17,5 @@ def test_the_map_of_the_house_is_the_order_of_the_law():
     assert drawn == [layer.split(" | ") for layer in reversed(CONTRACT["layers"])]
 
 
-def test_exceptions_only_become_fewer():
-    assert len(CONTRACT["ignore_imports"]) <= 2
+def test_there_are_no_exceptions():
+    assert "ignore_imports" not in CONTRACT

@@ -1,4 +1,4 @@
-"""A fit that many ranks share, from the data to the model folder."""
+"""A fit that runs on many ranks, from the data to the model folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from limelight.cluster.checkpoint import ShardCheckpoint, flip
 from limelight.cluster.ingest.prepare import about_source, prepare
 from limelight.cluster.ingest.shards import ShardedData, has_shards, load_shards
 from limelight.cluster.model_parts import leave_rows, left_rows, write_model
-from limelight.cluster.partition import Clock, Cut, Share, stacked
-from limelight.models.factor_model import first_state, training_problem, unpadded
+from limelight.cluster.partition import Cut, Partition, Stopwatch, stacked
+from limelight.models.factor_model import factor_solver, fit_schedule, unpadded
 from limelight.models.folder import config_of
-from limelight.solve.loop import Schedule, run
+from limelight.solve.loop import run
 from limelight.solve.problem import padded_width, sparse_rows
 from limelight.store.checkpoint import EVERY, described, read_record
 
@@ -48,8 +48,8 @@ class Runtime(Protocol):
         ...
 
 
-class Kept(NamedTuple):
-    """How the stand of a fit is kept."""
+class CheckpointOptions(NamedTuple):
+    """How often a fit writes checkpoints, and whether it goes on from one."""
 
     every: float = EVERY
     """Seconds between two checkpoints; 0 writes one after every epoch."""
@@ -57,7 +57,7 @@ class Kept(NamedTuple):
     """Whether to go on from where an earlier run of the same fit stopped."""
 
 
-class Ending(NamedTuple):
+class FitEnding(NamedTuple):
     """What all ranks know alike at the end of a fit; the factors are left on disk."""
 
     mean_user: Float64
@@ -82,7 +82,7 @@ class ShardedFit:
     every: float
 
     def __post_init__(self) -> None:
-        self._share: Share | None = None
+        self._partition: Partition | None = None
         self._checkpoint = ShardCheckpoint(self.work, self.every)
 
     def prepare(self, exchange: Exchange) -> None:
@@ -92,43 +92,35 @@ class ShardedFit:
         data = prepare(self.source, folder, exchange, **self.reading)
         cut = Cut(data.user_bounds, data.item_bounds, data.item_counts)
         if alone:
-            self._share = Share.again(exchange, cut, width, _all_rows(folder, data))
+            self._partition = Partition.again(exchange, cut, width, _all_rows(folder, data))
         else:
-            self._share = Share.of(exchange, cut, width, stacked(_rows(data)))
+            self._partition = Partition.of(exchange, cut, width, stacked(_rows(data)))
 
-    def run(self, exchange: Exchange) -> Ending:
+    def run(self, exchange: Exchange) -> FitEnding:
         """Fit; leave the factors of this rank's users and items in the folder."""
-        assert self._share is not None
-        config, share = self.model.config, replace(self._share, exchange=exchange, clock=Clock())
-        exposure = self.model._exposure(share.cut.n_users)
-        problem = training_problem(config, share.rows, exposure, share=share)
-        problem = replace(problem, threads=exchange.threads)
-        state = first_state(config, problem, None)
-        checkpoint = self._checkpoint.of(share)
-        schedule = Schedule(
-            epochs=config.epochs,
-            tolerance=config.tolerance,
-            trace_every=config.trace_every,
-            show_progress=False,
-            checkpoint=checkpoint,
-            about=self.about,
+        assert self._partition is not None
+        partition = replace(self._partition, exchange=exchange, stopwatch=Stopwatch())
+        solver = factor_solver(self.model, partition, threads=exchange.threads)
+        checkpoint = self._checkpoint.of(partition)
+        outcome = run(
+            solver,
+            fit_schedule(self.model, show_progress=False, checkpoint=checkpoint, about=self.about),
         )
-        outcome = run(problem, state, lambda state: self.model._epoch(problem, state), schedule)
+        factors, state = self.model.config.factors, solver.state
         if not checkpoint.is_stopped:
-            factors = config.factors
-            for shard, cell, items in zip(
-                share.numbers, share.cells, share.item_cells, strict=True
+            place = self.work / _RESULT
+            for shard, (users, _), items in zip(
+                partition.numbers, partition.cells, partition.item_cells, strict=True
             ):
-                place = self.work / _RESULT
-                leave_rows(place, "user_factors", shard, unpadded(state.U[cell], factors))
+                leave_rows(place, "user_factors", shard, unpadded(state.U[users], factors))
                 leave_rows(place, "item_factors", shard, unpadded(state.V[items], factors))
-        return Ending(
-            state.s[: config.factors],
-            state.w[: config.factors],
+        return FitEnding(
+            state.s[:factors],
+            state.w[:factors],
             outcome.trace,
             outcome.status,
             not checkpoint.is_stopped,
-            (share.cut.n_users, len(state.V), share.cut.n_entries),
+            (partition.n_users, len(state.V), partition.n_entries),
         )
 
 
@@ -149,11 +141,11 @@ def fit_shards(
     runtime: Runtime,
     *,
     n_shards: int,
-    kept: Kept | None = None,
+    checkpoints: CheckpointOptions | None = None,
     history: bool = True,
     on_news: OnNews = lambda *_: None,
     **reading: Any,
-) -> Ending:
+) -> FitEnding:
     """Fit a model on many ranks and write its folder.
 
     Parameters
@@ -169,8 +161,8 @@ def fit_shards(
         What runs the ranks.
     n_shards
         How many shards users and items are cut into.
-    kept
-        How often checkpoints are written, and whether to go on from one.
+    checkpoints
+        How often they are written, and whether to go on from one.
     history
         Whether to keep the training histories in the model folder.
     on_news
@@ -180,7 +172,7 @@ def fit_shards(
 
     Returns
     -------
-    Ending
+    FitEnding
         What is known at the end. If the fit was stopped before, there is no model yet.
     """
     refuse_descent(model)
@@ -191,16 +183,16 @@ def fit_shards(
         **{name: v for name, v in model.get_params().items() if name != "num_threads"},
         "source": about_source(source, n_shards, **reading),
     }
-    kept = kept or Kept()
-    token = _open(work, about, resume=kept.resume)
-    program = ShardedFit(model, source, reading, work, about, kept.every)
+    checkpoints = checkpoints or CheckpointOptions()
+    token = _open(work, about, resume=checkpoints.resume)
+    program = ShardedFit(model, source, reading, work, about, checkpoints.every)
 
     def on_commit(epoch: int) -> None:
         _require_ours(work, token)
         flip(work, epoch, about)
 
     with _leaving_what_can_be_resumed(work):
-        ending: Ending = runtime(program, on_commit=on_commit, on_news=on_news)[0]
+        ending: FitEnding = runtime(program, on_commit=on_commit, on_news=on_news)[0]
         _require_ours(work, token)
     if ending.is_complete:
         data = load_shards(work / _SHARDS, range(0))
@@ -271,7 +263,7 @@ def _require_ours(work: Path, token: str) -> None:
 def _write(
     path: Path,
     model: FactorModel,
-    ending: Ending,
+    ending: FitEnding,
     data: ShardedData,
     result: Path,
     *,

@@ -32,7 +32,7 @@ def check_finite(problem: Problem, state: State) -> None:
 
 def check_outcome(problem: Problem, state: State) -> None:
     """Refuse factors that score nothing, that rounding has spoilt, or that fit worse than zeros."""
-    largest = problem.largest_user(state.U) * largest_entry(state.V)
+    largest = problem.population.largest(state.U) * largest_entry(state.V)
     if largest < _SMALLEST:
         # Lists would go by the numbers of the items, and look like lists.
         message = (

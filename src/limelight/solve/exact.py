@@ -26,7 +26,8 @@ from limelight.solve.steps import exact_u_step, solve_side
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64
     from limelight.solve.exposure_term import MeanTerm
-    from limelight.solve.problem import Cell, Problem
+    from limelight.solve.population import Cell
+    from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
 TOLERANCE = 0.02
@@ -103,7 +104,7 @@ class _Sample(NamedTuple):
 
     def length(self, problem: Problem, U: Float32) -> float:
         """Return how long they usually are."""
-        [squares] = problem.total(
+        [squares] = problem.population.total(
             lambda cell: [float(np.linalg.norm(U[_among(problem, cell, self.users)])) ** 2]
         )
         return float(np.sqrt(squares / len(self.users)))
@@ -119,7 +120,7 @@ def _look(problem: Problem, state: State, shared: Float64) -> _Sample:
         now = np.einsum("nij,nj->ni", inverses, b - state.w)
         return [inverses.sum(axis=0), np.sum(now - state.U[own], axis=0)]
 
-    inverse, drift = problem.total(parts)
+    inverse, drift = problem.population.total(parts)
     return _Sample(users, inverse / len(users), drift / len(users))
 
 
@@ -141,7 +142,7 @@ def _inverses(
 def _among(problem: Problem, cell: Cell, users: Int64) -> Int64:
     """Find the rows, in this process, of those users who are in a cell."""
     first, stop, _ = cell.users.indices(problem.rows.n_rows)
-    here = users - (problem.share.users.start if problem.share else 0)
+    here = users - problem.population.first_user
     return here[(here >= first) & (here < stop)]
 
 

@@ -10,8 +10,8 @@ from limelight._base.errors import SolveError
 from limelight.cluster import partition as sharing
 from limelight.cluster.collectives import deal, run_locally, shard_order
 from limelight.cluster.ingest.routing import cut_rows
-from limelight.cluster.partition import Cut, Share, some_rows, stacked
-from limelight.models.factor_model import first_state, training_problem
+from limelight.cluster.partition import Cut, Partition, some_rows, stacked
+from limelight.models.factor_model import factor_solver
 from limelight.solve.loop import Schedule, run
 from limelight.solve.problem import sparse_rows
 from limelight.testing.planted import random_interactions
@@ -43,16 +43,13 @@ def fit(model, data, size, n_shards=8, *, again=False, deterministic=False):
         ours = deal(n_shards, size)[exchange.rank]
         own = some_rows(rows, sharing.run_of(cut.user_bounds, ours))
         if again:
-            whole = cut.cells(range(n_shards))
-            share = Share.again(exchange, cut, width, (some_rows(rows, cell) for cell in whole))
+            shards = (some_rows(rows, users) for users in cut.user_runs(range(n_shards)))
+            partition = Partition.again(exchange, cut, width, shards)
         else:
-            share = Share.of(exchange, cut, width, own)
-        exposure = model._exposure(data.n_users)
-        problem = training_problem(model.config, share.rows, exposure, share=share)
-        state = first_state(model.config, problem, None)
-        schedule = Schedule(model.config.epochs, 0.0, 1, show_progress=False)
-        outcome = run(problem, state, lambda state: model._epoch(problem, state), schedule)
-        return state, outcome, exchange.traffic
+            partition = Partition.of(exchange, cut, width, own)
+        solver = factor_solver(model, partition)
+        outcome = run(solver, Schedule(model.config.epochs, show_progress=False))
+        return solver.state, outcome, exchange.traffic
 
     return run_locally(work, size, n_shards, deterministic=deterministic)
 

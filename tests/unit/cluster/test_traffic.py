@@ -12,9 +12,8 @@ from limelight.cluster.forecast.forecast import simulate
 from limelight.cluster.forecast.traffic import count_routes
 from limelight.cluster.forecast.workload import Cluster, Workload
 from limelight.cluster.ingest.routing import cut_rows
-from limelight.cluster.partition import Cut, Share, run_of, some_rows
-from limelight.models.factor_model import first_state, training_problem
-from limelight.solve.loop import Schedule, run
+from limelight.cluster.partition import Cut, Partition, run_of, some_rows
+from limelight.models.factor_model import factor_solver
 from limelight.solve.problem import sparse_rows
 
 WIDTH, SHARDS = 16, 9
@@ -35,19 +34,13 @@ def bytes_of_an_epoch(model, data, size):
 
     def work(exchange):
         ours = run_of(cut.user_bounds, deal(SHARDS, size)[exchange.rank])
-        share = Share.of(exchange, cut, WIDTH, some_rows(rows, ours))
-        exposure = model._exposure(data.n_users)
-        problem = training_problem(model.config, share.rows, exposure, share=share)
-        sent = []
-
-        def epoch(state):
-            before = exchange.traffic.copy()
-            model._epoch(problem, state)
-            sent.append(exchange.traffic - before)
-
-        state = first_state(model.config, problem, None)
-        run(problem, state, epoch, Schedule(6, 0.0, 0, show_progress=False))
-        return sent[-1]
+        partition = Partition.of(exchange, cut, WIDTH, some_rows(rows, ours))
+        solver = factor_solver(model, partition)
+        for _ in range(5):
+            solver.step()
+        before = exchange.traffic.copy()
+        solver.step()
+        return exchange.traffic - before
 
     return sum(run_locally(work, size, SHARDS), Counter())
 

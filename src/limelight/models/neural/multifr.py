@@ -43,7 +43,7 @@ from limelight.models.neural.network import (
     scores,
     squared_weights,
 )
-from limelight.models.neural.train import EpochRecord, State, descended
+from limelight.models.neural.train import EpochRecord, NetworkState, descended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from jax import Array
 
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.train import Batch, Step
+    from limelight.models.neural.train import HistoryBatch, Step
 
 
 NORMALIZATIONS = ("none", "l2", "loss", "loss+")
@@ -144,7 +144,7 @@ class Ranked(NamedTuple):
     """False where a list has ended: there were not as many items to rank."""
 
 
-def unseen(scored: Array, batch: Batch) -> Array:
+def unseen(scored: Array, batch: HistoryBatch) -> Array:
     """Hide the histories, as lists do."""
     return scored.at[batch.users, batch.items].set(-float("inf"), mode="drop")
 
@@ -212,7 +212,7 @@ def attention(ranked: Ranked, patience: float) -> Array:
     return jax.nn.softmax(logarithm, axis=1, where=ranked.listed)
 
 
-def inequality(ranked: Ranked, shares: Array, batch: Batch, n_items: int) -> Array:
+def inequality(ranked: Ranked, shares: Array, batch: HistoryBatch, n_items: int) -> Array:
     """Return n sum_j (e_j - 1/n)^2 for the exposure e_j of all items: 0 if equal, n - 1 at most."""
     import jax.numpy as jnp
 
@@ -307,7 +307,7 @@ def _multifr_step(network: Network, config: MultiFRConfig) -> Step:
     import jax.numpy as jnp
 
     @partial(jax.jit, donate_argnums=0)
-    def step(state: State, batch: Batch) -> tuple[State, dict[str, Array]]:
+    def step(state: NetworkState, batch: HistoryBatch) -> tuple[NetworkState, dict[str, Array]]:
         losses, gradients = _tasks(network, config, state, batch)
         gram = gram_matrix(gradients)
         divisor = divisors(gram, losses, config.normalization)
@@ -321,7 +321,7 @@ def _multifr_step(network: Network, config: MultiFRConfig) -> Step:
 
 
 def _tasks(
-    network: Network, config: MultiFRConfig, state: State, batch: Batch
+    network: Network, config: MultiFRConfig, state: NetworkState, batch: HistoryBatch
 ) -> tuple[Array, list[Parameters]]:
     """Return the losses of both tasks and their gradients, which meet in the scores."""
     import jax

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jax import Array
 
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.train import Batch, Loss, Step
+    from limelight.models.neural.train import HistoryBatch, Loss, Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class MultVAE(NeuralModel):
 def _vae_step(network: Network, config: MultVAEConfig) -> Step:
     """Compile an update once for all fits with the same settings."""
 
-    def loss(parameters: Parameters, batch: Batch, key: Array, updates: Array) -> Loss:
+    def loss(parameters: Parameters, batch: HistoryBatch, key: Array, updates: Array) -> Loss:
         beta = annealed(config.beta, config.anneal_steps, updates)
         fit = autoencoder_loss(network, parameters, batch, key, config.dropout, beta)
         return fit + config.regularization * squared_weights(parameters), {"beta": beta}
@@ -132,7 +132,7 @@ class MultDAE(NeuralModel):
 def _dae_step(network: Network, config: MultDAEConfig) -> Step:
     """Compile an update once for all fits with the same settings."""
 
-    def loss(parameters: Parameters, batch: Batch, key: Array, updates: Array) -> Loss:
+    def loss(parameters: Parameters, batch: HistoryBatch, key: Array, updates: Array) -> Loss:
         del updates
         fit = autoencoder_loss(network, parameters, batch, key, config.dropout)
         return fit + config.regularization * squared_weights(parameters), {}
