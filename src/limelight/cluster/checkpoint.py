@@ -37,14 +37,9 @@ _KEPT = 2
 
 
 class ShardCheckpoint:
-    """A rank's part of the checkpoint of a fit.
+    """A rank's part of the checkpoint of a fit, in a folder that all ranks can reach.
 
-    Parameters
-    ----------
-    folder
-        A place that all ranks can reach.
-    every
-        Seconds between two saves; 0 saves after every epoch.
+    There are ``every`` seconds between two saves; 0 saves after every epoch.
     """
 
     def __init__(self, folder: Path, every: float) -> None:
@@ -83,7 +78,7 @@ class ShardCheckpoint:
 
     def _require_same(self, epoch: int) -> None:
         """Refuse to go on from different epochs: some disks show what is old for a while."""
-        found = self.partition.exchange.gather_items(np.array([epoch]))
+        found = self.partition.comm.all_gather(np.array([epoch]))
         if len(set(found.tolist())) > 1:
             message = f"workers see checkpoints of different epochs: {sorted(set(found.tolist()))}"
             hint = "give the command again with --resume, when the disk shows all of them the same"
@@ -97,7 +92,7 @@ class ShardCheckpoint:
             snapshot = take(trace, seconds)
             epoch = int(snapshot.record["epoch"])
             news = news_of(self.partition, trace, seconds)
-            self.is_stopped = self.partition.exchange.tell(epoch, news)
+            self.is_stopped = self.partition.comm.tell(epoch, news)
             if self.is_stopped or self._is_due():
                 self._save(_copied(snapshot), epoch)
             if self.is_stopped:
@@ -111,7 +106,7 @@ class ShardCheckpoint:
 
     def _is_due(self) -> bool:
         """Ask the first rank's clock, so that all ranks save the same epoch."""
-        due = self.partition.exchange.rank == 0 and time.monotonic() - self._saved >= self._every
+        due = self.partition.comm.rank == 0 and time.monotonic() - self._saved >= self._every
         return bool(self.partition.sum_of_ranks(due))
 
     def _save(self, snapshot: Snapshot, epoch: int) -> None:
@@ -125,7 +120,7 @@ class ShardCheckpoint:
     def _write(self, epoch: int, snapshot: Snapshot, partition: Partition) -> None:
         try:
             write_snapshot(self._folder / f"epoch-{epoch}", snapshot, partition)
-            partition.exchange.commit(epoch)
+            partition.comm.commit(epoch)
         except BaseException as error:
             self._failure = error
 
@@ -145,7 +140,7 @@ def news_of(partition: Partition, trace: Sequence[Any], seconds: float) -> dict[
         "seconds": seconds,
         "objective": trace[-1].objective if trace else None,
         "phases": dict(partition.stopwatch.seconds),
-        "traffic": dict(partition.exchange.traffic),
+        "traffic": dict(partition.comm.traffic),
     }
 
 
@@ -170,7 +165,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot, partition: Partition) -> No
         parts = {name: array[cell.users] for name, array in by_user.items()}
         save_arrays(folder / f"users-{shard:03d}.safetensors", parts)
         save_arrays(folder / f"items-{shard:03d}.safetensors", {"V": items[run]})
-    if partition.exchange.rank == 0:
+    if partition.comm.rank == 0:
         rest = {
             name: array
             for name, array in snapshot.arrays.items()

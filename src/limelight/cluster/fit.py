@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64
     from limelight._native._kernels import Csr
-    from limelight.cluster.collectives import Exchange, Program
+    from limelight.cluster.collectives import Communicator, Program
     from limelight.models.factor_model import FactorModel
     from limelight.solve.loop import Status
     from limelight.solve.trace import TraceRecord
@@ -85,22 +85,22 @@ class ShardedFit:
         self._partition: Partition | None = None
         self._checkpoint = ShardCheckpoint(self.work, self.every)
 
-    def prepare(self, exchange: Exchange) -> None:
+    def prepare(self, comm: Communicator) -> None:
         """Read this rank's users, and find out what has to travel."""
         width, folder = padded_width(self.model.config.factors), self.work / _SHARDS
         alone = has_shards(folder)
-        data = prepare(self.source, folder, exchange, **self.reading)
+        data = prepare(self.source, folder, comm, **self.reading)
         cut = Cut(data.user_bounds, data.item_bounds, data.item_counts)
         if alone:
-            self._partition = Partition.again(exchange, cut, width, _all_rows(folder, data))
+            self._partition = Partition.again(comm, cut, width, _all_rows(folder, data))
         else:
-            self._partition = Partition.of(exchange, cut, width, stacked(_rows(data)))
+            self._partition = Partition.of(comm, cut, width, stacked(_rows(data)))
 
-    def run(self, exchange: Exchange) -> FitEnding:
+    def run(self, comm: Communicator) -> FitEnding:
         """Fit; leave the factors of this rank's users and items in the folder."""
         assert self._partition is not None
-        partition = replace(self._partition, exchange=exchange, stopwatch=Stopwatch())
-        solver = factor_solver(self.model, partition, threads=exchange.threads)
+        partition = replace(self._partition, comm=comm, stopwatch=Stopwatch())
+        solver = factor_solver(self.model, partition, threads=comm.threads)
         checkpoint = self._checkpoint.of(partition)
         outcome = run(
             solver,

@@ -36,33 +36,12 @@ if TYPE_CHECKING:
 
 
 def leave_rows(folder: str | os.PathLike[str], name: str, shard: int, rows: Float32) -> None:
-    """Leave the rows that a shard has of an array, whole or not at all.
-
-    Parameters
-    ----------
-    folder
-        Where all ranks leave theirs.
-    name
-        Of the array, such as ``user_factors``.
-    shard
-        Number of the shard.
-    rows
-        float32, without the columns that pad it.
-    """
+    """Leave the rows that a shard has of an array such as ``user_factors``, whole or not at all."""
     save_arrays(_file(folder, name, shard), {name: rows.astype(np.float32, copy=False)})
 
 
 def left_rows(folder: str | os.PathLike[str], name: str, n_shards: int) -> Stretches:
-    """Put the rows that were left one below the other, without reading them yet.
-
-    Parameters
-    ----------
-    folder
-        Where all ranks left theirs.
-    name
-        Of the array.
-    n_shards
-        How many shards there are.
+    """Put the rows that all ranks left one below the other, without reading them yet.
 
     Examples
     --------
@@ -82,12 +61,6 @@ def left_rows(folder: str | os.PathLike[str], name: str, n_shards: int) -> Stret
 
     n_rows = sum(rows for rows, _ in shapes)
     return Stretches((n_rows, shapes[0][1]), np.dtype(np.float32), read)
-
-
-def forget_rows(folder: str | os.PathLike[str], name: str, n_shards: int) -> None:
-    """Delete the rows that were left: they stand in a model now, or never shall."""
-    for shard in range(n_shards):
-        _file(folder, name, shard).unlink(missing_ok=True)
 
 
 def write_model(

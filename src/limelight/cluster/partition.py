@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight._native._kernels import Csr
-    from limelight.cluster.collectives import Exchange
+    from limelight.cluster.collectives import Communicator
     from limelight.solve.problem import Problem
     from limelight.solve.state import State
     from limelight.solve.steps import Probe
@@ -136,16 +136,8 @@ def route_users(by_item: Csr, items: slice, heads: Int64) -> Route:
     """Find whose factors a shard has to send for a run of items, and which of them each item needs.
 
     A user who has several of the items is sent once. So the histories of the items cannot name
-    users by their row in the shard: they name the place of a user among those that are sent.
-
-    Parameters
-    ----------
-    by_item
-        The shard's interactions: items x its users.
-    items
-        The run.
-    heads
-        Items that no rows are sent for.
+    users by their row in the shard: they name the place of a user among those that are sent. For
+    heads no rows are sent. ``by_item`` has the shard's interactions: items x its users.
     """
     lengths = np.diff(by_item.indptr[items.start : items.stop + 1])
     entries = by_item.indices[by_item.indptr[items.start] : by_item.indptr[items.stop]]
@@ -189,7 +181,7 @@ class Partition:
     all items. :meth:`of` and :meth:`again` make one.
     """
 
-    exchange: Exchange
+    comm: Communicator
     cut: Cut
     width: int
     """How wide factors are."""
@@ -203,36 +195,36 @@ class Partition:
     """Where the time of the items' steps goes."""
 
     @classmethod
-    def of(cls, exchange: Exchange, cut: Cut, width: int, rows: Csr) -> Partition:
+    def of(cls, comm: Communicator, cut: Cut, width: int, rows: Csr) -> Partition:
         """Find out, together with the other ranks, what each shard has for each rank."""
-        runs, sending = cut.item_runs(exchange.size), list[Outgoing]()
+        runs, sending = cut.item_runs(comm.size), list[Outgoing]()
 
         def routes() -> Iterator[list[Route]]:
-            for run in cut.user_runs(deal(cut.n_shards, exchange.size)[exchange.rank]):
+            for run in cut.user_runs(deal(cut.n_shards, comm.size)[comm.rank]):
                 own, found = outgoing(some_rows(rows, run).transpose(), runs, cut.heads)
                 sending.append(own)
                 yield found
 
-        received = dict(exchange.exchange_rows(routes()))
+        received = dict(comm.all_to_all(routes()))
         incoming = [Route(*received[shard]).rows for shard in range(cut.n_shards)]
-        return cls(exchange, cut, width, rows, sending, incoming)
+        return cls(comm, cut, width, rows, sending, incoming)
 
     @classmethod
     def again(
-        cls, exchange: Exchange, cut: Cut, width: int, all_shards: Iterable[Csr]
+        cls, comm: Communicator, cut: Cut, width: int, all_shards: Iterable[Csr]
     ) -> Partition:
         """Find the same without the others, from the histories of all shards, one at a time."""
-        ours = deal(cut.n_shards, exchange.size)[exchange.rank]
-        runs = cut.item_runs(exchange.size)
+        ours = deal(cut.n_shards, comm.size)[comm.rank]
+        runs = cut.item_runs(comm.size)
         own, incoming = [], []
         sending: list[Outgoing] = []
         for shard, rows in enumerate(all_shards):
             by_item = rows.transpose()
-            incoming.append(route_users(by_item, runs[exchange.rank], cut.heads).rows)
+            incoming.append(route_users(by_item, runs[comm.rank], cut.heads).rows)
             if shard in ours:
                 own.append(rows)
                 sending.append(outgoing(by_item, runs, cut.heads)[0])
-        return cls(exchange, cut, width, stacked(own), sending, incoming)
+        return cls(comm, cut, width, stacked(own), sending, incoming)
 
     @property
     def n_users(self) -> int:
@@ -262,7 +254,7 @@ class Partition:
     @cached_property
     def numbers(self) -> range:
         """The shards of this rank."""
-        return deal(self.cut.n_shards, self.exchange.size)[self.exchange.rank]
+        return deal(self.cut.n_shards, self.comm.size)[self.comm.rank]
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -281,24 +273,24 @@ class Partition:
         shapes = [np.shape(one) for one in parts[0]]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         flat = [np.concatenate([np.ravel(one) for one in sums]) for sums in parts]
-        pieces = np.split(self.exchange.sum_small(flat), ends[:-1])
+        pieces = np.split(self.comm.all_reduce(flat), ends[:-1])
         return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
     def sum_of_ranks(self, number: float) -> float:
         """Add up one number of each rank."""
         parts = [np.array([float(number)]), *(np.zeros(1) for _ in self.cells[1:])]
-        return float(self.exchange.sum_small(parts)[0])
+        return float(self.comm.all_reduce(parts)[0])
 
     def largest(self, U: Float32) -> float:
         """Return the largest absolute value of all users' factors."""
         parts = np.zeros((len(self.cells), self.cut.n_shards))
         for part, shard, cell in zip(parts, self.numbers, self.cells, strict=True):
             part[shard] = largest_entry(U[cell.users])
-        return float(self.exchange.sum_small(list(parts)).max())
+        return float(self.comm.all_reduce(list(parts)).max())
 
     def item_gramian(self, V: Float32, threads: int) -> Float64:
         """Return V^T V; each rank adds up its own items."""
-        return self.exchange.sum_small([gramian(V[cell], threads) for cell in self.item_cells])
+        return self.comm.all_reduce([gramian(V[cell], threads) for cell in self.item_cells])
 
     def solve_items(
         self, problem: Problem, state: State, shared: Float64, probe: Probe | None = None
@@ -320,7 +312,7 @@ class Partition:
         values, Q = self._basis(problem, shared)
         sums, heads = self._sums, self._head_rows
         sums[:] = 0
-        travelling = self.exchange.exchange_rows(self._rotated(problem, state, Q))
+        travelling = self.comm.all_to_all(self._rotated(problem, state, Q))
         for shard, (rows, parts) in self.stopwatch.waiting("rows", travelling):
             with self.stopwatch("add"):
                 kernels.add_rows(self.incoming[shard], rows, sums, problem.threads)
@@ -335,7 +327,7 @@ class Partition:
         if everywhere := int(self.sum_of_ranks(failed)):
             raise unsolvable(everywhere, len(state.V), problem.advice)
         with self.stopwatch("gather"):
-            state.V[:] = self.exchange.gather_items(out)
+            state.V[:] = self.comm.all_gather(out)
 
     def _basis(self, problem: Problem, shared: Float64) -> Eigenbasis:
         """Return the eigenbasis that the first rank finds.
@@ -344,8 +336,8 @@ class Partition:
         nothing in another.
         """
         own = eigenbasis(shared, problem.factors, problem.advice)
-        mine = np.vstack(own) if self.exchange.rank == 0 else np.zeros((0, self.width), np.float32)
-        found = self.exchange.gather_items(mine)
+        mine = np.vstack(own) if self.comm.rank == 0 else np.zeros((0, self.width), np.float32)
+        found = self.comm.all_gather(mine)
         return Eigenbasis(np.ascontiguousarray(found[0]), np.ascontiguousarray(found[1:]))
 
     @cached_property
@@ -363,7 +355,7 @@ class Partition:
     ) -> Iterator[list[tuple[Float32, Float32]]]:
         """Turn the users of each shard into the basis; pick out what each rank is to get."""
         threads = problem.threads
-        ends = [run.stop for run in self.cut.item_runs(self.exchange.size)[:-1]]
+        ends = [run.stop for run in self.cut.item_runs(self.comm.size)[:-1]]
         owners = np.searchsorted(self.cut.heads, ends)
         for (cell, _), sending in zip(self.cells, self.outgoing, strict=True):
             U = state.U[cell]

@@ -38,13 +38,13 @@ def local(size, *, deterministic=True, kill=None, stop=None):
     """Run ranks as threads; kill one of them at an epoch, or stop all after one."""
 
     def runtime(program, *, on_commit, on_news):
-        def work(exchange):
+        def work(comm):
             program_of_rank = type(program)(
                 program.model, program.source, program.reading, program.work,
                 program.about, program.every,
             )  # fmt: skip
-            program_of_rank.prepare(exchange)
-            return program_of_rank.run(exchange)
+            program_of_rank.prepare(comm)
+            return program_of_rank.run(comm)
 
         def news(rank, epoch, told):
             on_news(rank, epoch, told)

@@ -11,7 +11,7 @@ from limelight.cluster.collectives import deal, run_locally
 from limelight.cluster.forecast.forecast import simulate
 from limelight.cluster.forecast.traffic import count_routes
 from limelight.cluster.forecast.workload import Cluster, Workload
-from limelight.cluster.ingest.routing import cut_rows
+from limelight.cluster.ingest.routing import shard_bounds
 from limelight.cluster.partition import Cut, Partition, run_of, some_rows
 from limelight.models.factor_model import factor_solver
 from limelight.solve.problem import sparse_rows
@@ -26,21 +26,21 @@ def data():
 
 def cut_of(data):
     items = np.bincount(data.indices, minlength=data.n_items)
-    return Cut(cut_rows(np.diff(data.indptr), SHARDS), cut_rows(items, SHARDS), items)
+    return Cut(shard_bounds(np.diff(data.indptr), SHARDS), shard_bounds(items, SHARDS), items)
 
 
 def bytes_of_an_epoch(model, data, size):
     cut, rows = cut_of(data), sparse_rows(data.indptr, data.indices, data.n_items)
 
-    def work(exchange):
-        ours = run_of(cut.user_bounds, deal(SHARDS, size)[exchange.rank])
-        partition = Partition.of(exchange, cut, WIDTH, some_rows(rows, ours))
+    def work(comm):
+        ours = run_of(cut.user_bounds, deal(SHARDS, size)[comm.rank])
+        partition = Partition.of(comm, cut, WIDTH, some_rows(rows, ours))
         solver = factor_solver(model, partition)
         for _ in range(5):
             solver.step()
-        before = exchange.traffic.copy()
+        before = comm.traffic.copy()
         solver.step()
-        return exchange.traffic - before
+        return comm.traffic - before
 
     return sum(run_locally(work, size, SHARDS), Counter())
 
