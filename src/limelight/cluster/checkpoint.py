@@ -42,26 +42,17 @@ class ShardCheckpoint:
     There are ``every`` seconds between two saves; 0 saves after every epoch.
     """
 
+    partition: Partition
+    """Whose state is kept; it may change, and what is kept in memory stays."""
+
     def __init__(self, folder: Path, every: float) -> None:
         self._folder, self._every = folder, every
-        self._partition: Partition | None = None
         self._saved = time.monotonic()
         self._memory: tuple[int, Snapshot] | None = None
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
         self.is_stopped = False
         """Whether the fit was asked to stop, and did."""
-
-    def of(self, partition: Partition) -> ShardCheckpoint:
-        """Take up the work for a partition; what was kept in memory stays."""
-        self._partition = partition
-        return self
-
-    @property
-    def partition(self) -> Partition:
-        """Whose state is kept."""
-        assert self._partition is not None
-        return self._partition
 
     def load(self, about: Mapping[str, Any]) -> Snapshot | None:
         """Return where the fit stood when all ranks last had committed."""

@@ -1,32 +1,56 @@
-"""A fit that runs on many ranks, from the data to the model folder."""
+"""A fit that runs on many ranks, from the data to the model folder.
+
+Each rank leaves the factors of its shards in files, and one process puts the model together.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from limelight._base.errors import ConfigError, LimelightError
-from limelight._base.files import atomic_file, delete_folder, refuse_stranger
+from limelight._base.files import atomic_file, atomic_folder, delete_folder, refuse_stranger
 from limelight.cluster.checkpoint import ShardCheckpoint, flip
 from limelight.cluster.ingest.prepare import about_source, prepare
-from limelight.cluster.ingest.shards import ShardedData, has_shards, load_shards
-from limelight.cluster.model_parts import leave_rows, left_rows, write_model
-from limelight.cluster.partition import Cut, Partition, Stopwatch, stacked
+from limelight.cluster.ingest.shards import (
+    ITEMS,
+    USERS,
+    ShardedData,
+    has_shards,
+    load_shards,
+    stream_indices,
+    stream_indptr,
+)
+from limelight.cluster.partition import Partition, Stopwatch, stacked
 from limelight.models.factor_model import factor_solver, fit_schedule, unpadded
 from limelight.models.folder import config_of
 from limelight.solve.loop import run
 from limelight.solve.problem import padded_width, sparse_rows
+from limelight.store.arrays import Stretches, read_rows, save_arrays, save_stretches, shape_of
 from limelight.store.checkpoint import EVERY, described, read_record
+from limelight.store.model_folder import (
+    CONFIG,
+    FACTORS,
+    SEEN,
+    config_text,
+    is_model_folder,
+    require_finite,
+)
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from limelight._base.arrays import Float64
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float32, Float64
     from limelight._native._kernels import Csr
     from limelight.cluster.collectives import Communicator, Program
     from limelight.models.factor_model import FactorModel
@@ -90,18 +114,17 @@ class ShardedFit:
         width, folder = padded_width(self.model.config.factors), self.work / _SHARDS
         alone = has_shards(folder)
         data = prepare(self.source, folder, comm, **self.reading)
-        cut = Cut(data.user_bounds, data.item_bounds, data.item_counts)
         if alone:
-            self._partition = Partition.again(comm, cut, width, _all_rows(folder, data))
+            self._partition = Partition.again(comm, data.cut, width, _all_rows(folder, data))
         else:
-            self._partition = Partition.of(comm, cut, width, stacked(_rows(data)))
+            self._partition = Partition.of(comm, data.cut, width, stacked(_rows(data)))
 
     def run(self, comm: Communicator) -> FitEnding:
         """Fit; leave the factors of this rank's users and items in the folder."""
         assert self._partition is not None
         partition = replace(self._partition, comm=comm, stopwatch=Stopwatch())
         solver = factor_solver(self.model, partition, threads=comm.threads)
-        checkpoint = self._checkpoint.of(partition)
+        checkpoint, self._checkpoint.partition = self._checkpoint, partition
         outcome = run(
             solver,
             fit_schedule(self.model, show_progress=False, checkpoint=checkpoint, about=self.about),
@@ -125,12 +148,12 @@ class ShardedFit:
 
 
 def _rows(data: ShardedData) -> list[Csr]:
-    return [sparse_rows(*shard, data.n_items) for shard in data.shards]
+    return [sparse_rows(*shard, data.cut.n_items) for shard in data.shards]
 
 
 def _all_rows(folder: Path, data: ShardedData) -> Iterator[Csr]:
     """Read the histories of all shards, one shard at a time."""
-    for shard in range(data.n_shards):
+    for shard in range(data.cut.n_shards):
         yield from _rows(load_shards(folder, range(shard, shard + 1)))
 
 
@@ -196,7 +219,13 @@ def fit_shards(
         _require_ours(work, token)
     if ending.is_complete:
         data = load_shards(work / _SHARDS, range(0))
-        _write(target, model, ending, data, work / _RESULT, history=history)
+        arrays: dict[str, Any] = {
+            name: left_rows(work / _RESULT, name, data.cut.n_shards)
+            for name in ("user_factors", "item_factors")
+        }
+        arrays |= {"mean_user": ending.mean_user, "dual": ending.dual}
+        config = config_of(model, data.fingerprint, ending.trace, ending.status)
+        write_model(target, config, arrays, data, history=history)
         delete_folder(work)
     return ending
 
@@ -260,19 +289,82 @@ def _require_ours(work: Path, token: str) -> None:
         raise LimelightError(message, hint="let one of them write to another --output")
 
 
-def _write(
-    path: Path,
-    model: FactorModel,
-    ending: FitEnding,
+def leave_rows(folder: str | os.PathLike[str], name: str, shard: int, rows: Float32) -> None:
+    """Leave the rows that a shard has of an array such as ``user_factors``, whole or not at all."""
+    save_arrays(_file(folder, name, shard), {name: rows.astype(np.float32, copy=False)})
+
+
+def left_rows(folder: str | os.PathLike[str], name: str, n_shards: int) -> Stretches:
+    """Put the rows that all ranks left one below the other, without reading them yet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for shard in range(3):
+    ...     leave_rows(folder, "user_factors", shard, np.ones((shard, 2), np.float32))
+    >>> left_rows(folder, "user_factors", 3).shape
+    (3, 2)
+    """
+    files = [_file(folder, name, shard) for shard in range(n_shards)]
+    shapes = [shape_of(file, name) for file in files]
+
+    def read() -> Iterator[NDArray[Any]]:
+        for file in files:
+            yield from read_rows(file, name)
+
+    n_rows = sum(rows for rows, _ in shapes)
+    return Stretches((n_rows, shapes[0][1]), np.dtype(np.float32), read)
+
+
+def write_model(
+    path: str | os.PathLike[str],
+    config: dict[str, Any],
+    arrays: Mapping[str, NDArray[Any] | Stretches],
     data: ShardedData,
-    result: Path,
     *,
-    history: bool,
+    history: bool = True,
 ) -> None:
-    """Put the parts of the model together."""
-    arrays: dict[str, Any] = {
-        name: left_rows(result, name, data.n_shards) for name in ("user_factors", "item_factors")
+    """Write a model folder, whole or not at all; one process does this, once all rows are left.
+
+    The folder is, byte for byte, what ``model.save`` writes on one machine. Nobody holds all rows:
+    they go from file to file in stretches, as :func:`left_rows` finds them.
+    """
+    text = config_text(config)
+    with atomic_folder(path, replace_if=is_model_folder) as temporary:
+        (temporary / CONFIG).write_text(text, encoding="utf-8")
+        finite = {name: _finite(name, array) for name, array in arrays.items()}
+        save_stretches(temporary / FACTORS, finite)
+        for name in (USERS, ITEMS):
+            shutil.copyfile(data.folder / name, temporary / name)
+        if history:
+            save_stretches(temporary / SEEN, _histories(data))
+
+
+def _finite(name: str, array: NDArray[Any] | Stretches) -> Stretches:
+    """Look at an array while it is written: the folder is not there before all of it is seen."""
+
+    def read() -> Iterator[NDArray[Any]]:
+        for stretch in array.read() if isinstance(array, Stretches) else [array]:
+            require_finite(stretch, f"the model: {name!r}")
+            yield stretch
+
+    return Stretches(array.shape, array.dtype, read)
+
+
+def _histories(data: ShardedData) -> dict[str, Stretches]:
+    folder, n_shards = data.folder, data.cut.n_shards
+    return {
+        "indptr": Stretches(
+            (data.cut.n_users + 1,),
+            np.dtype(np.int64),
+            lambda: stream_indptr(folder, n_shards),
+        ),
+        "indices": Stretches(
+            (data.cut.n_entries,), np.dtype(np.int32), lambda: stream_indices(folder, n_shards)
+        ),
     }
-    arrays |= {"mean_user": ending.mean_user, "dual": ending.dual}
-    config = config_of(model, data.fingerprint, ending.trace, ending.status)
-    write_model(path, config, arrays, data, history=history)
+
+
+def _file(folder: str | os.PathLike[str], name: str, shard: int) -> Path:
+    return Path(folder) / f"{name}-{shard:05d}.safetensors"

@@ -80,17 +80,22 @@ HEAD = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """How users and items are cut into shards."""
+    """How users and items are cut into shards: the first of each shard, and how many there are."""
 
     user_bounds: Int64
     item_bounds: Int64
     item_counts: Int64
-    """The interactions of every item."""
+    """How many interactions each item has."""
 
     @property
     def n_users(self) -> int:
         """The number of all users."""
         return int(self.user_bounds[-1])
+
+    @property
+    def n_items(self) -> int:
+        """The number of all items."""
+        return int(self.item_bounds[-1])
 
     @property
     def n_entries(self) -> int:

@@ -6,9 +6,9 @@ import pytest
 import limelight as ll
 from limelight import DataError
 from limelight.cluster.collectives import run_locally
+from limelight.cluster.fit import leave_rows, left_rows, write_model
 from limelight.cluster.ingest.prepare import prepare
 from limelight.cluster.ingest.shards import load_shards
-from limelight.cluster.model_parts import leave_rows, left_rows, write_model
 from limelight.models.folder import config_of
 from limelight.store import arrays as array_stream
 from limelight.store.arrays import Stretches, save_arrays, save_stretches
@@ -29,8 +29,8 @@ def leave(fitted, folder, size):
     def work(comm):
         mine = prepare(data, folder / "data", comm)
         for shard in mine.numbers:
-            users = slice(*mine.user_bounds[shard : shard + 2])
-            items = slice(*mine.item_bounds[shard : shard + 2])
+            users = slice(*mine.cut.user_bounds[shard : shard + 2])
+            items = slice(*mine.cut.item_bounds[shard : shard + 2])
             leave_rows(folder, "user_factors", shard, model.user_factors[users])
             leave_rows(folder, "item_factors", shard, model.item_factors[items])
         return mine

@@ -16,6 +16,7 @@ from limelight.cluster.ingest import routing
 from limelight.cluster.ingest.prepare import about_source, prepare
 from limelight.cluster.ingest.routing import shard_bounds
 from limelight.cluster.ingest.shards import has_shards, load_shards
+from limelight.store.ids import read_ids
 
 SIZES = [(1, 1), (1, 5), (2, 2), (3, 8), (7, 7)]
 
@@ -29,10 +30,15 @@ def prepared(source, folder, size, n_shards, *, deterministic=False, **reading):
     )
 
 
+def ids_of(rank):
+    """Read the ids of all users, and of all items."""
+    return [read_ids(rank.folder / f"{side}s.parquet", f"{side}_id") for side in ("user", "item")]
+
+
 def fresh(source, size, n_shards, **options):
     with tempfile.TemporaryDirectory() as folder:
         ranks = prepared(source, folder, size, n_shards, **options)
-        return ranks, ranks[0].user_ids(), ranks[0].item_ids()
+        return ranks, *ids_of(ranks[0])
 
 
 def assert_same(ranks, user_ids, item_ids, data, n_shards):
@@ -48,14 +54,13 @@ def assert_same(ranks, user_ids, item_ids, data, n_shards):
         assert all(a.dtype == np.int64 and b.dtype == np.int32 for a, b in rank.shards)
         assert all(indptr[0] == 0 for indptr, _ in rank.shards)
         counts = np.bincount(data.indices, minlength=data.n_items)
-        np.testing.assert_array_equal(rank.item_counts, counts)
-        np.testing.assert_array_equal(rank.item_bounds, shard_bounds(counts, n_shards))
+        np.testing.assert_array_equal(rank.cut.item_counts, counts)
+        np.testing.assert_array_equal(rank.cut.item_bounds, shard_bounds(counts, n_shards))
         bounds = shard_bounds(np.diff(data.indptr), n_shards)
-        np.testing.assert_array_equal(rank.user_bounds, bounds)
-        assert (rank.n_users, rank.n_items, rank.nnz) == (*data.shape, data.nnz)
+        np.testing.assert_array_equal(rank.cut.user_bounds, bounds)
+        assert (rank.cut.n_users, rank.cut.n_items, rank.cut.n_entries) == (*data.shape, data.nnz)
         assert (rank.fingerprint, rank.duplicates) == (data.fingerprint(), data.duplicates)
-    assert [user for rank in ranks for user in rank.users] == list(range(data.n_users))
-    assert [item for rank in ranks for item in rank.items] == list(range(data.n_items))
+    assert [shard for rank in ranks for shard in rank.numbers] == list(range(n_shards))
 
 
 def either(read):
@@ -308,7 +313,7 @@ def test_a_replacement_needs_nobody(market, tmp_path):
         prepare("the source may be gone", tmp_path / "shards", Alone()),
         load_shards(tmp_path / "shards", mine),
     ):
-        assert again.users == ranks[1].users
+        assert again.numbers == ranks[1].numbers
         for one, other in zip(again.shards, ranks[1].shards, strict=True):
             np.testing.assert_array_equal(one[0], other[0])
             np.testing.assert_array_equal(one[1], other[1])
@@ -318,7 +323,7 @@ def test_another_number_of_ranks_finds_the_same_shards(market, tmp_path):
     prepared(market, tmp_path / "shards", 3, 8)
     before = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "shards").iterdir()}
     ranks = prepared(market, tmp_path / "shards", 5, 8)
-    assert_same(ranks, ranks[0].user_ids(), ranks[0].item_ids(), ll.read(market), 8)
+    assert_same(ranks, *ids_of(ranks[0]), ll.read(market), 8)
     assert before == {
         file.name: file.stat().st_mtime_ns for file in (tmp_path / "shards").iterdir()
     }
@@ -351,7 +356,7 @@ def test_shards_that_are_not_complete_are_none(market, tmp_path, monkeypatch):
         load_shards(tmp_path / "shards", range(1))
     monkeypatch.undo()
     ranks = prepared(market, tmp_path / "shards", 2, 3)
-    assert_same(ranks, ranks[0].user_ids(), ranks[0].item_ids(), ll.read(market), 3)
+    assert_same(ranks, *ids_of(ranks[0]), ll.read(market), 3)
 
 
 def test_damaged_shards(market, tmp_path):

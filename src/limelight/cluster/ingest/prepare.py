@@ -142,8 +142,8 @@ def prepare(
     >>> from limelight.cluster.collectives import run_locally
     >>> data, folder = ll.marketplace(300, 100, 4000).interactions, tempfile.mkdtemp()
     >>> ranks = run_locally(lambda comm: prepare(data, folder, comm), 2, 4)
-    >>> [len(rank.users) for rank in ranks], ranks[0].fingerprint == data.fingerprint()
-    ([152, 148], True)
+    >>> [rank.numbers for rank in ranks], ranks[0].fingerprint == data.fingerprint()
+    ([range(0, 2), range(2, 4)], True)
     """
     root = Path(folder)
     mine = deal(comm.n_shards, comm.size)[comm.rank]

@@ -23,9 +23,10 @@ from limelight._base.errors import DataError
 from limelight._base.files import atomic_file
 from limelight._base.machine import package_version
 from limelight.cluster.ingest.routing import shard_bounds
+from limelight.cluster.partition import Cut
 from limelight.data.interactions import fingerprint
 from limelight.store.arrays import load_arrays, read_rows, save_arrays
-from limelight.store.ids import read_ids, write_ids
+from limelight.store.ids import write_ids
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Int32, Int64
     from limelight.cluster.ingest.routing import Shard
-    from limelight.data.interactions import Ids, Interactions
+    from limelight.data.interactions import Interactions
 
 MANIFEST, BOUNDS, USERS, ITEMS = (
     "shards.json",
@@ -59,56 +60,12 @@ class ShardedData:
     """Which shards this rank has."""
     shards: list[Shard]
     """Their rows: `indptr` (int64, from 0) and `indices` (int32, numbers of all items)."""
-    user_bounds: Int64
-    """The first user of each of all shards, and the number of users."""
-    item_bounds: Int64
-    """The first item of each of all shards, and the number of items."""
-    item_counts: Int64
-    """How many pairs each of all items has."""
+    cut: Cut
+    """Where users and items are cut into all shards."""
     duplicates: int
     """How many repeated pairs were merged."""
     fingerprint: str
     """Of all interactions, as :meth:`limelight.data.Interactions.fingerprint` has it."""
-
-    @property
-    def n_shards(self) -> int:
-        """Number of all shards."""
-        return len(self.user_bounds) - 1
-
-    @property
-    def n_users(self) -> int:
-        """Number of all users."""
-        return int(self.user_bounds[-1])
-
-    @property
-    def n_items(self) -> int:
-        """Number of all items."""
-        return int(self.item_bounds[-1])
-
-    @property
-    def nnz(self) -> int:
-        """Number of distinct pairs of all ranks."""
-        return int(self.item_counts.sum())
-
-    @property
-    def users(self) -> range:
-        """The users of this rank."""
-        first, end = self.user_bounds[[self.numbers.start, self.numbers.stop]]
-        return range(int(first), int(end))
-
-    @property
-    def items(self) -> range:
-        """The items of this rank."""
-        first, end = self.item_bounds[[self.numbers.start, self.numbers.stop]]
-        return range(int(first), int(end))
-
-    def user_ids(self) -> Ids:
-        """Read the ids of all users."""
-        return read_ids(self.folder / USERS, "user_id")
-
-    def item_ids(self) -> Ids:
-        """Read the ids of all items."""
-        return read_ids(self.folder / ITEMS, "item_id")
 
 
 def has_shards(folder: str | os.PathLike[str]) -> bool:
@@ -130,7 +87,7 @@ def load_shards(folder: str | os.PathLike[str], numbers: range) -> ShardedData:
         folder=root,
         numbers=numbers,
         shards=[_load_shard(root, number, bounds["user_bounds"]) for number in numbers],
-        **bounds,
+        cut=Cut(**bounds),
         duplicates=manifest["duplicates"],
         fingerprint=manifest["fingerprint"],
     )
