@@ -62,14 +62,8 @@ class Communicator(Protocol):
     def all_to_all(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
         """Give every rank what each of my shards has for it, and get what is for me.
 
-        Parameters
-        ----------
-        outgoing
-            For each shard of this rank, in order: an array, or a tuple of arrays, for each rank.
-
-        Yields
-        ------
-        The number of a shard and what it has for this rank, for all shards.
+        ``outgoing`` has, for each shard of this rank in order, an array or a tuple of arrays for
+        each rank. Yields the number of a shard and what it has for this rank, for all shards.
         """
 
     def commit(self, epoch: int) -> None:
@@ -238,12 +232,9 @@ def run_locally(
     on_commit: Callable[[int], object] = lambda _: None,
     on_news: Callable[[int, int, dict[str, Any]], object] = lambda *_: False,
 ) -> list[Result]:
-    """Do the same work in several threads that can talk to each other.
+    """Do the same work in several threads that are ranks, and return what each returned.
 
-    Returns
-    -------
-    list
-        What each rank returned. If one fails, all end, and its error is raised.
+    If one fails, all end, and its error is raised.
 
     Examples
     --------

@@ -28,11 +28,11 @@ from limelight.cluster.ingest.shards import (
     stream_indices,
     stream_indptr,
 )
-from limelight.cluster.partition import Partition, Stopwatch, stacked
+from limelight.cluster.partition import Partition, Stopwatch
 from limelight.models.factor_model import factor_solver, fit_schedule, unpadded
 from limelight.models.folder import config_of
 from limelight.solve.loop import run
-from limelight.solve.problem import padded_width, sparse_rows
+from limelight.solve.problem import padded_width, sparse_rows, stacked
 from limelight.store.arrays import Stretches, read_rows, save_arrays, save_stretches, shape_of
 from limelight.store.checkpoint import EVERY, described, read_record
 from limelight.store.model_folder import (
@@ -69,7 +69,6 @@ class Runtime(Protocol):
         self, program: Program, *, on_commit: Callable[[int], object], on_news: OnNews
     ) -> list[Any]:
         """Return what each rank returned."""
-        ...
 
 
 class CheckpointOptions(NamedTuple):
@@ -264,7 +263,11 @@ def refuse_descent(model: FactorModel) -> None:
 
 
 def _open(work: Path, about: dict[str, Any], *, resume: bool) -> str:
-    """Make the folder of the work, or take up the one that is there; return a sign of ours."""
+    """Make the folder of the work, or take up the one that is there.
+
+    Returns a token that is written there: whoever begins another fit at the same place writes
+    another one, so that the first can tell.
+    """
     refuse_stranger(work, lambda folder: (folder / _RECORD).is_file())
     if resume and (work / _RECORD).is_file():
         read_record(work / _RECORD, described(about))

@@ -23,7 +23,7 @@ from limelight._native import kernels
 from limelight.cluster.collectives import deal
 from limelight.solve.gramian import Eigenbasis, eigenbasis, gramian, largest_entry
 from limelight.solve.population import Cell
-from limelight.solve.problem import sparse_rows, unsolvable
+from limelight.solve.problem import some_rows, sparse_rows, stacked, unsolvable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,7 +55,7 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:
-        """Count what a block takes."""
+        """Count the seconds of a block."""
         started = time.perf_counter()
         try:
             yield
@@ -63,7 +63,7 @@ class Stopwatch:
             self.seconds[part] += time.perf_counter() - started
 
     def waiting(self, part: str, things: Iterable[Thing]) -> Iterator[Thing]:
-        """Count what it takes until things come, not what is done with them."""
+        """Count the seconds until each thing comes, not those in which the caller works on it."""
         source = iter(things)
         while True:
             with self(part):
@@ -109,7 +109,7 @@ class Cut:
 
     @cached_property
     def heads(self) -> Int64:
-        """The items that are too much for one rank."""
+        """The items that too many users have for one rank to do their work alone."""
         return np.flatnonzero(self.item_counts > HEAD * self.n_entries / self.n_shards)
 
     def user_runs(self, shards: range) -> list[slice]:
@@ -337,8 +337,8 @@ class Partition:
     def _basis(self, problem: Problem, shared: Float64) -> Eigenbasis:
         """Return the eigenbasis that the first rank finds.
 
-        Another processor may turn it another way, and rows that were turned one way are worth
-        nothing in another.
+        Processors may find different bases of the same matrix, by rounding. Rows that were rotated
+        into one basis cannot be added to rows in another, so all ranks take the same.
         """
         own = eigenbasis(shared, problem.factors, problem.advice)
         mine = np.vstack(own) if self.comm.rank == 0 else np.zeros((0, self.width), np.float32)
@@ -376,28 +376,6 @@ class Partition:
                 (rotated[users], head)
                 for users, head in zip(sending.users, np.split(parts, owners), strict=True)
             ]
-
-
-def some_rows(rows: Csr, run: slice) -> Csr:
-    """Return a run of rows, which shares their memory."""
-    indptr = rows.indptr[run.start : run.stop + 1]
-    return sparse_rows(indptr - indptr[0], rows.indices[indptr[0] : indptr[-1]], rows.n_columns)
-
-
-def stacked(blocks: Sequence[Csr]) -> Csr:
-    """Put blocks of rows one below the other.
-
-    Examples
-    --------
-    >>> one = sparse_rows(np.array([0, 2]), np.array([0, 3]), 4)
-    >>> both = stacked([one, one])
-    >>> both.indptr, both.indices
-    (array([0, 2, 4]), array([0, 3, 0, 3], dtype=int32))
-    """
-    ends = np.cumsum([0, *(block.n_entries for block in blocks)])
-    pieces = [block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False)]
-    indices = np.concatenate([block.indices for block in blocks])
-    return sparse_rows(np.concatenate([[0], *pieces]), indices, blocks[0].n_columns)
 
 
 def run_of(bounds: Int64, shards: range) -> slice:

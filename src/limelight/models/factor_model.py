@@ -64,18 +64,8 @@ def factor_solver(
 ) -> FactorSolver:
     """Return what fits a model to a population of users, from its first factors on.
 
-    Parameters
-    ----------
-    model
-        Its settings, and its method.
-    population
-        The users, all of them in this process or not.
-    term
-        What is asked of exposure, if not that all of it be small.
-    init
-        First factors ``(U, V)`` instead of random ones.
-    threads
-        How many threads this process may use, if the settings do not say so.
+    ``term`` says what is asked of exposure, if not that all of it be small; ``init`` has first
+    factors ``(U, V)`` instead of random ones; ``threads`` count in place of those of the settings.
     """
     config, method = model.config, model._method(population.n_users)
     problem = problem_of(config, population.rows, method.exposure, term)

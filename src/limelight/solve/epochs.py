@@ -73,18 +73,9 @@ class FactorMethod(NamedTuple):
 
 
 class FactorSolver:
-    """Runs the epochs of a method on a problem; the loop drives it.
+    """Runs epochs on a problem, from a first state that they overwrite; the loop drives it.
 
-    Parameters
-    ----------
-    problem
-        What is minimised.
-    state
-        The first factors, which the epochs overwrite.
-    epoch
-        What takes the state from one epoch to the next.
-    tolerance
-        The fit has converged when an epoch moves nothing by more than this share.
+    The fit has converged when an epoch moves nothing by more than ``tolerance``, as a share.
     """
 
     def __init__(self, problem: Problem, state: State, epoch: Epoch, tolerance: float) -> None:

@@ -45,21 +45,20 @@ def coupled_u_step(
     term: MeanTerm | None = None,
     tolerance: float = TOLERANCE,
 ) -> None:
-    """Solve for all users together; set s to their mean and w to the price.
+    """Solve for all users together; set s to their mean m and w to the price p.
 
-    Parameters
-    ----------
-    problem
-        What is minimised.
-    state
-        Where the fit stands. s is the mean user, and w the price: what the constraint s = mean(U)
-        costs every user.
-    G_V
-        V^T V.
-    term
-        The exposure term with the items put in, if it is not the problem's own.
-    tolerance
-        How far the common correction may move users, against their usual length.
+    All users have to be solved for at the price p, which follows from their mean m, which is known
+    only when they are solved for. So:
+
+    1. Guess m. A sample of users tells B, and how far users would drift at the old price; with
+       these, m = c - B p is a linear system of d equations.
+    2. Solve for all users at the price of the guess, and compare their mean with it.
+    3. By the linear system, the difference tells how far m is from the guess, and the same shift of
+       every user corrects it. If that shift is small, it is left pending. Otherwise the better
+       guess takes another pass.
+
+    ``G_V`` is V^T V. ``term`` is the exposure term with the items put in, if it is not the
+    problem's own. ``tolerance`` is the largest shift, against the usual length of a user.
     """
     if problem.exposure == 0:
         exact_u_step(problem, state)
@@ -69,7 +68,7 @@ def coupled_u_step(
     shared = problem.unobserved_weight * G_V
     if term is None:
         term = problem.mean_term(state.V, G_V)
-    some = _look(problem, state, shared)
+    some = _solve_sample(problem, state, shared)
     B = some.mean_inverse
     response = kappa * B @ term.Q
     system = np.eye(len(G_V)) + response
@@ -88,13 +87,14 @@ def coupled_u_step(
         if np.linalg.norm(correction) <= tolerance * length:
             break
     _shift_all(problem, state, mean, correction)
-    # Not the mean of what was rounded to float32: a large kappa would make a price of rounding.
+    # The guess is exact to 64 bits. The mean of users in 32 bits is not, and a large kappa would
+    # multiply its rounding error into the price.
     state.s = guess
     state.w = kappa * (term.Q @ guess - term.q)
 
 
 class _Sample(NamedTuple):
-    """What some users tell of all."""
+    """What a sample of users tells of all of them."""
 
     users: Int64
     mean_inverse: Float64
@@ -110,7 +110,7 @@ class _Sample(NamedTuple):
         return float(np.sqrt(squares / len(self.users)))
 
 
-def _look(problem: Problem, state: State, shared: Float64) -> _Sample:
+def _solve_sample(problem: Problem, state: State, shared: Float64) -> _Sample:
     """Solve for some users at the old price."""
     users = _sample(problem, len(shared))
 
@@ -133,7 +133,8 @@ def _inverses(
     for at, user in enumerate(users.tolist()):
         F = V[rows.indices[rows.indptr[user] : rows.indptr[user + 1]]].astype(np.float64)
         A[at], b[at] = shared + F.T @ F, F.sum(axis=0)
-    # The padding, too, must have something on the diagonal; it is never looked at.
+    # Without regularisation the columns of padding would make the matrices singular. What stands
+    # there does not matter, because the factors are 0 in them.
     ridge = np.maximum(problem.users.regularization[users].astype(np.float64), 1e-30)
     A[:, np.arange(width), np.arange(width)] += ridge[:, None]
     return np.asarray(np.linalg.inv(A), np.float64), b

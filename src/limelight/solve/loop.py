@@ -47,35 +47,27 @@ class Solver(Protocol):
     @property
     def epoch(self) -> int:
         """How many epochs are done."""
-        ...
 
     def restore(self, stored: Snapshot) -> tuple[list[Any], float]:
         """Go back to where a fit stood; return its trace and the seconds spent so far."""
-        ...
 
     def prepare(self, *, is_traced: bool) -> None:
         """Note what measuring the next epoch will need; this is not timed."""
-        ...
 
     def step(self) -> None:
         """Run an epoch; only this is timed."""
-        ...
 
     def measure(self, seconds: float) -> Any | None:
         """Refuse what went wrong; return the record of the epoch, if it is traced."""
-        ...
 
     def status(self, trace: Sequence[Any]) -> Status:
         """Tell whether the fit is over; FINISHED as long as it is not."""
-        ...
 
     def snapshot(self, trace: Sequence[Any], seconds: float) -> Snapshot:
         """Take down where the fit stands."""
-        ...
 
     def finish(self, status: Status, trace: Sequence[Any]) -> Status:
         """Refuse an outcome that is no result; return how the fit ended."""
-        ...
 
 
 @dataclass(frozen=True)

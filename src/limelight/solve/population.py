@@ -41,39 +41,31 @@ class Population(Protocol):
     @property
     def rows(self) -> Csr:
         """The histories of the users of this process."""
-        ...
 
     @property
     def n_users(self) -> int:
         """The number of all users."""
-        ...
 
     @property
     def n_entries(self) -> int:
         """The number of observed pairs of all users."""
-        ...
 
     @property
     def first_user(self) -> int:
         """The number, among all users, of the first user of this process."""
-        ...
 
     @property
     def item_counts(self) -> Int64:
         """The number of observed pairs of each item, over all users."""
-        ...
 
     def total(self, part: Callable[[Cell], Sequence[Float64 | float]]) -> list[Float64]:
         """Add up what every cell of users contributes to some sums, over all users."""
-        ...
 
     def largest(self, U: Float32) -> float:
         """Return the largest absolute value among all users' factors."""
-        ...
 
     def item_gramian(self, V: Float32, threads: int) -> Float64:
         """Return V^T V."""
-        ...
 
     def solve_items(
         self, problem: Problem, state: State, shared: Float64, probe: Probe | None = None
@@ -83,7 +75,6 @@ class Population(Protocol):
         The sums run over all users, and every process gets all items. What the users have pending
         counts, and is used up. A probe is answered as by :func:`solve_side`.
         """
-        ...
 
 
 @dataclass(frozen=True, eq=False)

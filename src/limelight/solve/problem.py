@@ -14,6 +14,8 @@ from limelight.solve.exposure_term import MeanTerm
 from limelight.solve.gramian import LARGEST, column_sums, gramian
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limelight._base.arrays import Float32, Float64, Int64
     from limelight._native._kernels import Csr
     from limelight.solve.exposure_term import ExposureTerm
@@ -106,7 +108,7 @@ class Problem:
 
     @cached_property
     def item_regularization(self) -> Float32:
-        """What holds each item back."""
+        """The regularisation of each item."""
         return self._regularization(self.population.item_counts, self.n_users)
 
     def _regularization(self, lengths: Int64, n_others: int) -> Float32:
@@ -139,6 +141,28 @@ def sparse_rows(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> Csr:
         np.ascontiguousarray(indices, dtype=np.int32),
         n_columns,
     )
+
+
+def some_rows(rows: Csr, run: slice) -> Csr:
+    """Return a run of rows, which shares their memory."""
+    indptr = rows.indptr[run.start : run.stop + 1]
+    return sparse_rows(indptr - indptr[0], rows.indices[indptr[0] : indptr[-1]], rows.n_columns)
+
+
+def stacked(blocks: Sequence[Csr]) -> Csr:
+    """Put blocks of rows one below the other.
+
+    Examples
+    --------
+    >>> one = sparse_rows(np.array([0, 2]), np.array([0, 3]), 4)
+    >>> both = stacked([one, one])
+    >>> both.indptr, both.indices
+    (array([0, 2, 4]), array([0, 3, 0, 3], dtype=int32))
+    """
+    ends = np.cumsum([0, *(block.n_entries for block in blocks)])
+    pieces = [block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False)]
+    indices = np.concatenate([block.indices for block in blocks])
+    return sparse_rows(np.concatenate([[0], *pieces]), indices, blocks[0].n_columns)
 
 
 def unsolvable(failed: int, n_rows: int, advice: str) -> SolveError:

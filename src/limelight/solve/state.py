@@ -74,7 +74,7 @@ class State:
     """What U still lacks: applied when U is next read, not in a pass of its own."""
 
     def settle(self, threads: int) -> None:
-        """Apply what is pending, so that U is what it stands for."""
+        """Apply what is pending, so that U holds the users' factors."""
         if self.pending is not None:
             kernels.shift_rows(self.U, *self.pending, threads)
             self.pending = None
@@ -101,7 +101,7 @@ def initial_factors(
         generator = np.random.default_rng([seed, side, first // _BLOCK])
         stop = min(first + _BLOCK, rows.stop)
         drawn = generator.standard_normal((stop - first, factors), dtype=np.float32)
-        with np.errstate(over="ignore"):  # the first Gramian tells of it
+        with np.errstate(over="ignore"):  # eigenbasis() refuses a Gramian that is not finite
             drawn *= np.float32(scale / np.sqrt(factors))
         begin = max(first, rows.start)
         out[begin - rows.start : stop - rows.start, :factors] = drawn[begin - first :]

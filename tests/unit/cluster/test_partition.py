@@ -10,10 +10,10 @@ from limelight._base.errors import SolveError
 from limelight.cluster import partition as sharing
 from limelight.cluster.collectives import deal, run_locally, shard_order
 from limelight.cluster.ingest.routing import shard_bounds
-from limelight.cluster.partition import Cut, Partition, some_rows, stacked
+from limelight.cluster.partition import Cut, Partition
 from limelight.models.factor_model import factor_solver
 from limelight.solve.loop import Schedule, run
-from limelight.solve.problem import sparse_rows
+from limelight.solve.problem import some_rows, sparse_rows, stacked
 from limelight.testing.planted import random_interactions
 
 MODELS = {

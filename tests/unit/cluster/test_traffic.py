@@ -12,9 +12,9 @@ from limelight.cluster.forecast.forecast import simulate
 from limelight.cluster.forecast.traffic import count_routes
 from limelight.cluster.forecast.workload import Cluster, Workload
 from limelight.cluster.ingest.routing import shard_bounds
-from limelight.cluster.partition import Cut, Partition, run_of, some_rows
+from limelight.cluster.partition import Cut, Partition, run_of
 from limelight.models.factor_model import factor_solver
-from limelight.solve.problem import sparse_rows
+from limelight.solve.problem import some_rows, sparse_rows
 
 WIDTH, SHARDS = 16, 9
 

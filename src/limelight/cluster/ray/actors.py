@@ -140,40 +140,35 @@ class ActorGroup:
         A lost one keeps its name until the cluster is sure that it is dead, so that every new one
         has a namespace of its own.
         """
-        import ray
-
         self._n_made += 1
-        return (
-            ray.remote(Rank)
-            .options(
-                name=f"limelight-rank-{number}",
-                namespace=f"{self._namespace}-{self._n_made}",
-                num_cpus=cpus,
-                scheduling_strategy="SPREAD",
-                max_restarts=0,
-                max_task_retries=0,
-            )
-            .remote()
-        )
+        return _actor(
+            Rank,
+            name=f"limelight-rank-{number}",
+            namespace=f"{self._namespace}-{self._n_made}",
+            num_cpus=cpus,
+            scheduling_strategy="SPREAD",
+        ).remote()
 
     def _make_coordinator(self) -> Any:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = ray.get_runtime_context().get_node_id()
-        return (
-            ray.remote(Coordinator)
-            .options(
-                name="limelight-meeting",
-                namespace=self._namespace,
-                num_cpus=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
-                max_restarts=0,
-                max_task_retries=0,
-                max_concurrency=_COORDINATOR_CALLS,
-            )
-            .remote(self.size)
-        )
+        return _actor(
+            Coordinator,
+            name="limelight-meeting",
+            namespace=self._namespace,
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
+            max_concurrency=_COORDINATOR_CALLS,
+        ).remote(self.size)
+
+
+def _actor(kind: type, **options: Any) -> Any:
+    """Return what starts an actor that Ray neither restarts nor retries."""
+    import ray
+
+    return ray.remote(kind).options(max_restarts=0, max_task_retries=0, **options)
 
 
 def share_of_a_node(nodes: Sequence[float], size: int) -> float:

@@ -60,17 +60,7 @@ class ValidatedRows(NamedTuple):
 
 
 def divide(data: Interactions, validation: Any, seed: int) -> ValidatedRows:
-    """Take the validation users that are given, or hold some users out.
-
-    Parameters
-    ----------
-    data
-        All that there is to learn from.
-    validation
-        A held-out part with ``history`` and ``targets``, or None.
-    seed
-        Of the draw, where there is one.
-    """
+    """Take the validation users that are given, or draw some users to hold out."""
     training = training_rows(data)
     if validation is None:
         others, validation = hold_out_users(data, _SHARE, seed)
@@ -154,12 +144,8 @@ class NeuralModel(VectorModel):
             them 10 % of the users are held out and not learnt from.
         callback
             Called after every epoch with its number and its record; a true answer ends the fit.
-        show_progress
-            Whether to show a bar on standard error; None does so on a terminal.
-        checkpoint
-            A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
-            minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
-            the same bits. Delete it once the model is saved.
+        show_progress, checkpoint
+            As for :meth:`limelight.IALS.fit`.
 
         Returns
         -------

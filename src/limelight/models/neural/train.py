@@ -118,24 +118,11 @@ Step: TypeAlias = "Callable[[NetworkState, HistoryBatch], tuple[NetworkState, di
 
 
 class NetworkSolver:
-    """Trains a network epoch by epoch; the loop drives it.
+    """Trains a network epoch by epoch, from a first state on; the loop drives it.
 
-    Parameters
-    ----------
-    state
-        The first parameters.
-    step
-        Makes one update.
-    batches
-        Gives the batches of the epoch with a number.
-    validate
-        Gives the nDCG of some parameters.
-    record
-        What the trace is made of.
-    early_stopping
-        After how many epochs without a better validation the fit is over; 0: never.
-    keep_best
-        Whether the epoch with the best validation is kept, rather than the last one.
+    ``step`` makes one update, ``batches`` gives those of the epoch with a number, and ``validate``
+    the nDCG of some parameters. The fit is over after ``early_stopping`` epochs without a better
+    one; 0: never. With ``keep_best`` the best epoch is kept, otherwise the last one.
     """
 
     def __init__(
@@ -171,7 +158,8 @@ class NetworkSolver:
         for batch in self._batches(self.epoch + 1):
             self._state, measures = self._step(self._state, batch)
             told.append(measures)
-        # In one piece: NumPy would swallow an interrupt while it waits for the numbers one by one.
+        # All numbers are fetched at once: NumPy swallows an interrupt that comes while it waits for
+        # a single one.
         told = jax.device_get(jax.block_until_ready(told))  # type: ignore[no-untyped-call]
         self._measures = {
             name: float(np.mean([measures[name] for measures in told], dtype=np.float64))
@@ -265,18 +253,13 @@ if TYPE_CHECKING:
 def make_step(
     loss: Callable[[Parameters, HistoryBatch, Array, Array], Loss], learning_rate: float
 ) -> Step:
-    """Compile an update that follows the gradient of a loss.
+    """Compile an update by Adam that follows the gradient of a loss.
 
-    Parameters
-    ----------
-    loss
-        Of parameters, a batch, a source of chance, and how many updates there were before.
-    learning_rate
-        Of Adam.
+    The loss is one of parameters, a batch, a source of chance, and the number of updates before.
     """
     import jax
 
-    # The old state gives its memory to the new one.
+    # The new state is written over the old one, which saves a copy of all weights.
     @partial(jax.jit, donate_argnums=0)
     def step(state: NetworkState, batch: HistoryBatch) -> tuple[NetworkState, dict[str, Array]]:
         key = jax.random.fold_in(state.key, state.updates)
