@@ -24,7 +24,7 @@ import numpy as np
 from tests.support.toy import first_time
 
 import limelight as ll
-from limelight.cluster.fit import Kept, ShardedFit, fit_shards
+from limelight.cluster.fit import CheckpointOptions, ShardedFit, fit_shards
 from limelight.cluster.ray.run import run_on_ray
 
 RANKS, SHARDS, EPOCHS = 3, 8, 8
@@ -44,7 +44,7 @@ FITS = {
 
 
 class Doomed:
-    """An exchange whose process is killed in a phase of an epoch, once."""
+    """A communicator whose process is killed in a phase of an epoch, once."""
 
     def __init__(self, inner, plan):
         self._inner, self._plan, self._epoch, self._began = inner, plan, 1, time.perf_counter()
@@ -52,19 +52,19 @@ class Doomed:
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
-    def sum_small(self, parts):
+    def all_reduce(self, parts):
         self._meet("sums")
-        return self._inner.sum_small(parts)
+        return self._inner.all_reduce(parts)
 
-    def gather_items(self, mine):
-        found = self._inner.gather_items(mine)
+    def all_gather(self, mine):
+        found = self._inner.all_gather(mine)
         if len(mine) > 20:  # the items, after which the users' turn comes
             self._meet("u-step", within=0.004)
         return found
 
-    def exchange_rows(self, outgoing):
+    def all_to_all(self, outgoing):
         self._meet("exchange")
-        for received in self._inner.exchange_rows(outgoing):
+        for received in self._inner.all_to_all(outgoing):
             self._meet("v-step")
             yield received
 
@@ -122,7 +122,8 @@ def fit(model, data, path, plan, lost, **how):
         if "lost" in told:
             lost.append(rank)
 
-    fit_shards(model, data, path, runtime, n_shards=SHARDS, kept=Kept(every=0), on_news=news, **how)
+    often = CheckpointOptions(every=0)
+    fit_shards(model, data, path, runtime, n_shards=SHARDS, checkpoints=often, on_news=news, **how)
 
 
 def arrays(path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limelight.models.neural.multifr import attention, inequality, smooth_ranks, unseen
-from limelight.models.neural.train import Batch
+from limelight.models.neural.train import HistoryBatch
 
 EVERYTHING = jnp.arange(30)
 
@@ -21,7 +21,7 @@ def batch():
     """Histories: items 0 and 1 for everybody but the last row, which is padding."""
     users = np.repeat(np.arange(5, dtype=np.int32), 2)
     items = np.tile(np.array([0, 1], dtype=np.int32), 5)
-    return Batch(users, items, np.array([2, 2, 2, 2, 2, 0], dtype=np.float32))
+    return HistoryBatch(users, items, np.array([2, 2, 2, 2, 2, 0], dtype=np.float32))
 
 
 def ranks(scored, sampled=EVERYTHING, ranked=10, temperature=0.1):

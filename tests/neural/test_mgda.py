@@ -12,16 +12,15 @@ from tests.support.examples import examples
 from limelight.models.neural import multifr as mgda
 
 
-def vectors(least, most):
-    shapes = st.tuples(st.integers(least, most), st.integers(1, 4))
+def vectors():
+    shapes = st.tuples(st.just(2), st.integers(1, 4))
     return shapes.flatmap(lambda shape: arrays(np.float32, shape, elements=st.integers(-4, 4)))
 
 
-two = jax.jit(mgda.shortest_of_two)
-many = jax.jit(mgda.frank_wolfe)
+two = jax.jit(mgda.shortest)
 
 
-@given(vectors(2, 2))
+@given(vectors())
 @examples(60)
 def test_two_gradients(G):
     gram = G @ G.T
@@ -31,32 +30,6 @@ def test_two_gradients(G):
     # No gradient is at odds with the shortest mix: its product with it is at least the square.
     along = gram @ weights
     assert along.min() >= weights @ along - 1e-3
-
-
-@given(vectors(2, 5))
-@examples(60)
-def test_any_number_of_gradients(G):
-    gram = G @ G.T
-    weights = np.asarray(many(jnp.asarray(gram)))
-    assert weights.min() >= 0
-    assert weights.sum() == pytest.approx(1, abs=1e-5)
-    along = gram @ weights
-    # Frank-Wolfe comes close at a rate of one over its steps.
-    assert along.min() >= weights @ along - 0.05 * max(1, np.diag(gram).max())
-
-
-@given(vectors(2, 2))
-@examples(60)
-def test_both_ways_agree_on_two(G):
-    gram = jnp.asarray(G @ G.T)
-    lengths = [float(weights @ gram @ weights) for weights in (two(gram), many(gram))]
-    assert lengths[0] == pytest.approx(lengths[1], abs=1e-3)
-
-
-def test_three_gradients_around_the_origin_leave_nothing():
-    G = np.array([[0, 1], [-1, -1], [1, -1]], dtype=np.float32)
-    weights = np.asarray(mgda.shortest(jnp.asarray(G @ G.T)))
-    np.testing.assert_allclose(weights @ G, 0, atol=0.02)
 
 
 def test_equal_gradients():

@@ -5,43 +5,47 @@ import numpy as np
 import pytest
 
 from limelight._base.errors import SolveError
-from limelight.models.neural.train import EpochRecord, Schedule, State, run
-from limelight.solve.loop import Status
+from limelight.models.neural.train import NetworkSolver, NetworkState
+from limelight.solve.loop import Schedule, Status, run
 
 
-def fit(curve, **settings):
+def fit(curve, callback=None, **settings):
     """Run a loop whose only parameter counts the epochs and whose validation follows a curve."""
 
     def step(state, batch):
-        counted = {"count": state.parameters["count"] + 1}
-        return State(counted, None, state.updates + 1, None), {"objective": jnp.asarray(batch)}
+        state.parameters["count"] += 1
+        return state, {"objective": jnp.asarray(batch)}
 
-    return run(
-        State({"count": jnp.zeros(1)}, None, jnp.zeros((), int), None),
+    solver = NetworkSolver(
+        NetworkState({"count": np.zeros(1)}, None, jnp.zeros((), int), None),
         step,
         lambda epoch: [float(epoch)],
         lambda parameters: curve[int(parameters["count"][0]) - 1],
-        Schedule(**{"epochs": len(curve), "early_stopping": 0, "record": EpochRecord, **settings}),
+        **settings,
     )
+    return solver, run(solver, Schedule(len(curve), callback=callback))
 
 
 def test_the_best_epoch_is_kept():
-    outcome = fit([0.1, 0.3, 0.2])
-    assert outcome.parameters["count"] == [2]
+    solver, outcome = fit([0.1, 0.3, 0.2])
+    assert solver.parameters["count"] == [2]
     assert [record.ndcg for record in outcome.trace] == [0.1, 0.3, 0.2]
     assert [record.objective for record in outcome.trace] == [1, 2, 3]
     assert outcome.status is Status.FINISHED
 
 
 def test_the_last_epoch_is_kept_on_request():
-    assert fit([0.1, 0.3, 0.2], keep_best=False).parameters["count"] == [3]
+    solver, _ = fit([0.1, 0.3, 0.2], keep_best=False)
+    assert solver.parameters["count"] == [3]
 
 
 def test_early_stopping():
-    outcome = fit([0.1, 0.3, 0.2, 0.3, 0.4], early_stopping=2)
+    solver, outcome = fit([0.1, 0.3, 0.2, 0.3, 0.4], early_stopping=2)
     assert len(outcome.trace) == 4
-    assert outcome.parameters["count"] == [2]
+    assert solver.parameters["count"] == [2]
     assert outcome.status is Status.STALLED
+    # A fit that goes on from its last checkpoint is over, too.
+    assert solver.status(outcome.trace) is Status.STALLED
 
 
 def test_the_callback_sees_every_epoch_and_may_stop():
@@ -51,14 +55,14 @@ def test_the_callback_sees_every_epoch_and_may_stop():
         seen.append((epoch, record.epoch))
         return epoch == 2
 
-    outcome = fit([0.1, 0.2, 0.3], callback=callback)
+    solver, outcome = fit([0.1, 0.2, 0.3], callback=callback)
     assert seen == [(1, 1), (2, 2)]
     assert outcome.status is Status.STOPPED
-    assert outcome.parameters["count"] == [2]
+    assert solver.parameters["count"] == [2]
 
 
 def test_seconds_add_up():
-    seconds = [record.seconds for record in fit([0.1, 0.2, 0.3]).trace]
+    seconds = [record.seconds for record in fit([0.1, 0.2, 0.3])[1].trace]
     assert (np.diff(seconds) > 0).all()
 
 
@@ -66,12 +70,8 @@ def test_a_loss_that_is_not_finite():
     def step(state, batch):
         return state, {"objective": jnp.asarray(batch) * np.nan}
 
+    state = NetworkState({}, None, jnp.zeros((), int), None)
+    solver = NetworkSolver(state, step, lambda epoch: [1.0], lambda parameters: 0.0)
     with pytest.raises(SolveError, match="objective is nan in epoch 1") as caught:
-        run(
-            State({}, None, jnp.zeros((), int), None),
-            step,
-            lambda epoch: [1.0],
-            lambda parameters: 0.0,
-            Schedule(epochs=3, early_stopping=0, record=EpochRecord),
-        )
+        run(solver, Schedule(epochs=3))
     assert caught.value.hint == "lower learning_rate"

@@ -151,10 +151,10 @@ class LosesRows:
 
     folder: Path
 
-    def __call__(self, exchange: Any, verb: str, epoch: int) -> None:
+    def __call__(self, comm: Any, verb: str, epoch: int) -> None:
         import ray
 
-        if (exchange.rank, verb, epoch) != (1, "gather_items", 3):
+        if (comm.rank, verb, epoch) != (1, "gather_items", 3):
             return
         if first_time(self.folder / "lost"):
             owner = ray.remote(num_cpus=0)(Mayfly).remote()
@@ -162,7 +162,7 @@ class LosesRows:
             ray.kill(owner)
             while Path(f"/proc/{process}").exists():
                 time.sleep(0.01)
-            exchange._put = lambda payload: lost
+            comm._put = lambda payload: lost
         else:
             (self.folder / "sent again").touch()
 
@@ -181,8 +181,8 @@ class Fails:
 
     error: Exception
 
-    def __call__(self, exchange: Any, verb: str, epoch: int) -> None:
-        if (exchange.rank, verb, epoch) == (1, "gather_items", 2):
+    def __call__(self, comm: Any, verb: str, epoch: int) -> None:
+        if (comm.rank, verb, epoch) == (1, "gather_items", 2):
             raise self.error
 
 
@@ -212,11 +212,11 @@ def test_all_ranks_stop_after_the_same_epoch(tmp_path):
     assert diary.commits == list(range(1, epoch + 1))
 
 
-def end_the_meeting(exchange: Any, verb: str, epoch: int) -> None:
+def end_the_meeting(comm: Any, verb: str, epoch: int) -> None:
     import ray
 
-    if (exchange.rank, verb, epoch) == (0, "gather_items", 2):
-        ray.kill(exchange._seat.meeting)
+    if (comm.rank, verb, epoch) == (0, "gather_items", 2):
+        ray.kill(comm._coordinator)
 
 
 def test_without_the_meeting_there_is_a_way_on(tmp_path):
@@ -225,8 +225,8 @@ def test_without_the_meeting_there_is_a_way_on(tmp_path):
     assert "--resume" in caught.value.hint
 
 
-def die_always(exchange: Any, verb: str, epoch: int) -> None:
-    if (exchange.rank, verb, epoch) == (0, "sum_small", 2):
+def die_always(comm: Any, verb: str, epoch: int) -> None:
+    if (comm.rank, verb, epoch) == (0, "sum_small", 2):
         os.kill(os.getpid(), signal.SIGKILL)
 
 

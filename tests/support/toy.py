@@ -1,4 +1,4 @@
-"""A program that uses every verb of an exchange, keeps checkpoints, and dies where it is told."""
+"""A program that uses every collective, keeps checkpoints, and dies where it is told."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Toy:
     folder: Path
     epochs: int = 6
     mishap: Callable[[Any, str, int], None] | None = None
-    """Called with the exchange before every verb, named, of every epoch."""
+    """Called with the communicator before every verb, named, of every epoch."""
     shards: dict[int, np.ndarray] = field(default_factory=dict)
 
-    def prepare(self, exchange: Any) -> None:
-        self._come_to(exchange, "prepare", 0)
+    def prepare(self, comm: Any) -> None:
+        self._come_to(comm, "prepare", 0)
         with (self.folder / "prepared").open("a") as journal:
-            journal.write(f"{exchange.rank}\n")
-        for shard in deal(exchange.n_shards, exchange.size)[exchange.rank]:
+            journal.write(f"{comm.rank}\n")
+        for shard in deal(comm.n_shards, comm.size)[comm.rank]:
             self.shards[shard] = np.random.default_rng(shard).normal(size=(5 + shard, WIDTH))
 
-    def run(self, exchange: Any) -> dict[str, Any]:
+    def run(self, comm: Any) -> dict[str, Any]:
         manifest = self.folder / "manifest"
         epoch = int(manifest.read_text()) if manifest.exists() else 0
         rows = dict(self.shards)
@@ -45,47 +45,45 @@ class Toy:
         is_stopped = False
         while epoch < self.epochs and not is_stopped:
             epoch += 1
-            rows = self._step(exchange, rows, epoch)
+            rows = self._step(comm, rows, epoch)
             for shard, values in rows.items():
                 np.save(self._file(epoch, shard), values)
-            self._come_to(exchange, "commit", epoch)
-            exchange.commit(epoch)
-            self._come_to(exchange, "tell", epoch)
-            is_stopped = exchange.tell(epoch, {"sum": float(sum(map(np.sum, rows.values())))})
-        self._come_to(exchange, "return", epoch)
+            self._come_to(comm, "commit", epoch)
+            comm.commit(epoch)
+            self._come_to(comm, "tell", epoch)
+            is_stopped = comm.tell(epoch, {"sum": float(sum(map(np.sum, rows.values())))})
+        self._come_to(comm, "return", epoch)
         return {
             "epoch": epoch,
             "rows": rows,
-            "traffic": Counter(exchange.traffic),
-            "threads": getattr(exchange, "threads", 1),
+            "traffic": Counter(comm.traffic),
+            "threads": getattr(comm, "threads", 1),
             "pid": os.getpid(),
         }
 
-    def _step(
-        self, exchange: Any, rows: dict[int, np.ndarray], epoch: int
-    ) -> dict[int, np.ndarray]:
-        self._come_to(exchange, "sum_small", epoch)
-        gramian = exchange.sum_small([values.T @ values for values in rows.values()])
+    def _step(self, comm: Any, rows: dict[int, np.ndarray], epoch: int) -> dict[int, np.ndarray]:
+        self._come_to(comm, "sum_small", epoch)
+        gramian = comm.all_reduce([values.T @ values for values in rows.values()])
         gramian += 1.0  # it is ours to write to
-        self._come_to(exchange, "gather_items", epoch)
-        table = exchange.gather_items(np.concatenate(list(rows.values())))
+        self._come_to(comm, "gather_items", epoch)
+        table = comm.all_gather(np.concatenate(list(rows.values())))
         table *= 0.5
         drift = table.mean(axis=0) @ gramian / np.trace(gramian)
         pull = {shard: np.zeros(WIDTH) for shard in rows}
-        self._come_to(exchange, "exchange_rows", epoch)
-        outgoing = ([(values, np.array([shard]))] * exchange.size for shard, values in rows.items())
-        for source, (values, label) in exchange.exchange_rows(outgoing):
+        self._come_to(comm, "exchange_rows", epoch)
+        outgoing = ([(values, np.array([shard]))] * comm.size for shard, values in rows.items())
+        for source, (values, label) in comm.all_to_all(outgoing):
             assert label[0] == source
             for shard in rows:
                 pull[shard] += np.cos(values * (shard + 1)).sum(axis=0) / (source + 3.0)
-            self._come_to(exchange, "inside exchange_rows", epoch)
+            self._come_to(comm, "inside exchange_rows", epoch)
         return {
             shard: np.tanh(values + drift + 0.01 * pull[shard]) for shard, values in rows.items()
         }
 
-    def _come_to(self, exchange: Any, verb: str, epoch: int) -> None:
+    def _come_to(self, comm: Any, verb: str, epoch: int) -> None:
         if self.mishap:
-            self.mishap(exchange, verb, epoch)
+            self.mishap(comm, verb, epoch)
 
     def _file(self, epoch: int, shard: int) -> Path:
         return self.folder / f"epoch-{epoch}-shard-{shard}.npy"
@@ -99,8 +97,8 @@ class Kills:
     points: frozenset[tuple[int, str, int]]
     """Rank, verb, epoch."""
 
-    def __call__(self, exchange: Any, verb: str, epoch: int) -> None:
-        point = (exchange.rank, verb, epoch)
+    def __call__(self, comm: Any, verb: str, epoch: int) -> None:
+        point = (comm.rank, verb, epoch)
         if point in self.points and first_time(self.folder / f"killed at {point}"):
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -114,7 +112,7 @@ class NodeKill:
     """The node of the driver."""
     epoch: int
 
-    def __call__(self, exchange: Any, verb: str, epoch: int) -> None:
+    def __call__(self, comm: Any, verb: str, epoch: int) -> None:
         import ray
 
         if verb != "gather_items" or epoch != self.epoch:
@@ -137,7 +135,7 @@ def first_time(marker: Path) -> bool:
 
 
 class Alone:
-    """The exchange of somebody who has nobody to exchange with: what all others must agree with."""
+    """The communicator of a rank that is alone: what all others must agree with."""
 
     def __init__(self, n_shards: int) -> None:
         self.rank = 0
@@ -145,13 +143,13 @@ class Alone:
         self.n_shards = n_shards
         self.traffic: Counter[str] = Counter()
 
-    def sum_small(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+    def all_reduce(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         return sum(parts[1:], parts[0].copy())
 
-    def gather_items(self, mine: np.ndarray) -> np.ndarray:
+    def all_gather(self, mine: np.ndarray) -> np.ndarray:
         return mine.copy()
 
-    def exchange_rows(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
+    def all_to_all(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
         for shard, (payload,) in enumerate(outgoing):
             yield shard, payload
 

@@ -1,4 +1,4 @@
-"""The law of the rooms is the one that the pages show, and its exceptions only become fewer."""
+"""The law of the rooms is the one that the pages show, and it has no exceptions."""
 
 import re
 import tomllib
@@ -37,5 +37,5 @@ def test_the_page_for_contributors_shows_the_rooms_in_the_order_of_the_law():
     assert [room for line in drawn for room in line] == LAW
 
 
-def test_exceptions_only_become_fewer():
-    assert len(CONTRACT.get("ignore_imports", [])) <= 2
+def test_there_are_no_exceptions():
+    assert "ignore_imports" not in CONTRACT

@@ -102,7 +102,7 @@ def fit_cluster(
     """
     from limelight._base.settings import check_integer, check_number
     from limelight._base.signals import finishing
-    from limelight.cluster.fit import Kept, fit_shards, is_begun, refuse_descent
+    from limelight.cluster.fit import CheckpointOptions, fit_shards, is_begun, refuse_descent
     from limelight.cluster.forecast.workload import Cluster, Workload
     from limelight.cluster.ingest.routing import MOST_SHARDS
     from limelight.cluster.ray.connect import require_ray
@@ -139,9 +139,9 @@ def fit_cluster(
         address=cluster.address,
         threads=factors.config.num_threads,
     )
-    kept = Kept(EVERY if keeping.every is None else keeping.every, keeping.resume)
-    check_number("--checkpoint-every", kept.every)
-    if kept.resume and not is_begun(output):
+    every = EVERY if keeping.every is None else keeping.every
+    check_number("--checkpoint-every", every)
+    if keeping.resume and not is_begun(output):
         say_nothing_to_resume()
     started = time.perf_counter()
     with finishing() as is_asked, Watch(factors, workers) as watch:
@@ -151,7 +151,7 @@ def fit_cluster(
             output,
             partial(runtime, should_stop=is_asked),
             n_shards=n_shards,
-            kept=kept,
+            checkpoints=CheckpointOptions(every, keeping.resume),
             history=history,
             on_news=watch,
             **reading.given(),

@@ -1,10 +1,11 @@
-"""What the processes of one fit say to each other: five verbs, whoever carries them.
+"""How the processes of one fit work together: the collectives of MPI, over shards.
 
 A fit over many machines is the same loop on each of them. The users and the items are cut into
 *shards*, runs of rows; a process, a *rank*, has a run of shards. Sums are added up shard by shard,
 in the order of the shards, so that they do not depend on who has which.
 
-What ranks say to each other while they read, in terms of the verbs of an exchange.
+A :class:`Communicator` has three collectives, and is all that threads or Ray have to provide. The
+functions below add what reading data needs, in terms of these three.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Exchange(Protocol):
-    """A rank's door to the others."""
+ALL_REDUCE, ALL_GATHER, ALL_TO_ALL = "sum_small", "gather_items", "exchange_rows"
+"""What the collectives are called where bytes are counted, as users see them."""
+
+
+class Communicator(Protocol):
+    """What a rank reaches the others by; all ranks have to call a collective together."""
 
     rank: int
     size: int
@@ -46,52 +51,39 @@ class Exchange(Protocol):
     threads: int
     """How many threads this rank may use."""
     traffic: Counter[str]
-    """Bytes sent to other ranks since the start, by verb."""
+    """Bytes sent to other ranks since the start, by collective."""
 
-    def sum_small(self, parts: Sequence[Float64]) -> Float64:
+    def all_reduce(self, parts: Sequence[Float64]) -> Float64:
         """Add up one array of each shard; every rank gives those of its own and gets the sum."""
-        ...
 
-    def gather_items(self, mine: NDArray[Any]) -> NDArray[Any]:
+    def all_gather(self, mine: NDArray[Any]) -> NDArray[Any]:
         """Put the rows of all ranks one below the other; every rank gets all of them."""
-        ...
 
-    def exchange_rows(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
+    def all_to_all(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
         """Give every rank what each of my shards has for it, and get what is for me.
 
-        Parameters
-        ----------
-        outgoing
-            For each shard of this rank, in order: an array, or a tuple of arrays, for each rank.
-
-        Yields
-        ------
-        The number of a shard and what it has for this rank, for all shards.
+        ``outgoing`` has, for each shard of this rank in order, an array or a tuple of arrays for
+        each rank. Yields the number of a shard and what it has for this rank, for all shards.
         """
-        ...
 
     def commit(self, epoch: int) -> None:
         """Say that this rank's part of the checkpoint of an epoch is on disk; does not wait."""
-        ...
 
     def tell(self, epoch: int, news: dict[str, Any]) -> bool:
         """Say how the fit goes; all ranks learn whether to stop after this epoch."""
-        ...
 
 
 class Program(Protocol):
     """What every rank of a run does; it travels to them as a pickle."""
 
-    def prepare(self, exchange: Exchange) -> None:
+    def prepare(self, comm: Communicator) -> None:
         """Load this rank's data, which it keeps when another rank is lost.
 
         A rank that takes the place of a lost one prepares alone: it must not wait for the others.
         """
-        ...
 
-    def run(self, exchange: Exchange) -> Any:
+    def run(self, comm: Communicator) -> Any:
         """Do the work, from the last checkpoint that all have committed or from the beginning."""
-        ...
 
 
 def deal(n_shards: int, size: int) -> list[range]:
@@ -159,20 +151,12 @@ class _Room:
         return found
 
 
-class LocalExchange:
+class LocalCommunicator:
     """One of several ranks that are threads of one process.
 
-    Parameters
-    ----------
-    rank, size, n_shards
-        Who this is, and among how many.
-    room
-        Where they meet.
-    deterministic
-        Whether sums over rows are to be the same for any number of ranks.
-    on_commit, on_news
-        Called with an epoch when all ranks have committed it; with what a rank tells. An answer
-        that is true stops the fit.
+    ``deterministic`` says whether sums over rows are to be the same for any number of ranks.
+    ``on_commit`` is called with an epoch when all ranks have committed it, and ``on_news`` with
+    what a rank tells: if it answers true, the fit stops.
     """
 
     def __init__(
@@ -191,26 +175,26 @@ class LocalExchange:
         self._room, self._deterministic = room, deterministic
         self._on_commit, self._on_news = on_commit, on_news
 
-    def sum_small(self, parts: Sequence[Float64]) -> Float64:
+    def all_reduce(self, parts: Sequence[Float64]) -> Float64:
         """Add up one array of each shard, in the order of the shards."""
         found = self._room.share(self.rank, parts)
         if self.rank:
             # What a rank sends, and the sum that it gets back.
-            self.traffic["sum_small"] += (len(parts) + 1) * parts[0].nbytes
+            self.traffic[ALL_REDUCE] += (len(parts) + 1) * parts[0].nbytes
         return add_up([part for rank in range(self.size) for part in found[rank]])
 
-    def gather_items(self, mine: NDArray[Any]) -> NDArray[Any]:
+    def all_gather(self, mine: NDArray[Any]) -> NDArray[Any]:
         """Put the rows of all ranks one below the other."""
-        self.traffic["gather_items"] += (self.size - 1) * mine.nbytes
+        self.traffic[ALL_GATHER] += (self.size - 1) * mine.nbytes
         found = self._room.share(self.rank, mine)
         return np.concatenate([found[rank] for rank in range(self.size)])
 
-    def exchange_rows(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
+    def all_to_all(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
         """Give every rank what each of my shards has for it, and get what is for me."""
         mine = dict(zip(deal(self.n_shards, self.size)[self.rank], outgoing, strict=True))
         for payloads in mine.values():
             others = (p for rank, p in enumerate(payloads) if rank != self.rank)
-            self.traffic["exchange_rows"] += sum(map(sent, others))
+            self.traffic[ALL_TO_ALL] += sum(map(sent, others))
         found = self._room.share(self.rank, mine)
         shards = {shard: payloads for rank in found for shard, payloads in found[rank].items()}
         order = shard_order(self.n_shards, self.size, self.rank, deterministic=self._deterministic)
@@ -240,7 +224,7 @@ def add_up(parts: Sequence[Float64]) -> Float64:
 
 
 def run_locally(
-    work: Callable[[Exchange], Result],
+    work: Callable[[Communicator], Result],
     size: int,
     n_shards: int,
     *,
@@ -248,29 +232,26 @@ def run_locally(
     on_commit: Callable[[int], object] = lambda _: None,
     on_news: Callable[[int, int, dict[str, Any]], object] = lambda *_: False,
 ) -> list[Result]:
-    """Do the same work in several threads that can talk to each other.
+    """Do the same work in several threads that are ranks, and return what each returned.
 
-    Returns
-    -------
-    list
-        What each rank returned. If one fails, all end, and its error is raised.
+    If one fails, all end, and its error is raised.
 
     Examples
     --------
-    >>> def count(exchange):
-    ...     return exchange.gather_items(np.array([exchange.rank]))
+    >>> def count(comm):
+    ...     return comm.all_gather(np.array([comm.rank]))
     >>> run_locally(count, 3, 3)[0]
     array([0, 1, 2])
     """
     room, results, errors = _Room(size), dict[int, Result](), list[BaseException]()
 
     def rank_work(rank: int) -> None:
-        exchange = LocalExchange(
+        comm = LocalCommunicator(
             rank, size, n_shards, room,
             deterministic=deterministic, on_commit=on_commit, on_news=on_news,
         )  # fmt: skip
         try:
-            results[rank] = work(exchange)
+            results[rank] = work(comm)
         except threading.BrokenBarrierError:
             pass  # another rank failed, and says why
         except BaseException as error:  # it is raised again below
@@ -287,106 +268,90 @@ def run_locally(
     return [results[rank] for rank in range(size)]
 
 
-_KINDS = {kind.__name__: kind for kind in (ConfigError, DataError, MemoryLimitError, SolveError)}
-
-
-def swap(exchange: Exchange, payloads: Sequence[Any]) -> list[Any]:
-    """Give each rank its payload and return what each rank has for this one.
-
-    Parameters
-    ----------
-    exchange
-        The door to the others; all of them must call this.
-    payloads
-        An array, or a tuple of arrays, for each rank.
+def all_to_all_objects(comm: Communicator, payloads: Sequence[Any]) -> list[Any]:
+    """Give each rank its payload, arrays or a tuple of them; return what each has for this one.
 
     Examples
     --------
-    >>> from limelight.cluster.collectives import run_locally
-    >>> def greet(exchange):
-    ...     mine = 10 * exchange.rank
-    ...     return [int(a[0]) for a in swap(exchange, [np.array([mine + to]) for to in range(3)])]
+    >>> def greet(comm):
+    ...     mine = [np.array([10 * comm.rank + to]) for to in range(3)]
+    ...     return [int(one[0]) for one in all_to_all_objects(comm, mine)]
     >>> run_locally(greet, 3, 5)
     [[0, 10, 20], [1, 11, 21], [2, 12, 22]]
     """
-    dealt = deal(exchange.n_shards, exchange.size)
-    nothing = [np.empty(0)] * exchange.size
-    mine = dealt[exchange.rank]
-    outgoing = (payloads if shard == mine[0] else nothing for shard in mine)
+    dealt = deal(comm.n_shards, comm.size)
+    nothing = [np.empty(0)] * comm.size
+    mine = dealt[comm.rank]
     # Everything goes with the first shard of each rank.
+    outgoing = (payloads if shard == mine[0] else nothing for shard in mine)
     sender = {shards[0]: rank for rank, shards in enumerate(dealt)}
-    found = {sender.get(shard): payload for shard, payload in exchange.exchange_rows(outgoing)}
-    return [found[rank] for rank in range(exchange.size)]
+    found = {sender.get(shard): payload for shard, payload in comm.all_to_all(outgoing)}
+    return [found[rank] for rank in range(comm.size)]
 
 
-def share(exchange: Exchange, payload: Any) -> list[Any]:
+def all_gather_objects(comm: Communicator, payload: Any) -> list[Any]:
     """Give every rank the same, and return what every rank gave.
 
     Examples
     --------
-    >>> from limelight.cluster.collectives import run_locally
-    >>> run_locally(lambda exchange: share(exchange, np.array([exchange.rank])), 2, 2)[0]
+    >>> run_locally(lambda comm: all_gather_objects(comm, np.array([comm.rank])), 2, 2)[0]
     [array([0]), array([1])]
     """
-    return swap(exchange, [payload] * exchange.size)
+    return all_to_all_objects(comm, [payload] * comm.size)
 
 
-def collect(exchange: Exchange, payload: Any) -> list[Any] | None:
+def gather(comm: Communicator, payload: Any) -> list[Any] | None:
     """Give something to the first rank, which gets it of all; the others get None.
 
     Examples
     --------
-    >>> from limelight.cluster.collectives import run_locally
-    >>> run_locally(lambda exchange: collect(exchange, np.array([exchange.rank])), 2, 2)
+    >>> run_locally(lambda comm: gather(comm, np.array([comm.rank])), 2, 2)
     [[array([0]), array([1])], None]
     """
-    found = swap(exchange, [payload, *[np.empty(0)] * (exchange.size - 1)])
-    return None if exchange.rank else found
+    found = all_to_all_objects(comm, [payload, *[np.empty(0)] * (comm.size - 1)])
+    return None if comm.rank else found
 
 
-def sum_counts(exchange: Exchange, counts: Int64) -> Int64:
+def all_reduce_counts(comm: Communicator, counts: Int64) -> Int64:
     """Add up an array of counts over all ranks; each adds up a stretch of it.
 
     Examples
     --------
-    >>> from limelight.cluster.collectives import run_locally
-    >>> run_locally(lambda exchange: sum_counts(exchange, np.array([1, 2, 3])), 2, 2)[1]
+    >>> run_locally(lambda comm: all_reduce_counts(comm, np.array([1, 2, 3])), 2, 2)[1]
     array([2, 4, 6])
     """
-    stretches = swap(exchange, np.array_split(counts, exchange.size))
-    return exchange.gather_items(np.stack(stretches).sum(axis=0, dtype=np.int64))
+    stretches = all_to_all_objects(comm, np.array_split(counts, comm.size))
+    return comm.all_gather(np.stack(stretches).sum(axis=0, dtype=np.int64))
 
 
-def all_agree(exchange: Exchange, holds: object) -> bool:
+def all_agree(comm: Communicator, holds: object) -> bool:
     """Tell whether something holds for every rank.
 
     Examples
     --------
-    >>> from limelight.cluster.collectives import run_locally
-    >>> run_locally(lambda exchange: all_agree(exchange, exchange.rank < 1), 2, 2)
+    >>> run_locally(lambda comm: all_agree(comm, comm.rank < 1), 2, 2)
     [False, False]
     """
-    return bool(exchange.gather_items(np.array([bool(holds)])).all())
+    return bool(comm.all_gather(np.array([bool(holds)])).all())
 
 
-def wait(exchange: Exchange) -> None:
+def barrier(comm: Communicator) -> None:
     """Wait until every rank has come this far."""
-    all_agree(exchange, holds=True)
+    all_agree(comm, holds=True)
 
 
 @contextmanager
-def together(exchange: Exchange) -> Iterator[None]:
+def raise_together(comm: Communicator) -> Iterator[None]:
     """Fail where any rank fails, with the error of the first of them.
 
     Ranks read in the order of their numbers, so this is what one machine would have met first.
 
     Examples
     --------
-    >>> from limelight.cluster.collectives import run_locally
-    >>> def fail(exchange):
-    ...     with together(exchange):
-    ...         if exchange.rank:
-    ...             raise DataError(f"row {exchange.rank} is bad")
+    >>> def fail(comm):
+    ...     with raise_together(comm):
+    ...         if comm.rank:
+    ...             raise DataError(f"row {comm.rank} is bad")
     >>> run_locally(fail, 3, 3)
     Traceback (most recent call last):
     limelight._base.errors.DataError: row 1 is bad
@@ -396,9 +361,12 @@ def together(exchange: Exchange) -> Iterator[None]:
         yield
     except LimelightError as error:
         failure = error
-    for rank, packed in enumerate(share(exchange, _pack(failure))):
+    for rank, packed in enumerate(all_gather_objects(comm, _pack(failure))):
         if len(packed):
-            raise failure if failure and rank == exchange.rank else _unpack(packed)
+            raise failure if failure and rank == comm.rank else _unpack(packed)
+
+
+_KINDS = {kind.__name__: kind for kind in (ConfigError, DataError, MemoryLimitError, SolveError)}
 
 
 def _pack(error: LimelightError | None) -> Any:

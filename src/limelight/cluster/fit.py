@@ -1,34 +1,58 @@
-"""A fit that many ranks share, from the data to the model folder."""
+"""A fit that runs on many ranks, from the data to the model folder.
+
+Each rank leaves the factors of its shards in files, and one process puts the model together.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from limelight._base.errors import ConfigError, LimelightError
-from limelight._base.files import atomic_file, delete_folder, refuse_stranger
+from limelight._base.files import atomic_file, atomic_folder, delete_folder, refuse_stranger
 from limelight.cluster.checkpoint import ShardCheckpoint, flip
 from limelight.cluster.ingest.prepare import about_source, prepare
-from limelight.cluster.ingest.shards import ShardedData, has_shards, load_shards
-from limelight.cluster.model_parts import leave_rows, left_rows, write_model
-from limelight.cluster.partition import Clock, Cut, Share, stacked
-from limelight.models.factor_model import first_state, training_problem, unpadded
+from limelight.cluster.ingest.shards import (
+    ITEMS,
+    USERS,
+    ShardedData,
+    has_shards,
+    load_shards,
+    stream_indices,
+    stream_indptr,
+)
+from limelight.cluster.partition import Partition, Stopwatch
+from limelight.models.factor_model import factor_solver, fit_schedule, unpadded
 from limelight.models.folder import config_of
-from limelight.solve.loop import Schedule, run
-from limelight.solve.problem import padded_width, sparse_rows
+from limelight.solve.loop import run
+from limelight.solve.problem import padded_width, sparse_rows, stacked
+from limelight.store.arrays import Stretches, read_rows, save_arrays, save_stretches, shape_of
 from limelight.store.checkpoint import EVERY, described, read_record
+from limelight.store.model_folder import (
+    CONFIG,
+    FACTORS,
+    SEEN,
+    config_text,
+    is_model_folder,
+    require_finite,
+)
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from limelight._base.arrays import Float64
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float32, Float64
     from limelight._native._kernels import Csr
-    from limelight.cluster.collectives import Exchange, Program
+    from limelight.cluster.collectives import Communicator, Program
     from limelight.models.factor_model import FactorModel
     from limelight.solve.loop import Status
     from limelight.solve.trace import TraceRecord
@@ -45,11 +69,10 @@ class Runtime(Protocol):
         self, program: Program, *, on_commit: Callable[[int], object], on_news: OnNews
     ) -> list[Any]:
         """Return what each rank returned."""
-        ...
 
 
-class Kept(NamedTuple):
-    """How the stand of a fit is kept."""
+class CheckpointOptions(NamedTuple):
+    """How often a fit writes checkpoints, and whether it goes on from one."""
 
     every: float = EVERY
     """Seconds between two checkpoints; 0 writes one after every epoch."""
@@ -57,7 +80,7 @@ class Kept(NamedTuple):
     """Whether to go on from where an earlier run of the same fit stopped."""
 
 
-class Ending(NamedTuple):
+class FitEnding(NamedTuple):
     """What all ranks know alike at the end of a fit; the factors are left on disk."""
 
     mean_user: Float64
@@ -82,63 +105,54 @@ class ShardedFit:
     every: float
 
     def __post_init__(self) -> None:
-        self._share: Share | None = None
+        self._partition: Partition | None = None
         self._checkpoint = ShardCheckpoint(self.work, self.every)
 
-    def prepare(self, exchange: Exchange) -> None:
+    def prepare(self, comm: Communicator) -> None:
         """Read this rank's users, and find out what has to travel."""
         width, folder = padded_width(self.model.config.factors), self.work / _SHARDS
         alone = has_shards(folder)
-        data = prepare(self.source, folder, exchange, **self.reading)
-        cut = Cut(data.user_bounds, data.item_bounds, data.item_counts)
+        data = prepare(self.source, folder, comm, **self.reading)
         if alone:
-            self._share = Share.again(exchange, cut, width, _all_rows(folder, data))
+            self._partition = Partition.again(comm, data.cut, width, _all_rows(folder, data))
         else:
-            self._share = Share.of(exchange, cut, width, stacked(_rows(data)))
+            self._partition = Partition.of(comm, data.cut, width, stacked(_rows(data)))
 
-    def run(self, exchange: Exchange) -> Ending:
+    def run(self, comm: Communicator) -> FitEnding:
         """Fit; leave the factors of this rank's users and items in the folder."""
-        assert self._share is not None
-        config, share = self.model.config, replace(self._share, exchange=exchange, clock=Clock())
-        exposure = self.model._exposure(share.cut.n_users)
-        problem = training_problem(config, share.rows, exposure, share=share)
-        problem = replace(problem, threads=exchange.threads)
-        state = first_state(config, problem, None)
-        checkpoint = self._checkpoint.of(share)
-        schedule = Schedule(
-            epochs=config.epochs,
-            tolerance=config.tolerance,
-            trace_every=config.trace_every,
-            show_progress=False,
-            checkpoint=checkpoint,
-            about=self.about,
+        assert self._partition is not None
+        partition = replace(self._partition, comm=comm, stopwatch=Stopwatch())
+        solver = factor_solver(self.model, partition, threads=comm.threads)
+        checkpoint, self._checkpoint.partition = self._checkpoint, partition
+        outcome = run(
+            solver,
+            fit_schedule(self.model, show_progress=False, checkpoint=checkpoint, about=self.about),
         )
-        outcome = run(problem, state, lambda state: self.model._epoch(problem, state), schedule)
+        factors, state = self.model.config.factors, solver.state
         if not checkpoint.is_stopped:
-            factors = config.factors
-            for shard, cell, items in zip(
-                share.numbers, share.cells, share.item_cells, strict=True
+            place = self.work / _RESULT
+            for shard, (users, _), items in zip(
+                partition.numbers, partition.cells, partition.item_cells, strict=True
             ):
-                place = self.work / _RESULT
-                leave_rows(place, "user_factors", shard, unpadded(state.U[cell], factors))
+                leave_rows(place, "user_factors", shard, unpadded(state.U[users], factors))
                 leave_rows(place, "item_factors", shard, unpadded(state.V[items], factors))
-        return Ending(
-            state.s[: config.factors],
-            state.w[: config.factors],
+        return FitEnding(
+            state.s[:factors],
+            state.w[:factors],
             outcome.trace,
             outcome.status,
             not checkpoint.is_stopped,
-            (share.cut.n_users, len(state.V), share.cut.n_entries),
+            (partition.n_users, len(state.V), partition.n_entries),
         )
 
 
 def _rows(data: ShardedData) -> list[Csr]:
-    return [sparse_rows(*shard, data.n_items) for shard in data.shards]
+    return [sparse_rows(*shard, data.cut.n_items) for shard in data.shards]
 
 
 def _all_rows(folder: Path, data: ShardedData) -> Iterator[Csr]:
     """Read the histories of all shards, one shard at a time."""
-    for shard in range(data.n_shards):
+    for shard in range(data.cut.n_shards):
         yield from _rows(load_shards(folder, range(shard, shard + 1)))
 
 
@@ -149,11 +163,11 @@ def fit_shards(
     runtime: Runtime,
     *,
     n_shards: int,
-    kept: Kept | None = None,
+    checkpoints: CheckpointOptions | None = None,
     history: bool = True,
     on_news: OnNews = lambda *_: None,
     **reading: Any,
-) -> Ending:
+) -> FitEnding:
     """Fit a model on many ranks and write its folder.
 
     Parameters
@@ -169,8 +183,8 @@ def fit_shards(
         What runs the ranks.
     n_shards
         How many shards users and items are cut into.
-    kept
-        How often checkpoints are written, and whether to go on from one.
+    checkpoints
+        How often they are written, and whether to go on from one.
     history
         Whether to keep the training histories in the model folder.
     on_news
@@ -180,7 +194,7 @@ def fit_shards(
 
     Returns
     -------
-    Ending
+    FitEnding
         What is known at the end. If the fit was stopped before, there is no model yet.
     """
     refuse_descent(model)
@@ -191,20 +205,26 @@ def fit_shards(
         **{name: v for name, v in model.get_params().items() if name != "num_threads"},
         "source": about_source(source, n_shards, **reading),
     }
-    kept = kept or Kept()
-    token = _open(work, about, resume=kept.resume)
-    program = ShardedFit(model, source, reading, work, about, kept.every)
+    checkpoints = checkpoints or CheckpointOptions()
+    token = _open(work, about, resume=checkpoints.resume)
+    program = ShardedFit(model, source, reading, work, about, checkpoints.every)
 
     def on_commit(epoch: int) -> None:
         _require_ours(work, token)
         flip(work, epoch, about)
 
     with _leaving_what_can_be_resumed(work):
-        ending: Ending = runtime(program, on_commit=on_commit, on_news=on_news)[0]
+        ending: FitEnding = runtime(program, on_commit=on_commit, on_news=on_news)[0]
         _require_ours(work, token)
     if ending.is_complete:
         data = load_shards(work / _SHARDS, range(0))
-        _write(target, model, ending, data, work / _RESULT, history=history)
+        arrays: dict[str, Any] = {
+            name: left_rows(work / _RESULT, name, data.cut.n_shards)
+            for name in ("user_factors", "item_factors")
+        }
+        arrays |= {"mean_user": ending.mean_user, "dual": ending.dual}
+        config = config_of(model, data.fingerprint, ending.trace, ending.status)
+        write_model(target, config, arrays, data, history=history)
         delete_folder(work)
     return ending
 
@@ -243,7 +263,11 @@ def refuse_descent(model: FactorModel) -> None:
 
 
 def _open(work: Path, about: dict[str, Any], *, resume: bool) -> str:
-    """Make the folder of the work, or take up the one that is there; return a sign of ours."""
+    """Make the folder of the work, or take up the one that is there.
+
+    Returns a token that is written there: whoever begins another fit at the same place writes
+    another one, so that the first can tell.
+    """
     refuse_stranger(work, lambda folder: (folder / _RECORD).is_file())
     if resume and (work / _RECORD).is_file():
         read_record(work / _RECORD, described(about))
@@ -268,19 +292,82 @@ def _require_ours(work: Path, token: str) -> None:
         raise LimelightError(message, hint="let one of them write to another --output")
 
 
-def _write(
-    path: Path,
-    model: FactorModel,
-    ending: Ending,
+def leave_rows(folder: str | os.PathLike[str], name: str, shard: int, rows: Float32) -> None:
+    """Leave the rows that a shard has of an array such as ``user_factors``, whole or not at all."""
+    save_arrays(_file(folder, name, shard), {name: rows.astype(np.float32, copy=False)})
+
+
+def left_rows(folder: str | os.PathLike[str], name: str, n_shards: int) -> Stretches:
+    """Put the rows that all ranks left one below the other, without reading them yet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for shard in range(3):
+    ...     leave_rows(folder, "user_factors", shard, np.ones((shard, 2), np.float32))
+    >>> left_rows(folder, "user_factors", 3).shape
+    (3, 2)
+    """
+    files = [_file(folder, name, shard) for shard in range(n_shards)]
+    shapes = [shape_of(file, name) for file in files]
+
+    def read() -> Iterator[NDArray[Any]]:
+        for file in files:
+            yield from read_rows(file, name)
+
+    n_rows = sum(rows for rows, _ in shapes)
+    return Stretches((n_rows, shapes[0][1]), np.dtype(np.float32), read)
+
+
+def write_model(
+    path: str | os.PathLike[str],
+    config: dict[str, Any],
+    arrays: Mapping[str, NDArray[Any] | Stretches],
     data: ShardedData,
-    result: Path,
     *,
-    history: bool,
+    history: bool = True,
 ) -> None:
-    """Put the parts of the model together."""
-    arrays: dict[str, Any] = {
-        name: left_rows(result, name, data.n_shards) for name in ("user_factors", "item_factors")
+    """Write a model folder, whole or not at all; one process does this, once all rows are left.
+
+    The folder is, byte for byte, what ``model.save`` writes on one machine. Nobody holds all rows:
+    they go from file to file in stretches, as :func:`left_rows` finds them.
+    """
+    text = config_text(config)
+    with atomic_folder(path, replace_if=is_model_folder) as temporary:
+        (temporary / CONFIG).write_text(text, encoding="utf-8")
+        finite = {name: _finite(name, array) for name, array in arrays.items()}
+        save_stretches(temporary / FACTORS, finite)
+        for name in (USERS, ITEMS):
+            shutil.copyfile(data.folder / name, temporary / name)
+        if history:
+            save_stretches(temporary / SEEN, _histories(data))
+
+
+def _finite(name: str, array: NDArray[Any] | Stretches) -> Stretches:
+    """Look at an array while it is written: the folder is not there before all of it is seen."""
+
+    def read() -> Iterator[NDArray[Any]]:
+        for stretch in array.read() if isinstance(array, Stretches) else [array]:
+            require_finite(stretch, f"the model: {name!r}")
+            yield stretch
+
+    return Stretches(array.shape, array.dtype, read)
+
+
+def _histories(data: ShardedData) -> dict[str, Stretches]:
+    folder, n_shards = data.folder, data.cut.n_shards
+    return {
+        "indptr": Stretches(
+            (data.cut.n_users + 1,),
+            np.dtype(np.int64),
+            lambda: stream_indptr(folder, n_shards),
+        ),
+        "indices": Stretches(
+            (data.cut.n_entries,), np.dtype(np.int32), lambda: stream_indices(folder, n_shards)
+        ),
     }
-    arrays |= {"mean_user": ending.mean_user, "dual": ending.dual}
-    config = config_of(model, data.fingerprint, ending.trace, ending.status)
-    write_model(path, config, arrays, data, history=history)
+
+
+def _file(folder: str | os.PathLike[str], name: str, shard: int) -> Path:
+    return Path(folder) / f"{name}-{shard:05d}.safetensors"

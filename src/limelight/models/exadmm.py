@@ -1,11 +1,13 @@
 """exADMM: iALS with a penalty on unequal exposure (Togashi et al. 2024).
 
-What a fit is to aim at, item by item or group by group, in place of equally small scores.
+:class:`ExposureTargets` lets a fit aim at mean scores, by item or by group, in place of equally
+small ones.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -17,17 +19,16 @@ from limelight.data.interactions import as_interactions
 from limelight.models.base import FactorConfig
 from limelight.models.factor_model import FactorModel, problem_of
 from limelight.recommend.fold_in import fold_in_alone, fold_in_coupled, fold_in_together
-from limelight.solve.epochs import exact_epoch, exadmm_epoch
+from limelight.solve.epochs import FactorMethod, exact_epoch, exadmm_epoch
 from limelight.solve.exposure_term import ExposureTerm, MeanTerm
 from limelight.solve.state import pad_factors
-from limelight.solve.step_sizes import Tempo
+from limelight.solve.step_sizes import StepSizes
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
     from limelight._native._kernels import Csr
+    from limelight.solve.epochs import Epoch
     from limelight.solve.loop import Callback
-    from limelight.solve.problem import Problem
-    from limelight.solve.state import State
     from limelight.store.checkpoint import Place
 
 
@@ -64,14 +65,14 @@ class ExADMMConfig(FactorConfig):
     )
 
     def check_own_settings(self) -> None:
-        """Refuse two ways to say the same, and a tempo that the solver has no use for."""
+        """Refuse two ways to say the same, and step sizes that the solver has no use for."""
         if self.exposure_weight and self.exposure_strength:
             message = (
                 "exposure_weight and exposure_strength exclude each other: "
                 f"{self.exposure_weight!r} and {self.exposure_strength!r}"
             )
             raise ConfigError(message, hint="a strength is a weight times the number of users")
-        if self.solver == "exact" and (given := self._given_tempo()):
+        if self.solver == "exact" and (given := self._given_step_sizes()):
             message = f"{given[0]} has no use with solver='exact': {getattr(self, given[0])!r}"
             raise ConfigError(message, hint="leave it out, or use solver='admm'")
 
@@ -86,9 +87,9 @@ class ExADMMConfig(FactorConfig):
     @property
     def is_exact(self) -> bool:
         """Whether users are updated all at once."""
-        return self.solver == "exact" or (self.solver == "auto" and not self._given_tempo())
+        return self.solver == "exact" or (self.solver == "auto" and not self._given_step_sizes())
 
-    def _given_tempo(self) -> list[str]:
+    def _given_step_sizes(self) -> list[str]:
         """Return which settings were given that only alternating directions have."""
         return [name for name in ("penalty", "learning_rate") if getattr(self, name) != "auto"]
 
@@ -96,9 +97,9 @@ class ExADMMConfig(FactorConfig):
         """Return lambda_ex / n_users, for so many training users."""
         return self.exposure_strength or self.exposure_weight * n_users
 
-    def tempo(self, n_users: int) -> Tempo:
+    def step_sizes(self, n_users: int) -> StepSizes:
         """Return step sizes and penalty for this many users."""
-        return Tempo(
+        return StepSizes(
             learning_rate=None if self.learning_rate == "auto" else self.learning_rate,
             penalty=None if self.penalty == "auto" else self.penalty * n_users**2,
         )
@@ -171,22 +172,11 @@ class ExADMM(FactorModel):
 
         Parameters
         ----------
-        X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
-        init
-            First factors ``(U, V)`` instead of random ones: a warm start.
+        X, init, callback, show_progress, checkpoint
+            As for :meth:`limelight.IALS.fit`.
         exposure
             Mean scores that items or groups are to get, instead of small ones for all. It needs
             ``solver="exact"``.
-        callback
-            Called after every epoch with its number and, where it was traced, its record; a true
-            answer ends the fit.
-        show_progress
-            Whether to show a bar on standard error; None does so on a terminal.
-        checkpoint
-            A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
-            minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
-            the same bits. Delete it once the model is saved.
 
         Returns
         -------
@@ -221,14 +211,12 @@ class ExADMM(FactorModel):
         factors = self.config.factors
         return {"exposure_curvature": (factors, factors), "exposure_pull": (factors,)}
 
-    def _exposure(self, n_users: int) -> float:
-        return self.config.price_weight(n_users) * n_users
-
-    def _epoch(self, problem: Problem, state: State) -> None:
-        if self.config.is_exact:
-            exact_epoch(problem, state)
-        else:
-            exadmm_epoch(problem, state, self.config.tempo(problem.n_users))
+    def _method(self, n_users: int) -> FactorMethod:
+        """Update the users all at once, exactly, or by alternating directions."""
+        epoch: Epoch = exact_epoch
+        if not self.config.is_exact:
+            epoch = partial(exadmm_epoch, step_sizes=self.config.step_sizes(n_users))
+        return FactorMethod(self.config.price_weight(n_users) * n_users, epoch)
 
     def _fold_in(self, rows: Csr) -> Float32:
         V = pad_factors(self.item_factors)
@@ -240,7 +228,9 @@ class ExADMM(FactorModel):
             if self.config.is_exact:
                 term = self._term
                 return fold_in_coupled(problem, V, term and term.padded(V.shape[1]))
-            return fold_in_together(problem, V, self.config.tempo(rows.n_rows), self.config.epochs)
+            return fold_in_together(
+                problem, V, self.config.step_sizes(rows.n_rows), self.config.epochs
+            )
         price = np.zeros(V.shape[1])
         price[: self.config.factors] = self.price_
         return fold_in_alone(problem_of(self.config, rows, 0.0), V, price)

@@ -1,7 +1,4 @@
-"""From a config and interactions to what a fit leaves behind.
-
-The part that all models of user and item factors share: fitting, and what the fit leaves.
-"""
+"""The part that all models of user and item factors share: fitting, and what the fit leaves."""
 
 from __future__ import annotations
 
@@ -16,8 +13,10 @@ from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Learned, VectorModel
 from limelight.recommend.histories import history_rows
+from limelight.solve.epochs import FactorSolver
 from limelight.solve.gramian import LARGEST
 from limelight.solve.loop import Schedule, run
+from limelight.solve.population import Whole
 from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
 from limelight.store.checkpoint import as_checkpoint, digest
@@ -29,11 +28,12 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Int64
     from limelight._native._kernels import Csr
-    from limelight.cluster.partition import Share
     from limelight.data.interactions import Interactions
     from limelight.models.base import FactorConfig
+    from limelight.solve.epochs import FactorMethod
     from limelight.solve.exposure_term import ExposureTerm
     from limelight.solve.loop import Callback, Status
+    from limelight.solve.population import Population
     from limelight.store.checkpoint import Place
 
 
@@ -42,7 +42,7 @@ def problem_of(
 ) -> Problem:
     """Put the settings that shape the objective beside the histories of some users."""
     return Problem(
-        rows=rows,
+        population=Whole(rows),
         factors=config.factors,
         unobserved_weight=config.unobserved_weight,
         regularization=config.regularization,
@@ -54,48 +54,34 @@ def problem_of(
     )
 
 
-def train(
-    config: FactorConfig,
-    data: Interactions,
-    epoch: Callable[[Problem, State], None],
-    *,
-    exposure: float,
-    term: ExposureTerm | None,
-    init: tuple[np.ndarray, np.ndarray] | None,
-    schedule: Schedule,
-) -> Learned:
-    """Run a model's epochs in the loop that all models share."""
-    rows = training_rows(data)
-    problem = training_problem(config, rows, exposure, term=term)
-    state = first_state(config, problem, init)
-    outcome = run(problem, state, lambda state: epoch(problem, state), schedule)
-    arrays: dict[str, NDArray[Any]] = {
-        "user_factors": unpadded(state.U, config.factors),
-        "item_factors": unpadded(state.V, config.factors),
-        "mean_user": state.s[: config.factors],
-        "dual": state.w[: config.factors],
-    }
-    if term is not None:
-        # All that fold-in needs to know of the term; the groups themselves are not kept.
-        at_items = term.at_items(arrays["item_factors"])
-        arrays |= {"exposure_curvature": at_items.Q, "exposure_pull": at_items.q}
-    return learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
-
-
-def training_problem(
-    config: FactorConfig,
-    rows: Csr,
-    exposure: float,
+def factor_solver(
+    model: FactorModel,
+    population: Population,
     *,
     term: ExposureTerm | None = None,
-    share: Share | None = None,
-) -> Problem:
-    """Put the settings of a fit beside its histories, or beside those of a share of it.
+    init: tuple[np.ndarray, np.ndarray] | None = None,
+    threads: int | None = None,
+) -> FactorSolver:
+    """Return what fits a model to a population of users, from its first factors on.
 
-    Only training may solve rows by descent: unseen users have nowhere to descend from.
+    ``term`` says what is asked of exposure, if not that all of it be small; ``init`` has first
+    factors ``(U, V)`` instead of random ones; ``threads`` count in place of those of the settings.
     """
-    problem = problem_of(config, rows, exposure, term)
-    return replace(problem, row_solver=config.row_solver, share=share)
+    config, method = model.config, model._method(population.n_users)
+    problem = problem_of(config, population.rows, method.exposure, term)
+    problem = replace(
+        problem,
+        population=population,
+        # Only training may solve rows by descent: unseen users have nowhere to descend from.
+        row_solver=config.row_solver,
+        threads=threads or problem.threads,
+    )
+    return FactorSolver(problem, first_state(config, problem, init), method.epoch, config.tolerance)
+
+
+def fit_schedule(model: FactorModel, **more: Any) -> Schedule:
+    """Return how long a model is fitted, and when it is traced."""
+    return Schedule(epochs=model.config.epochs, trace_every=model.config.trace_every, **more)
 
 
 def training_rows(data: Interactions) -> Csr:
@@ -135,7 +121,7 @@ def first_state(
     """
     sizes = (problem.rows.n_rows, problem.rows.n_columns)
     if init is None:
-        first = problem.share.users.start if problem.share else 0
+        first = problem.population.first_user
         U, V = (
             initial_factors(
                 rows, config.factors, scale=config.init_scale, seed=config.random_state, side=side
@@ -182,12 +168,8 @@ class FactorModel(VectorModel):
     config: FactorConfig
 
     @abstractmethod
-    def _exposure(self, n_users: int) -> float:
-        """Return lambda_ex for this many training users."""
-
-    @abstractmethod
-    def _epoch(self, problem: Problem, state: State) -> None:
-        """Run one epoch."""
+    def _method(self, n_users: int) -> FactorMethod:
+        """Return how the factors of so many training users are fitted."""
 
     @abstractmethod
     def _fold_in(self, rows: Csr) -> Float32:
@@ -244,29 +226,36 @@ class FactorModel(VectorModel):
         show_progress: bool | None,
         checkpoint: Place,
     ) -> Self:
-        kept = as_checkpoint(checkpoint)
+        place = as_checkpoint(checkpoint)
         about = {}
-        if kept:
+        if place:
             given = (None,) if init is None else init
             about = self._about(data, init=digest(*given), targets=digest(*_arrays_of(term)))
-        self._learned = train(
-            self.config,
-            data,
-            self._epoch,
-            exposure=self._exposure(data.n_users),
-            term=term,
-            init=init,
-            schedule=Schedule(
-                epochs=self.config.epochs,
-                tolerance=self.config.tolerance,
-                trace_every=self.config.trace_every,
+        factors, rows = self.config.factors, training_rows(data)
+        solver = factor_solver(self, Whole(rows), term=term, init=init)
+        outcome = run(
+            solver,
+            fit_schedule(
+                self,
                 callback=callback,
                 show_progress=show_progress,
-                description=f"{type(self).__name__} with {self.config.factors} factors",
-                checkpoint=kept,
+                description=f"{type(self).__name__} with {factors} factors",
+                checkpoint=place,
                 about=about,
             ),
         )
+        state = solver.state
+        arrays: dict[str, NDArray[Any]] = {
+            "user_factors": unpadded(state.U, factors),
+            "item_factors": unpadded(state.V, factors),
+            "mean_user": state.s[:factors],
+            "dual": state.w[:factors],
+        }
+        if term is not None:
+            # All that fold-in needs to know of the term; the groups themselves are not kept.
+            at_items = term.at_items(arrays["item_factors"])
+            arrays |= {"exposure_curvature": at_items.Q, "exposure_pull": at_items.q}
+        self._learned = learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
         return self
 
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:

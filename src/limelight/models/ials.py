@@ -9,14 +9,12 @@ from limelight._base.settings import hyperparameters
 from limelight.models.base import FactorConfig
 from limelight.models.factor_model import FactorModel, problem_of
 from limelight.recommend.fold_in import fold_in_alone
-from limelight.solve.epochs import ials_epoch
+from limelight.solve.epochs import FactorMethod, ials_epoch
 from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32
     from limelight._native._kernels import Csr
-    from limelight.solve.problem import Problem
-    from limelight.solve.state import State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +43,10 @@ class IALS(FactorModel):
     config: IALSConfig
     __init__ = hyperparameters(IALSConfig)
 
-    def _exposure(self, n_users: int) -> float:
+    def _method(self, n_users: int) -> FactorMethod:
+        """Alternate exact solves; the weight of exposure is 0 for any number of users."""
         del n_users
-        return 0.0
-
-    def _epoch(self, problem: Problem, state: State) -> None:
-        ials_epoch(problem, state)
+        return FactorMethod(0.0, ials_epoch)
 
     def _fold_in(self, rows: Csr) -> Float32:
         return fold_in_alone(problem_of(self.config, rows, 0.0), pad_factors(self.item_factors))

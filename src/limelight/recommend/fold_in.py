@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
     from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.problem import Problem
-    from limelight.solve.step_sizes import Tempo
+    from limelight.solve.step_sizes import StepSizes
 
 
 def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) -> Float32:
@@ -47,7 +47,7 @@ def fold_in_coupled(problem: Problem, V: Float32, term: MeanTerm | None = None) 
     return state.U
 
 
-def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) -> Float32:
+def fold_in_together(problem: Problem, V: Float32, step_sizes: StepSizes, rounds: int) -> Float32:
     """Run the steps U, s, w over all users at once, from zeros, with the items fixed.
 
     The users share one exposure term, as they do in training, so a list depends on the others.
@@ -59,7 +59,7 @@ def fold_in_together(problem: Problem, V: Float32, tempo: Tempo, rounds: int) ->
     with threadpool_limits(1, user_api="blas"), told_in_words(problem, "in joint fold-in"):
         G_V = gramian(V, problem.threads)
         for _ in range(rounds):
-            mean_user_epoch(problem, state, tempo, G_V)
+            mean_user_epoch(problem, state, step_sizes, G_V)
             state.settle(problem.threads)
             state.epoch += 1
         check_finite(problem, state)

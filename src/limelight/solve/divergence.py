@@ -32,9 +32,9 @@ def check_finite(problem: Problem, state: State) -> None:
 
 def check_outcome(problem: Problem, state: State) -> None:
     """Refuse factors that score nothing, that rounding has spoilt, or that fit worse than zeros."""
-    largest = problem.largest_user(state.U) * largest_entry(state.V)
+    largest = problem.population.largest(state.U) * largest_entry(state.V)
     if largest < _SMALLEST:
-        # Lists would go by the numbers of the items, and look like lists.
+        # All scores would be equal, and lists would show the items with the lowest numbers.
         message = (
             f"the fit came to nothing: after epoch {state.epoch} scores are 0 in 32 bits "
             f"({largest:.3g} for a product of factors)"

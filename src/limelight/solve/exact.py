@@ -26,7 +26,8 @@ from limelight.solve.steps import exact_u_step, solve_side
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64
     from limelight.solve.exposure_term import MeanTerm
-    from limelight.solve.problem import Cell, Problem
+    from limelight.solve.population import Cell
+    from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
 TOLERANCE = 0.02
@@ -44,21 +45,20 @@ def coupled_u_step(
     term: MeanTerm | None = None,
     tolerance: float = TOLERANCE,
 ) -> None:
-    """Solve for all users together; set s to their mean and w to the price.
+    """Solve for all users together; set s to their mean m and w to the price p.
 
-    Parameters
-    ----------
-    problem
-        What is minimised.
-    state
-        Where the fit stands. s is the mean user, and w the price: what the constraint s = mean(U)
-        costs every user.
-    G_V
-        V^T V.
-    term
-        The exposure term with the items put in, if it is not the problem's own.
-    tolerance
-        How far the common correction may move users, against their usual length.
+    All users have to be solved for at the price p, which follows from their mean m, which is known
+    only when they are solved for. So:
+
+    1. Guess m. A sample of users tells B, and how far users would drift at the old price; with
+       these, m = c - B p is a linear system of d equations.
+    2. Solve for all users at the price of the guess, and compare their mean with it.
+    3. By the linear system, the difference tells how far m is from the guess, and the same shift of
+       every user corrects it. If that shift is small, it is left pending. Otherwise the better
+       guess takes another pass.
+
+    ``G_V`` is V^T V. ``term`` is the exposure term with the items put in, if it is not the
+    problem's own. ``tolerance`` is the largest shift, against the usual length of a user.
     """
     if problem.exposure == 0:
         exact_u_step(problem, state)
@@ -68,7 +68,7 @@ def coupled_u_step(
     shared = problem.unobserved_weight * G_V
     if term is None:
         term = problem.mean_term(state.V, G_V)
-    some = _look(problem, state, shared)
+    some = _solve_sample(problem, state, shared)
     B = some.mean_inverse
     response = kappa * B @ term.Q
     system = np.eye(len(G_V)) + response
@@ -87,13 +87,14 @@ def coupled_u_step(
         if np.linalg.norm(correction) <= tolerance * length:
             break
     _shift_all(problem, state, mean, correction)
-    # Not the mean of what was rounded to float32: a large kappa would make a price of rounding.
+    # The guess is exact to 64 bits. The mean of users in 32 bits is not, and a large kappa would
+    # multiply its rounding error into the price.
     state.s = guess
     state.w = kappa * (term.Q @ guess - term.q)
 
 
 class _Sample(NamedTuple):
-    """What some users tell of all."""
+    """What a sample of users tells of all of them."""
 
     users: Int64
     mean_inverse: Float64
@@ -103,13 +104,13 @@ class _Sample(NamedTuple):
 
     def length(self, problem: Problem, U: Float32) -> float:
         """Return how long they usually are."""
-        [squares] = problem.total(
+        [squares] = problem.population.total(
             lambda cell: [float(np.linalg.norm(U[_among(problem, cell, self.users)])) ** 2]
         )
         return float(np.sqrt(squares / len(self.users)))
 
 
-def _look(problem: Problem, state: State, shared: Float64) -> _Sample:
+def _solve_sample(problem: Problem, state: State, shared: Float64) -> _Sample:
     """Solve for some users at the old price."""
     users = _sample(problem, len(shared))
 
@@ -119,7 +120,7 @@ def _look(problem: Problem, state: State, shared: Float64) -> _Sample:
         now = np.einsum("nij,nj->ni", inverses, b - state.w)
         return [inverses.sum(axis=0), np.sum(now - state.U[own], axis=0)]
 
-    inverse, drift = problem.total(parts)
+    inverse, drift = problem.population.total(parts)
     return _Sample(users, inverse / len(users), drift / len(users))
 
 
@@ -132,7 +133,8 @@ def _inverses(
     for at, user in enumerate(users.tolist()):
         F = V[rows.indices[rows.indptr[user] : rows.indptr[user + 1]]].astype(np.float64)
         A[at], b[at] = shared + F.T @ F, F.sum(axis=0)
-    # The padding, too, must have something on the diagonal; it is never looked at.
+    # Without regularisation the columns of padding would make the matrices singular. What stands
+    # there does not matter, because the factors are 0 in them.
     ridge = np.maximum(problem.users.regularization[users].astype(np.float64), 1e-30)
     A[:, np.arange(width), np.arange(width)] += ridge[:, None]
     return np.asarray(np.linalg.inv(A), np.float64), b
@@ -141,7 +143,7 @@ def _inverses(
 def _among(problem: Problem, cell: Cell, users: Int64) -> Int64:
     """Find the rows, in this process, of those users who are in a cell."""
     first, stop, _ = cell.users.indices(problem.rows.n_rows)
-    here = users - (problem.share.users.start if problem.share else 0)
+    here = users - problem.population.first_user
     return here[(here >= first) & (here < stop)]
 
 

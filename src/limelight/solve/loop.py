@@ -1,32 +1,28 @@
-"""The loop of every fit of factors: epochs, timing, progress, callbacks, checks and stopping.
+"""The loop of every fit, of factors and of networks: what happens between two epochs.
 
-Networks have a loop of their own, :mod:`limelight.models.neural.train`.
+A :class:`Solver` knows what an epoch is. The loop times it, shows progress, asks the callback,
+keeps the trace and the checkpoint, and ends the fit.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from limelight._base.progress import progress_bar
-from limelight.solve.divergence import check_finite, check_outcome, told_in_words
-from limelight.solve.state import as_stand, restore
-from limelight.solve.trace import TraceRecord, describe, user_norm
-from limelight.store.checkpoint import keeping
+from limelight.solve.trace import TraceRecord
+from limelight.store.checkpoint import checkpointing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Mapping, Sequence
 
-    from limelight.solve.problem import Problem
-    from limelight.solve.state import State
-    from limelight.store.checkpoint import Keeper
+    from limelight.store.checkpoint import Checkpointing, Snapshot
 
 Callback: TypeAlias = Callable[[int, TraceRecord | None], bool | None]
 """Called after every epoch with its number and, where it was traced, its record; true stops."""
@@ -45,17 +41,45 @@ class Status(Enum):
     )
 
 
+class Solver(Protocol):
+    """A state, and what takes it from one epoch to the next."""
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are done."""
+
+    def restore(self, stored: Snapshot) -> tuple[list[Any], float]:
+        """Go back to where a fit stood; return its trace and the seconds spent so far."""
+
+    def prepare(self, *, is_traced: bool) -> None:
+        """Note what measuring the next epoch will need; this is not timed."""
+
+    def step(self) -> None:
+        """Run an epoch; only this is timed."""
+
+    def measure(self, seconds: float) -> Any | None:
+        """Refuse what went wrong; return the record of the epoch, if it is traced."""
+
+    def status(self, trace: Sequence[Any]) -> Status:
+        """Tell whether the fit is over; FINISHED as long as it is not."""
+
+    def snapshot(self, trace: Sequence[Any], seconds: float) -> Snapshot:
+        """Take down where the fit stands."""
+
+    def finish(self, status: Status, trace: Sequence[Any]) -> Status:
+        """Refuse an outcome that is no result; return how the fit ended."""
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """When a fit ends and what it shows on the way."""
+    """When a fit ends at the latest, when it is traced, and what is shown and kept on the way."""
 
     epochs: int
-    tolerance: float
-    trace_every: int
-    callback: Callback | None = None
+    trace_every: int = 1
+    callback: Callable[[int, Any], bool | None] | None = None
     show_progress: bool | None = None
     description: str = "fit"
-    checkpoint: Keeper | None = None
+    checkpoint: Checkpointing | None = None
     """Where to keep the state, and to go on from."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What the fit is of: a checkpoint of any other is refused."""
@@ -66,17 +90,15 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FitOutcome:
     """The trace of a fit and how it ended."""
 
-    trace: list[TraceRecord]
+    trace: list[Any]
     status: Status
 
 
-def run(
-    problem: Problem, state: State, epoch: Callable[[State], None], schedule: Schedule
-) -> Outcome:
-    """Run epochs until they are done, the state stands still, or the callback has enough.
+def run(solver: Solver, schedule: Schedule) -> FitOutcome:
+    """Run epochs until they are done, the solver has come to an end, or the callback has enough.
 
     BLAS runs on one thread meanwhile: the kernels have threads of their own, and small products
     must not depend on how many there are.
@@ -84,81 +106,36 @@ def run(
     Raises
     ------
     SolveError
-        If a factor is not finite, if all are 0, or if they fit worse than zeros would.
+        If the solver refuses an epoch, or the outcome.
     """
-    trace: list[TraceRecord] = []
-    status, seconds = _take_up(problem, state, trace, schedule)
+    stored = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
+    trace, seconds = solver.restore(stored) if stored else ([], 0.0)
+    # An interrupted fit may have come to its end before it was saved.
+    status = solver.status(trace)
     with (
-        keeping(schedule.checkpoint) as keep,
+        checkpointing(schedule.checkpoint) as save,
         threadpool_limits(1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # divergence is told in words, not warned of
         progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as advance,
     ):
-        for _ in range(state.epoch):
+        for _ in range(solver.epoch):
             advance()
-        while state.epoch < schedule.epochs and status is Status.FINISHED:
-            before = None
-            if schedule.is_traced(state.epoch + 1):
-                before = _snapshot(problem, state)
+        while solver.epoch < schedule.epochs and status is Status.FINISHED:
+            solver.prepare(is_traced=schedule.is_traced(solver.epoch + 1))
             started = time.perf_counter()
-            with told_in_words(problem, f"in epoch {state.epoch + 1}"):
-                epoch(state)
+            solver.step()
             seconds += time.perf_counter() - started
-            state.epoch += 1
-            check_finite(problem, state)
-            record = None
-            if before:
-                state.settle(problem.threads)
-                record = describe(problem, state, before, seconds)
+            record = solver.measure(seconds)
+            if record is not None:
                 trace.append(record)
             advance()
-            if schedule.callback and schedule.callback(state.epoch, record):
+            if schedule.callback and schedule.callback(solver.epoch, record):
                 status = Status.STOPPED
-            elif record and _stands_still(problem, state, record, schedule.tolerance):
-                status = Status.CONVERGED
-            if keep(as_stand, state, trace, seconds):
+            else:
+                status = solver.status(trace)
+            if save(solver.snapshot, trace, seconds):
                 # A signal waits; leaving the block passes it on.
-                return Outcome(trace, Status.STOPPED)
-        state.settle(problem.threads)
+                return FitOutcome(trace, Status.STOPPED)
         # Only the end is judged: what was traced on the way must not change the outcome.
-        check_outcome(problem, state)
-    if status is Status.FINISHED and _is_unsettled(trace):
-        status = Status.UNSETTLED
-    return Outcome(trace, status)
-
-
-def _take_up(
-    problem: Problem, state: State, trace: list[TraceRecord], schedule: Schedule
-) -> tuple[Status, float]:
-    """Go back to where the fit stood, if it was interrupted; perhaps it had come to its end."""
-    kept = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
-    seconds = restore(kept, state, trace) if kept else 0.0
-    is_traced = bool(trace) and trace[-1].epoch == state.epoch
-    if is_traced and _stands_still(problem, state, trace[-1], schedule.tolerance):
-        return Status.CONVERGED, seconds
-    return Status.FINISHED, seconds
-
-
-def _snapshot(problem: Problem, state: State) -> State:
-    state.settle(problem.threads)
-    return replace(state, U=state.U.copy(), V=state.V.copy(), s=state.s.copy(), w=state.w.copy())
-
-
-def _stands_still(problem: Problem, state: State, record: TraceRecord, tolerance: float) -> bool:
-    """Compare each residual with the size of what moved."""
-    moved = (
-        (record.residual_V, float(np.linalg.norm(state.V))),
-        (record.residual_U, user_norm(problem, state.U)),
-        (record.residual_s, float(np.linalg.norm(state.s))),
-        (record.residual_w, float(np.linalg.norm(state.w))),
-    )
-    return all(residual <= tolerance * size for residual, size in moved)
-
-
-def _is_unsettled(trace: list[TraceRecord]) -> bool:
-    """Tell whether the objective ended clearly above a value it had before."""
-    objectives = [record.objective for record in trace]
-    return bool(objectives) and objectives[-1] > (1 + _SETTLED) * min(objectives)
-
-
-_SETTLED = 1e-3
+        status = solver.finish(status, trace)
+    return FitOutcome(trace, status)

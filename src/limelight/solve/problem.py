@@ -4,37 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from limelight._base.errors import SolveError
 from limelight._native import kernels
 from limelight.solve.exposure_term import MeanTerm
-from limelight.solve.gramian import LARGEST, column_sums, gramian, largest_entry
+from limelight.solve.gramian import LARGEST, column_sums, gramian
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from limelight._base.arrays import Float32, Float64, Int64
     from limelight._native._kernels import Csr
-    from limelight.cluster.partition import Share
     from limelight.solve.exposure_term import ExposureTerm
+    from limelight.solve.population import Population
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side of the factorisation: the histories of its rows, and what holds each row back."""
+class RegularizedRows:
+    """The histories of users, or of items, and the regularisation of each of them."""
 
     rows: Csr
     regularization: Float32
-
-
-class Cell(NamedTuple):
-    """Some of the users: sums over users are added up cell by cell."""
-
-    users: slice
-    rows: Csr
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +44,8 @@ class Problem:
     in place of |V s|^2.
     """
 
-    rows: Csr
-    """The histories of the users."""
+    population: Population
+    """The users with their histories, wherever they are."""
     factors: int
     unobserved_weight: float
     regularization: float
@@ -65,52 +58,30 @@ class Problem:
     """What lex multiplies, if not |V s|^2."""
     advice: str = "raise regularization"
     """What to change where the numbers run away, as the settings are called."""
-    share: Share | None = None
-    """This process's part of a fit that others take part in; then ``rows`` are its own users."""
 
     @property
     def n_users(self) -> int:
         """The number of users, wherever they are."""
-        return self.rows.n_rows if self.share is None else self.share.cut.n_users
+        return self.population.n_users
 
     @property
-    def n_entries(self) -> int:
-        """The number of observed pairs."""
-        return self.rows.n_entries if self.share is None else self.share.cut.n_entries
-
-    @cached_property
-    def cells(self) -> list[Cell]:
-        """The users of this process, cut into what sums are made of."""
-        if self.share is None:
-            return [Cell(slice(None), self.rows)]
-        return [Cell(*cell) for cell in zip(self.share.cells, self.share.shards, strict=True)]
-
-    def total(self, part: Callable[[Cell], Sequence[Float64 | float]]) -> list[Float64]:
-        """Add up what every cell of users contributes to some sums, wherever they are."""
-        parts = [part(cell) for cell in self.cells]
-        if self.share is None:
-            return [np.asarray(one, np.float64) for one in parts[0]]
-        return self.share.total(parts)
+    def rows(self) -> Csr:
+        """The histories of the users of this process."""
+        return self.population.rows
 
     def user_gramian(self, U: Float32) -> Float64:
         """Return U^T U of all users."""
-        [found] = self.total(lambda cell: [gramian(U[cell.users], self.threads)])
+        [found] = self.population.total(lambda cell: [gramian(U[cell.users], self.threads)])
         return found
 
     def mean_user(self, U: Float32) -> Float64:
         """Return the mean of all users."""
-        [found] = self.total(lambda cell: [column_sums(U[cell.users], self.threads)])
+        [found] = self.population.total(lambda cell: [column_sums(U[cell.users], self.threads)])
         return found / max(1, self.n_users)
-
-    def largest_user(self, U: Float32) -> float:
-        """Return the largest absolute value among all users' factors."""
-        return largest_entry(U) if self.share is None else self.share.largest(U)
 
     def item_gramian(self, V: Float32) -> Float64:
         """Return V^T V."""
-        if self.share is None:
-            return gramian(V, self.threads)
-        return self.share.item_gramian(V, self.threads)
+        return self.population.item_gramian(V, self.threads)
 
     @property
     def has_targets(self) -> bool:
@@ -121,7 +92,7 @@ class Problem:
     def at_zeros(self) -> float:
         """The objective of zero factors, which predict nothing."""
         missed = 0.0 if self.term is None else float(self.term.tau @ self.term.tau)
-        return 0.5 * self.n_entries + 0.5 * self.exposure * missed
+        return 0.5 * self.population.n_entries + 0.5 * self.exposure * missed
 
     def mean_term(self, V: Float32, G_V: Float64) -> MeanTerm:
         """Return what lex multiplies as a function of the mean user, with these items."""
@@ -130,24 +101,15 @@ class Problem:
         return self.term.at_items(V)
 
     @cached_property
-    def users(self) -> Side:
-        """The side of the users."""
-        return self._side(self.rows)
-
-    @cached_property
-    def items(self) -> Side:
-        """The side of the items: the same pairs by item, made when a step first asks for it."""
-        return self._side(self.rows.transpose())
+    def users(self) -> RegularizedRows:
+        """The users of this process."""
+        lengths = np.diff(self.rows.indptr)
+        return RegularizedRows(self.rows, self._regularization(lengths, self.rows.n_columns))
 
     @cached_property
     def item_regularization(self) -> Float32:
-        """What holds each item back."""
-        if self.share is None:
-            return self.items.regularization
-        return self._regularization(self.share.cut.item_counts, self.n_users)
-
-    def _side(self, rows: Csr) -> Side:
-        return Side(rows, self._regularization(np.diff(rows.indptr), rows.n_columns))
+        """The regularisation of each item."""
+        return self._regularization(self.population.item_counts, self.n_users)
 
     def _regularization(self, lengths: Int64, n_others: int) -> Float32:
         weights = lengths + self.unobserved_weight * n_others
@@ -179,6 +141,28 @@ def sparse_rows(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> Csr:
         np.ascontiguousarray(indices, dtype=np.int32),
         n_columns,
     )
+
+
+def some_rows(rows: Csr, run: slice) -> Csr:
+    """Return a run of rows, which shares their memory."""
+    indptr = rows.indptr[run.start : run.stop + 1]
+    return sparse_rows(indptr - indptr[0], rows.indices[indptr[0] : indptr[-1]], rows.n_columns)
+
+
+def stacked(blocks: Sequence[Csr]) -> Csr:
+    """Put blocks of rows one below the other.
+
+    Examples
+    --------
+    >>> one = sparse_rows(np.array([0, 2]), np.array([0, 3]), 4)
+    >>> both = stacked([one, one])
+    >>> both.indptr, both.indices
+    (array([0, 2, 4]), array([0, 3, 0, 3], dtype=int32))
+    """
+    ends = np.cumsum([0, *(block.n_entries for block in blocks)])
+    pieces = [block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False)]
+    indices = np.concatenate([block.indices for block in blocks])
+    return sparse_rows(np.concatenate([[0], *pieces]), indices, blocks[0].n_columns)
 
 
 def unsolvable(failed: int, n_rows: int, advice: str) -> SolveError:

@@ -1,13 +1,13 @@
-"""Where a fit stands: factors, mean user, dual variable. The state is the checkpoint.
+"""Where a fit of factors stands: factors, mean user, dual variable.
 
-The state of a fit as a checkpoint: every field, bit for bit, and the trace.
+The state is the checkpoint: every field of it is saved, bit for bit, and the trace beside it.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from limelight._base.errors import DataError
 from limelight._native import kernels
 from limelight.solve.problem import padded_width
 from limelight.solve.trace import TraceRecord
-from limelight.store.checkpoint import Stand
+from limelight.store.checkpoint import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1024
+_BY_USER = "by_user"
+"""Metadata of a field with a row for each user: what its array has behind its name when saved."""
 
 
 class SideNumber(IntEnum):
@@ -43,9 +45,13 @@ class Shift(NamedTuple):
 
 @dataclass
 class State:
-    """What one epoch hands to the next; the steps overwrite the factors in place."""
+    """What one epoch hands to the next; the steps overwrite the factors in place.
 
-    U: Float32
+    A field without a default is an array, and so is one whose default is None, as soon as there is
+    one. Other defaults are numbers. :func:`to_snapshot` saves all fields, also those to come.
+    """
+
+    U: Float32 = field(metadata={_BY_USER: ""})
     V: Float32
     s: Float64
     """The auxiliary mean user, which the penalty on exposure acts on."""
@@ -54,7 +60,7 @@ class State:
     epoch: int = 0
 
     # What makes the next epoch cheaper; all of it follows from the fields above and the data.
-    curvature: Float32 | None = None
+    curvature: Float32 | None = field(default=None, metadata={_BY_USER: ""})
     """Largest eigenvalue of every user's own Gramian, nearly; refreshed now and then."""
     penalty: float = 0.0
     """rho, the weight of the constraint; 0 before the first epoch."""
@@ -64,11 +70,11 @@ class State:
     """The smallest |mean(U) - s| since the caution was last raised."""
     gramian_U: Float64 | None = None
     """U^T U, if a step came by it."""
-    pending: Shift | None = None
+    pending: Shift | None = field(default=None, metadata={_BY_USER: "_steps"})
     """What U still lacks: applied when U is next read, not in a pass of its own."""
 
     def settle(self, threads: int) -> None:
-        """Apply what is pending, so that U is what it stands for."""
+        """Apply what is pending, so that U holds the users' factors."""
         if self.pending is not None:
             kernels.shift_rows(self.U, *self.pending, threads)
             self.pending = None
@@ -95,7 +101,7 @@ def initial_factors(
         generator = np.random.default_rng([seed, side, first // _BLOCK])
         stop = min(first + _BLOCK, rows.stop)
         drawn = generator.standard_normal((stop - first, factors), dtype=np.float32)
-        with np.errstate(over="ignore"):  # the first Gramian tells of it
+        with np.errstate(over="ignore"):  # eigenbasis() refuses a Gramian that is not finite
             drawn *= np.float32(scale / np.sqrt(factors))
         begin = max(first, rows.start)
         out[begin - rows.start : stop - rows.start, :factors] = drawn[begin - first :]
@@ -110,43 +116,59 @@ def pad_factors(matrix: np.ndarray) -> Float32:
     return out
 
 
-_ARRAYS = ("U", "V", "s", "w")
-_CACHES = ("curvature", "gramian_U")
-_NUMBERS = ("epoch", "penalty", "caution", "smallest_gap")
+def arrays_by_user() -> list[str]:
+    """Name the arrays of a snapshot that have a row for each user.
+
+    Examples
+    --------
+    >>> arrays_by_user()
+    ['U', 'curvature', 'pending_steps']
+    """
+    marked = [one for one in fields(State) if _BY_USER in one.metadata]
+    return [one.name + one.metadata[_BY_USER] for one in marked]
 
 
-def as_stand(state: State, trace: Sequence[TraceRecord], seconds: float) -> Stand:
+def to_snapshot(state: State, trace: Sequence[TraceRecord], seconds: float) -> Snapshot:
     """Take down where a fit stands.
 
     What is pending stays so: a state that was settled early is another one in its last bits.
     """
-    numbers = {name: float(getattr(state, name)) for name in _NUMBERS}
-    record = numbers | {"seconds": seconds, "trace": [asdict(one) for one in trace]}
-    arrays = {name: getattr(state, name) for name in _ARRAYS}
-    arrays |= {name: getattr(state, name) for name in _CACHES if getattr(state, name) is not None}
-    if state.pending is not None:
-        arrays |= {f"pending_{name}": part for name, part in state.pending._asdict().items()}
-    return Stand(record, arrays)
+    record: dict[str, Any] = {"seconds": seconds, "trace": [asdict(one) for one in trace]}
+    arrays: dict[str, Any] = {}
+    for name in (one.name for one in fields(state)):
+        value = getattr(state, name)
+        if isinstance(value, Shift):
+            arrays |= {f"{name}_{part}": array for part, array in value._asdict().items()}
+        elif isinstance(value, np.ndarray):
+            arrays[name] = value
+        elif value is not None:
+            record[name] = float(value)
+    return Snapshot(record, arrays)
 
 
-def restore(stand: Stand, state: State, trace: list[TraceRecord]) -> float:
-    """Put a state and a trace back to where they stood; returns the seconds spent so far."""
-    record, arrays = stand
-    for name in _ARRAYS:
-        own, stored = getattr(state, name), arrays.get(name)
-        if stored is None or stored.shape != own.shape or stored.dtype != own.dtype:
-            message = f"the checkpoint has no {name} of this fit"
-            raise DataError(message, hint="delete it to start from the beginning")
-        own[...] = stored
-    for name in _CACHES:
-        setattr(state, name, arrays.get(name))
-    for name in _NUMBERS:
-        setattr(state, name, record[name])
-    state.epoch = int(state.epoch)
-    if "pending_h" in arrays:
-        state.pending = Shift(arrays["pending_steps"], arrays["pending_h"])
-    trace += [TraceRecord(**one) for one in record["trace"]]
-    if not all(np.isfinite(getattr(state, name)).all() for name in _ARRAYS):
+def from_snapshot(stored: Snapshot, state: State) -> tuple[list[TraceRecord], float]:
+    """Put a state back to where it stood; return the trace and the seconds spent so far."""
+    record, arrays = stored
+    for one in fields(state):
+        if one.default is MISSING:
+            _overwrite(getattr(state, one.name), arrays.get(one.name), one.name)
+        elif one.default is not None:
+            setattr(state, one.name, type(one.default)(record[one.name]))
+        elif f"{one.name}_h" in arrays:
+            parts = (arrays[f"{one.name}_{part}"] for part in Shift._fields)
+            setattr(state, one.name, Shift(*parts))
+        else:
+            setattr(state, one.name, arrays.get(one.name))
+    return [TraceRecord(**one) for one in record["trace"]], float(record["seconds"])
+
+
+def _overwrite(own: Float32 | Float64, stored: Any, name: str) -> None:
+    """Copy a stored array over that of a first state, which says how it should look."""
+    if stored is None or stored.shape != own.shape or stored.dtype != own.dtype:
+        message = f"the checkpoint has no {name} of this fit"
+    elif not np.isfinite(stored).all():
         message = "the checkpoint holds numbers that are not finite"
-        raise DataError(message, hint="delete it to start from the beginning")
-    return float(record["seconds"])
+    else:
+        own[...] = stored
+        return
+    raise DataError(message, hint="delete it to start from the beginning")

@@ -21,7 +21,7 @@ _NOTICEABLE = 1e-3  # smaller gaps, relative to the mean user, cannot carry a fi
 
 
 @dataclass(frozen=True)
-class Tempo:
+class StepSizes:
     """How far a gradient step goes, and how hard the constraint pulls; None means by curvature."""
 
     learning_rate: float | None

@@ -5,7 +5,6 @@ In the comments gamma_i is the step size of user i, rho the penalty and lex the 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,9 +17,10 @@ from limelight.solve.state import Shift
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
-    from limelight.solve.problem import Cell, Problem, Side
+    from limelight.solve.population import Cell
+    from limelight.solve.problem import Problem, RegularizedRows
     from limelight.solve.state import State
-    from limelight.solve.step_sizes import Tempo
+    from limelight.solve.step_sizes import StepSizes
 
 
 CG_STEPS = 2
@@ -36,7 +36,7 @@ class Probe(NamedTuple):
 
 def solve_side(
     problem: Problem,
-    side: Side,
+    side: RegularizedRows,
     other: Float32,
     *,
     shared: Float64,
@@ -91,24 +91,19 @@ def v_step(problem: Problem, state: State) -> None:
     """
     G_U = problem.user_gramian(state.U) if state.gramian_U is None else state.gramian_U
     shared = problem.unobserved_weight * G_U
-    with_exposure = shared + problem.exposure * np.outer(state.s, state.s)
-    if problem.share is not None:
-        problem.share.solve_items(problem, state, with_exposure)
-        return
-    solve = partial(solve_side, problem, problem.items, state.U, out=state.V, pending=state.pending)
-    state.pending = None
     if problem.term is None:
-        solve(shared=with_exposure)
+        with_exposure = shared + problem.exposure * np.outer(state.s, state.s)
+        problem.population.solve_items(problem, state, with_exposure)
         return
     response = factor_matrix(*state.V.shape)
-    solve(shared=shared, probe=Probe(state.s, response))
+    problem.population.solve_items(problem, state, shared, Probe(state.s, response))
     free, along = (row_products(X, state.s) for X in (state.V, response))
     pulls = problem.term.pulls(problem.exposure, free, along)
     response *= pulls.astype(np.float32)[:, None]
     state.V -= response
 
 
-def u_step(problem: Problem, state: State, G_V: Float64, tempo: Tempo) -> Float64:
+def u_step(problem: Problem, state: State, G_V: Float64, step_sizes: StepSizes) -> Float64:
     """Take one proximal gradient step for every user; return the new mean user.
 
     With utilde_i = u_i - gamma_i grad_i and q = s - w, the coupled proximal problem has the
@@ -118,7 +113,7 @@ def u_step(problem: Problem, state: State, G_V: Float64, tempo: Tempo) -> Float6
     One pass takes the gradient step and adds up what the rest needs: the shift by gamma_i h is
     left pending, and the mean and the Gramian after it follow in closed form.
     """
-    steps, curvature = tempo.steps(problem, state)
+    steps, curvature = step_sizes.steps(problem, state)
     weighted_G = (problem.unobserved_weight * G_V).astype(np.float32)
     shared_curvature = problem.unobserved_weight * float(np.linalg.eigvalsh(G_V)[-1])
 
@@ -132,16 +127,16 @@ def u_step(problem: Problem, state: State, G_V: Float64, tempo: Tempo) -> Float6
             step=own,
             curvature=None if curvature is None else curvature[cell.users],
             shared_curvature=shared_curvature,
-            refresh_curvature=tempo.refreshes(state),
+            refresh_curvature=step_sizes.refreshes(state),
             row_factors=state.U[cell.users],
             threads=problem.threads,
         )
         return [*sums, float(own.sum(dtype=np.float64)), float(own @ own.astype(np.float64))]
 
-    G, total, weighted, sum_of_steps, squares = problem.total(step)
+    G, total, weighted, sum_of_steps, squares = problem.population.total(step)
     n = problem.n_users
     mean, mean_step = total / n, float(sum_of_steps) / n
-    tempo.update_penalty(problem, state, mean_step)
+    step_sizes.update_penalty(problem, state, mean_step)
     pull = state.penalty / n
     h = pull * (mean - (state.s - state.w)) / (1 + pull * mean_step)
     state.pending = Shift(steps, h.astype(np.float32))

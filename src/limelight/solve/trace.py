@@ -13,7 +13,8 @@ from limelight.solve.gramian import gramian
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
     from limelight.solve.exposure_term import MeanTerm
-    from limelight.solve.problem import Cell, Problem
+    from limelight.solve.population import Cell
+    from limelight.solve.problem import Problem
     from limelight.solve.state import State
 
 
@@ -69,13 +70,13 @@ def user_loss(problem: Problem, U: Float32, V: Float32, G_V: Float64) -> float:
             _weighted_norm(ridge, own),
         ]
 
-    squared_error, unobserved, held_back = map(float, problem.total(parts))
+    squared_error, unobserved, held_back = map(float, problem.population.total(parts))
     return 0.5 * (squared_error + problem.unobserved_weight * unobserved + held_back)
 
 
 def user_norm(problem: Problem, U: Float32) -> float:
     """Return the Frobenius norm of all users' factors."""
-    [squares] = problem.total(lambda cell: [float(np.linalg.norm(U[cell.users])) ** 2])
+    [squares] = problem.population.total(lambda cell: [float(np.linalg.norm(U[cell.users])) ** 2])
     return float(np.sqrt(squares))
 
 

@@ -41,7 +41,7 @@ GOES_ON = "the same call goes on from here"
 _RECORD, _ARRAYS = "checkpoint.json", "checkpoint.safetensors"
 
 
-class Stand(NamedTuple):
+class Snapshot(NamedTuple):
     """How far work has come."""
 
     record: dict[str, Any]
@@ -49,15 +49,15 @@ class Stand(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-class Keeper(Protocol):
+class Checkpointing(Protocol):
     """Keeps how far a piece of work has come."""
 
-    def load(self, about: Mapping[str, Any]) -> Stand | None:
+    def load(self, about: Mapping[str, Any]) -> Snapshot | None:
         """Return how far work of this kind has come."""
         ...
 
     def keeping(self) -> AbstractContextManager[Callable[..., bool]]:
-        """Save work while it goes on; see :func:`keeping`."""
+        """Save work while it goes on; see :func:`checkpointing`."""
         ...
 
 
@@ -137,7 +137,7 @@ class Checkpoint:
         self._saved = time.monotonic()
         refuse_stranger(self.path, _is_checkpoint)
 
-    def load(self, about: Mapping[str, Any]) -> Stand | None:
+    def load(self, about: Mapping[str, Any]) -> Snapshot | None:
         """Return how far the work has come; None if there is nothing to take up.
 
         Parameters
@@ -149,7 +149,7 @@ class Checkpoint:
         if not self.exists:
             return None
         record = read_record(self.path / _RECORD, self._about)
-        return Stand(record, load_arrays(self.path / _ARRAYS))
+        return Snapshot(record, load_arrays(self.path / _ARRAYS))
 
     @property
     def exists(self) -> bool:
@@ -178,7 +178,7 @@ class Checkpoint:
         try:
             with finishing() as is_asked:
 
-                def keep(stand: Callable[..., Stand], *parts: Any) -> bool:
+                def keep(stand: Callable[..., Snapshot], *parts: Any) -> bool:
                     if is_asked() or self.is_due():
                         self.save(*stand(*parts))
                     return is_asked()
@@ -222,12 +222,12 @@ def read_record(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def keeping(keeper: Keeper | None) -> Iterator[Callable[..., bool]]:
+def checkpointing(place: Checkpointing | None) -> Iterator[Callable[..., bool]]:
     """Save work while it goes on, and before a signal ends it.
 
     Parameters
     ----------
-    keeper
+    place
         Where to save; None saves nothing, and lets a signal end the work at once.
 
     Yields
@@ -235,10 +235,10 @@ def keeping(keeper: Keeper | None) -> Iterator[Callable[..., bool]]:
     A function to call after every piece of work, with a function that takes its stand and what that
     is to be given. If it answers true, the work is to end here.
     """
-    if keeper is None:
+    if place is None:
         yield lambda *_: False
         return
-    with keeper.keeping() as keep:
+    with place.keeping() as keep:
         yield keep
 
 

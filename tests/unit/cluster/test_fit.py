@@ -10,9 +10,9 @@ import limelight as ll
 from limelight import ConfigError, DataError, LimelightError, SolveError
 from limelight.cluster.checkpoint import MANIFEST
 from limelight.cluster.collectives import run_locally
-from limelight.cluster.fit import Kept, fit_shards
+from limelight.cluster.fit import CheckpointOptions, fit_shards
 
-EVERY_EPOCH = Kept(every=0)
+EVERY_EPOCH = CheckpointOptions(every=0)
 SHARDS = 6
 
 
@@ -38,13 +38,13 @@ def local(size, *, deterministic=True, kill=None, stop=None):
     """Run ranks as threads; kill one of them at an epoch, or stop all after one."""
 
     def runtime(program, *, on_commit, on_news):
-        def work(exchange):
+        def work(comm):
             program_of_rank = type(program)(
                 program.model, program.source, program.reading, program.work,
                 program.about, program.every,
             )  # fmt: skip
-            program_of_rank.prepare(exchange)
-            return program_of_rank.run(exchange)
+            program_of_rank.prepare(comm)
+            return program_of_rank.run(comm)
 
         def news(rank, epoch, told):
             on_news(rank, epoch, told)
@@ -60,7 +60,7 @@ def local(size, *, deterministic=True, kill=None, stop=None):
 
 
 def fit(model, source, path, runtime, kept=EVERY_EPOCH, **more):
-    return fit_shards(model, source, path, runtime, n_shards=SHARDS, kept=kept, **more)
+    return fit_shards(model, source, path, runtime, n_shards=SHARDS, checkpoints=kept, **more)
 
 
 def arrays(path):
@@ -97,7 +97,7 @@ def test_a_lost_rank_and_another_number_of_ranks(parts, tmp_path, name, size):
     with pytest.raises(KilledError):
         fit(model, parts, path, local(3, kill=(2, 4)))
     assert (tmp_path / "model.cluster" / MANIFEST).exists()
-    fit(model, parts, path, local(size), Kept(every=0, resume=True))
+    fit(model, parts, path, local(size), CheckpointOptions(every=0, resume=True))
     expected = arrays(tmp_path / "undisturbed")
     for key, found in arrays(path).items():
         np.testing.assert_array_equal(found, expected[key])
@@ -105,12 +105,12 @@ def test_a_lost_rank_and_another_number_of_ranks(parts, tmp_path, name, size):
 
 def test_a_fit_that_is_stopped_goes_on(parts, tmp_path):
     model, path = MODELS["exact"], tmp_path / "model"
-    seldom = Kept(every=1e6)
+    seldom = CheckpointOptions(every=1e6)
     ending = fit(model, parts, path, local(2, stop=3), seldom)
     assert not ending.is_complete
     assert not path.exists()
     assert len(list((tmp_path / "model.cluster").glob("epoch-*"))) == 1
-    fit(model, parts, path, local(2), Kept(resume=True))
+    fit(model, parts, path, local(2), CheckpointOptions(resume=True))
     fit(model, parts, tmp_path / "undisturbed", local(2))
     expected = arrays(tmp_path / "undisturbed")
     for key, found in arrays(path).items():
@@ -123,11 +123,11 @@ def test_a_fit_that_had_converged_is_not_taken_further(parts, tmp_path):
     last = ll.load(tmp_path / "undisturbed").trace_[-1].epoch
     with pytest.raises(KilledError):
         fit(model, parts, path, local(2, kill=(0, last)))
-    fit(model, parts, path, local(2), Kept(every=0, resume=True))
+    fit(model, parts, path, local(2), CheckpointOptions(every=0, resume=True))
     assert ll.load(path).trace_[-1].epoch == last
-    ending = fit(model, parts, path, local(2, stop=last), Kept(every=0))
+    ending = fit(model, parts, path, local(2, stop=last), CheckpointOptions(every=0))
     assert not ending.is_complete
-    fit(model, parts, path, local(2), Kept(every=0, resume=True))
+    fit(model, parts, path, local(2), CheckpointOptions(every=0, resume=True))
     assert ll.load(path).trace_[-1].epoch == last
 
 
@@ -139,8 +139,9 @@ def test_two_fits_at_the_same_place_do_not_mix(parts, tmp_path):
             with pytest.raises(KilledError):
                 fit(MODELS["ials"], parts, path, local(2, kill=(0, 1)))
 
+    seldom = CheckpointOptions(every=1e6)
     with pytest.raises(LimelightError, match="another fit works at the same place"):
-        fit(MODELS["ials"], parts, path, local(2), Kept(every=1e6), on_news=begin_another)
+        fit(MODELS["ials"], parts, path, local(2), seldom, on_news=begin_another)
     assert not path.exists()
 
 
@@ -156,7 +157,7 @@ def test_another_fit_is_not_gone_on_with(parts, tmp_path):
         fit(MODELS["ials"], parts, path, local(2, kill=(0, 4)))
     other = ll.IALS(factors=12, epochs=6, regularization=0.1)
     with pytest.raises(ConfigError, match="of another run, with regularization"):
-        fit(other, parts, path, local(2), Kept(resume=True))
+        fit(other, parts, path, local(2), CheckpointOptions(resume=True))
 
 
 def test_what_limelight_did_not_write_is_left_alone(parts, tmp_path):

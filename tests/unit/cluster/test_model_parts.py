@@ -6,9 +6,9 @@ import pytest
 import limelight as ll
 from limelight import DataError
 from limelight.cluster.collectives import run_locally
+from limelight.cluster.fit import leave_rows, left_rows, write_model
 from limelight.cluster.ingest.prepare import prepare
 from limelight.cluster.ingest.shards import load_shards
-from limelight.cluster.model_parts import forget_rows, leave_rows, left_rows, write_model
 from limelight.models.folder import config_of
 from limelight.store import arrays as array_stream
 from limelight.store.arrays import Stretches, save_arrays, save_stretches
@@ -26,11 +26,11 @@ def leave(fitted, folder, size):
     """Let ranks leave the rows of a model that one machine has fitted."""
     model, data = fitted
 
-    def work(exchange):
-        mine = prepare(data, folder / "data", exchange)
+    def work(comm):
+        mine = prepare(data, folder / "data", comm)
         for shard in mine.numbers:
-            users = slice(*mine.user_bounds[shard : shard + 2])
-            items = slice(*mine.item_bounds[shard : shard + 2])
+            users = slice(*mine.cut.user_bounds[shard : shard + 2])
+            items = slice(*mine.cut.item_bounds[shard : shard + 2])
             leave_rows(folder, "user_factors", shard, model.user_factors[users])
             leave_rows(folder, "item_factors", shard, model.item_factors[items])
         return mine
@@ -67,7 +67,7 @@ def test_string_ids(tmp_path):
     model = ll.IALS(factors=2, epochs=1).fit(data)
     model.save(tmp_path / "one")
     sharded = run_locally(
-        lambda exchange: prepare(tmp_path / "pairs.parquet", tmp_path / "data", exchange), 2, 5
+        lambda comm: prepare(tmp_path / "pairs.parquet", tmp_path / "data", comm), 2, 5
     )[0]
     learned = model.learned
     config = config_of(model, sharded.fingerprint, learned.trace, learned.status)
@@ -108,7 +108,8 @@ def test_rows_of_another_run(fitted, tmp_path):
 
 def test_rows_that_nobody_left(fitted, tmp_path):
     leave(fitted, tmp_path, 2)
-    forget_rows(tmp_path, "user_factors", N_SHARDS)
+    for file in tmp_path.glob("user_factors-*"):
+        file.unlink()
     with pytest.raises(DataError, match="file not found"):
         left_rows(tmp_path, "user_factors", N_SHARDS)
 

@@ -9,11 +9,11 @@ import limelight as ll
 from limelight._base.errors import SolveError
 from limelight.cluster import partition as sharing
 from limelight.cluster.collectives import deal, run_locally, shard_order
-from limelight.cluster.ingest.routing import cut_rows
-from limelight.cluster.partition import Cut, Share, some_rows, stacked
-from limelight.models.factor_model import first_state, training_problem
+from limelight.cluster.ingest.routing import shard_bounds
+from limelight.cluster.partition import Cut, Partition
+from limelight.models.factor_model import factor_solver
 from limelight.solve.loop import Schedule, run
-from limelight.solve.problem import sparse_rows
+from limelight.solve.problem import some_rows, sparse_rows, stacked
 from limelight.testing.planted import random_interactions
 
 MODELS = {
@@ -30,7 +30,7 @@ def data():
 
 def cut_of(data, n_shards):
     items = np.bincount(data.indices, minlength=data.n_items)
-    return Cut(cut_rows(np.diff(data.indptr), n_shards), cut_rows(items, n_shards), items)
+    return Cut(shard_bounds(np.diff(data.indptr), n_shards), shard_bounds(items, n_shards), items)
 
 
 def fit(model, data, size, n_shards=8, *, again=False, deterministic=False):
@@ -38,21 +38,18 @@ def fit(model, data, size, n_shards=8, *, again=False, deterministic=False):
     cut = cut_of(data, n_shards)
     rows = sparse_rows(data.indptr, data.indices, data.n_items)
 
-    def work(exchange):
+    def work(comm):
         width = 16
-        ours = deal(n_shards, size)[exchange.rank]
+        ours = deal(n_shards, size)[comm.rank]
         own = some_rows(rows, sharing.run_of(cut.user_bounds, ours))
         if again:
-            whole = cut.cells(range(n_shards))
-            share = Share.again(exchange, cut, width, (some_rows(rows, cell) for cell in whole))
+            shards = (some_rows(rows, users) for users in cut.user_runs(range(n_shards)))
+            partition = Partition.again(comm, cut, width, shards)
         else:
-            share = Share.of(exchange, cut, width, own)
-        exposure = model._exposure(data.n_users)
-        problem = training_problem(model.config, share.rows, exposure, share=share)
-        state = first_state(model.config, problem, None)
-        schedule = Schedule(model.config.epochs, 0.0, 1, show_progress=False)
-        outcome = run(problem, state, lambda state: model._epoch(problem, state), schedule)
-        return state, outcome, exchange.traffic
+            partition = Partition.of(comm, cut, width, own)
+        solver = factor_solver(model, partition)
+        outcome = run(solver, Schedule(model.config.epochs, show_progress=False))
+        return solver.state, outcome, comm.traffic
 
     return run_locally(work, size, n_shards, deterministic=deterministic)
 

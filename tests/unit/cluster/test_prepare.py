@@ -11,28 +11,34 @@ from hypothesis import strategies as st
 
 import limelight as ll
 from limelight import ConfigError, DataError
-from limelight.cluster.collectives import LocalExchange, deal, run_locally
+from limelight.cluster.collectives import LocalCommunicator, deal, run_locally
 from limelight.cluster.ingest import routing
 from limelight.cluster.ingest.prepare import about_source, prepare
-from limelight.cluster.ingest.routing import cut_rows
-from limelight.cluster.ingest.shards import forget_other, has_shards, load_shards
+from limelight.cluster.ingest.routing import shard_bounds
+from limelight.cluster.ingest.shards import has_shards, load_shards
+from limelight.store.ids import read_ids
 
 SIZES = [(1, 1), (1, 5), (2, 2), (3, 8), (7, 7)]
 
 
 def prepared(source, folder, size, n_shards, *, deterministic=False, **reading):
     return run_locally(
-        lambda exchange: prepare(source, folder, exchange, **reading),
+        lambda comm: prepare(source, folder, comm, **reading),
         size,
         n_shards,
         deterministic=deterministic,
     )
 
 
+def ids_of(rank):
+    """Read the ids of all users, and of all items."""
+    return [read_ids(rank.folder / f"{side}s.parquet", f"{side}_id") for side in ("user", "item")]
+
+
 def fresh(source, size, n_shards, **options):
     with tempfile.TemporaryDirectory() as folder:
         ranks = prepared(source, folder, size, n_shards, **options)
-        return ranks, ranks[0].user_ids(), ranks[0].item_ids()
+        return ranks, *ids_of(ranks[0])
 
 
 def assert_same(ranks, user_ids, item_ids, data, n_shards):
@@ -48,14 +54,13 @@ def assert_same(ranks, user_ids, item_ids, data, n_shards):
         assert all(a.dtype == np.int64 and b.dtype == np.int32 for a, b in rank.shards)
         assert all(indptr[0] == 0 for indptr, _ in rank.shards)
         counts = np.bincount(data.indices, minlength=data.n_items)
-        np.testing.assert_array_equal(rank.item_counts, counts)
-        np.testing.assert_array_equal(rank.item_bounds, cut_rows(counts, n_shards))
-        bounds = cut_rows(np.diff(data.indptr), n_shards)
-        np.testing.assert_array_equal(rank.user_bounds, bounds)
-        assert (rank.n_users, rank.n_items, rank.nnz) == (*data.shape, data.nnz)
+        np.testing.assert_array_equal(rank.cut.item_counts, counts)
+        np.testing.assert_array_equal(rank.cut.item_bounds, shard_bounds(counts, n_shards))
+        bounds = shard_bounds(np.diff(data.indptr), n_shards)
+        np.testing.assert_array_equal(rank.cut.user_bounds, bounds)
+        assert (rank.cut.n_users, rank.cut.n_items, rank.cut.n_entries) == (*data.shape, data.nnz)
         assert (rank.fingerprint, rank.duplicates) == (data.fingerprint(), data.duplicates)
-    assert [user for rank in ranks for user in rank.users] == list(range(data.n_users))
-    assert [item for rank in ranks for item in rank.items] == list(range(data.n_items))
+    assert [shard for rank in ranks for shard in rank.numbers] == list(range(n_shards))
 
 
 def either(read):
@@ -189,13 +194,13 @@ def test_what_others_send_may_be_read_only(market, monkeypatch):
             part.flags.writeable = False
         return tuple(parts) if isinstance(parts, list) else parts
 
-    exchange_rows = LocalExchange.exchange_rows
+    all_to_all = LocalCommunicator.all_to_all
 
     def received(self, outgoing):
-        for shard, payload in exchange_rows(self, outgoing):
+        for shard, payload in all_to_all(self, outgoing):
             yield shard, locked(payload)
 
-    monkeypatch.setattr(LocalExchange, "exchange_rows", received)
+    monkeypatch.setattr(LocalCommunicator, "all_to_all", received)
     assert_same(*fresh(market, 3, 7, min_user=2), ll.read(market, min_user=2), 7)
 
 
@@ -308,7 +313,7 @@ def test_a_replacement_needs_nobody(market, tmp_path):
         prepare("the source may be gone", tmp_path / "shards", Alone()),
         load_shards(tmp_path / "shards", mine),
     ):
-        assert again.users == ranks[1].users
+        assert again.numbers == ranks[1].numbers
         for one, other in zip(again.shards, ranks[1].shards, strict=True):
             np.testing.assert_array_equal(one[0], other[0])
             np.testing.assert_array_equal(one[1], other[1])
@@ -318,7 +323,7 @@ def test_another_number_of_ranks_finds_the_same_shards(market, tmp_path):
     prepared(market, tmp_path / "shards", 3, 8)
     before = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "shards").iterdir()}
     ranks = prepared(market, tmp_path / "shards", 5, 8)
-    assert_same(ranks, ranks[0].user_ids(), ranks[0].item_ids(), ll.read(market), 8)
+    assert_same(ranks, *ids_of(ranks[0]), ll.read(market), 8)
     assert before == {
         file.name: file.stat().st_mtime_ns for file in (tmp_path / "shards").iterdir()
     }
@@ -330,24 +335,6 @@ def test_the_files_do_not_depend_on_the_number_of_ranks(market, tmp_path):
         prepared(market, tmp_path / str(size), size, 8, min_user=3)
         folders.append({file.name: file.read_bytes() for file in (tmp_path / str(size)).iterdir()})
     assert folders[0] == folders[1] == folders[2]
-
-
-def test_shards_of_other_data_are_forgotten(market, tmp_path):
-    folder = tmp_path / "shards"
-    prepared(market, folder, 2, 4, min_user=2)
-    forget_other(folder, about_source(market, 4, min_user=np.int64(2)))
-    assert has_shards(folder)
-    forget_other(folder, about_source(market, 4, min_user=3))
-    assert not any(folder.iterdir())
-    forget_other(folder, about_source(market, 4, min_user=3))
-
-
-def test_what_are_no_shards_is_left_alone(market, tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "users.parquet").write_text("mine")
-    with pytest.raises(DataError, match="will not replace what limelight did not write"):
-        forget_other(tmp_path / "mine", about_source(market, 4))
-    assert (tmp_path / "mine" / "users.parquet").exists()
 
 
 def test_a_source_is_known_by_size_and_time(market):
@@ -368,10 +355,8 @@ def test_shards_that_are_not_complete_are_none(market, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="no prepared shards"):
         load_shards(tmp_path / "shards", range(1))
     monkeypatch.undo()
-    forget_other(tmp_path / "shards", about_source(market, 2))
-    assert not any((tmp_path / "shards").iterdir())
     ranks = prepared(market, tmp_path / "shards", 2, 3)
-    assert_same(ranks, ranks[0].user_ids(), ranks[0].item_ids(), ll.read(market), 3)
+    assert_same(ranks, *ids_of(ranks[0]), ll.read(market), 3)
 
 
 def test_damaged_shards(market, tmp_path):

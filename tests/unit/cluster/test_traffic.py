@@ -11,11 +11,10 @@ import limelight as ll
 from limelight.cluster.collectives import deal, run_locally
 from limelight.cluster.forecast.forecast import simulate
 from limelight.cluster.forecast.workload import Cluster, Workload
-from limelight.cluster.ingest.routing import cut_rows
-from limelight.cluster.partition import Cut, Share, run_of, some_rows
-from limelight.models.factor_model import first_state, training_problem
-from limelight.solve.loop import Schedule, run
-from limelight.solve.problem import sparse_rows
+from limelight.cluster.ingest.routing import shard_bounds
+from limelight.cluster.partition import Cut, Partition, run_of
+from limelight.models.factor_model import factor_solver
+from limelight.solve.problem import some_rows, sparse_rows
 
 WIDTH, SHARDS = 16, 9
 
@@ -27,27 +26,21 @@ def data():
 
 def cut_of(data):
     items = np.bincount(data.indices, minlength=data.n_items)
-    return Cut(cut_rows(np.diff(data.indptr), SHARDS), cut_rows(items, SHARDS), items)
+    return Cut(shard_bounds(np.diff(data.indptr), SHARDS), shard_bounds(items, SHARDS), items)
 
 
 def bytes_of_an_epoch(model, data, size):
     cut, rows = cut_of(data), sparse_rows(data.indptr, data.indices, data.n_items)
 
-    def work(exchange):
-        ours = run_of(cut.user_bounds, deal(SHARDS, size)[exchange.rank])
-        share = Share.of(exchange, cut, WIDTH, some_rows(rows, ours))
-        exposure = model._exposure(data.n_users)
-        problem = training_problem(model.config, share.rows, exposure, share=share)
-        sent = []
-
-        def epoch(state):
-            before = exchange.traffic.copy()
-            model._epoch(problem, state)
-            sent.append(exchange.traffic - before)
-
-        state = first_state(model.config, problem, None)
-        run(problem, state, epoch, Schedule(6, 0.0, 0, show_progress=False))
-        return sent[-1]
+    def work(comm):
+        ours = run_of(cut.user_bounds, deal(SHARDS, size)[comm.rank])
+        partition = Partition.of(comm, cut, WIDTH, some_rows(rows, ours))
+        solver = factor_solver(model, partition)
+        for _ in range(5):
+            solver.step()
+        before = comm.traffic.copy()
+        solver.step()
+        return comm.traffic - before
 
     return sum(run_locally(work, size, SHARDS), Counter())
 

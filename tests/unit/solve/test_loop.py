@@ -7,7 +7,7 @@ from limelight.models import IALS, ExADMM
 from limelight.solve.cost import fit_bytes
 from limelight.solve.loop import Status
 from limelight.solve.state import State
-from limelight.solve.step_sizes import Tempo
+from limelight.solve.step_sizes import StepSizes
 from limelight.testing.planted import random_interactions
 
 X = random_interactions(60, 40, seed=3)
@@ -68,7 +68,7 @@ def test_automatic_tempo_diverges_nowhere(data, weight):
 
 
 def test_caution_is_raised_only_where_the_mean_strays():
-    tempo, state = Tempo(None, None), State(*np.zeros((4, 16)))
+    tempo, state = StepSizes(None, None), State(*np.zeros((4, 16)))
     for gap, caution in ((1.0, 1), (0.5, 1), (1.4, 1), (1.6, 3), (4.0, 3), (5.0, 9)):
         tempo.watch_gap(state, np.full(16, gap / 4))
         assert state.caution == caution

@@ -11,9 +11,10 @@ from tests.support.examples import examples
 from limelight._base.errors import SolveError
 from limelight.solve.epochs import exadmm_epoch, ials_epoch
 from limelight.solve.gramian import eigenbasis, gramian
+from limelight.solve.population import Whole
 from limelight.solve.problem import Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
-from limelight.solve.step_sizes import Tempo
+from limelight.solve.step_sizes import StepSizes
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
 from limelight.solve.trace import measure_objective
 from limelight.testing import oracles
@@ -44,7 +45,7 @@ WEIGHTS_DENSE = {"unobserved_weight": 0.1, "regularization": 0.01, "exponent": 0
 
 def problem_of(R, exposure=LEX, threads=2):
     return Problem(
-        rows=sparse_rows(R.indptr, R.indices, R.shape[1]),
+        population=Whole(sparse_rows(R.indptr, R.indices, R.shape[1])),
         factors=FACTORS,
         regularization_exponent=0.7,
         exposure=exposure,
@@ -76,7 +77,7 @@ def narrow(state):
 
 def test_regularization_grows_with_the_data(problem, dense):
     np.testing.assert_allclose(problem.users.regularization, dense.user_ridge, rtol=1e-6)
-    np.testing.assert_allclose(problem.items.regularization, dense.item_ridge, rtol=1e-6)
+    np.testing.assert_allclose(problem.item_regularization, dense.item_ridge, rtol=1e-6)
 
 
 def test_v_step(problem, dense, state):
@@ -125,14 +126,14 @@ def check_u_step(problem, dense, state, tempo, gamma, rho):
 
 
 def test_u_step_solves_the_proximal_problem_with_equal_steps(problem, dense, state):
-    check_u_step(problem, dense, state, Tempo(0.01, 4e4), 0.01, 4e4)
+    check_u_step(problem, dense, state, StepSizes(0.01, 4e4), 0.01, 4e4)
 
 
 def test_u_step_solves_the_proximal_problem_with_steps_by_curvature(problem, dense, state):
     _, V, _, _ = narrow(state)
     shared = 0.1 * np.linalg.eigvalsh(V.T @ V)[-1]
     gamma = 1 / (shared + dense.user_ridge + oracles.curvature(dense.R, V))
-    check_u_step(problem, dense, state, Tempo(None, None), gamma, 10 * N_USERS / gamma.mean())
+    check_u_step(problem, dense, state, StepSizes(None, None), gamma, 10 * N_USERS / gamma.mean())
 
 
 def test_mean_user_moves_between_the_gradient_step_and_the_target(problem, dense, state):
@@ -140,7 +141,7 @@ def test_mean_user_moves_between_the_gradient_step_and_the_target(problem, dense
     U, V, s, w = narrow(state)
     c = rho * gamma / (N_USERS + rho * gamma)
     plain = (U - gamma * oracles.user_gradient(dense, U, V)).mean(axis=0)
-    mean = u_step(problem, state, gramian(state.V, 1), Tempo(gamma, rho))
+    mean = u_step(problem, state, gramian(state.V, 1), StepSizes(gamma, rho))
     np.testing.assert_allclose(mean[:FACTORS], (1 - c) * plain + c * (s - w), atol=1e-6)
 
 
@@ -148,9 +149,9 @@ def test_what_is_pending_changes_no_bit(R):
     often, once = (start(R) for _ in range(2))
     problem = problem_of(R)
     for _ in range(6):
-        exadmm_epoch(problem, often, Tempo(None, None))
+        exadmm_epoch(problem, often, StepSizes(None, None))
         often.settle(2)
-        exadmm_epoch(problem, once, Tempo(None, None))
+        exadmm_epoch(problem, once, StepSizes(None, None))
     once.settle(2)
     np.testing.assert_array_equal(often.U, once.U)
     np.testing.assert_array_equal(often.V, once.V)
@@ -176,7 +177,7 @@ def test_s_step_makes_the_lagrangian_stationary(problem, dense, state):
 
 def test_dual_identity_holds_after_every_epoch(problem, state):
     for _ in range(4):
-        exadmm_epoch(problem, state, Tempo(None, None))
+        exadmm_epoch(problem, state, StepSizes(None, None))
         G_V = gramian(state.V, 1)
         np.testing.assert_allclose(
             state.penalty * state.w, problem.exposure * G_V @ state.s, rtol=1e-6, atol=1e-9
@@ -192,19 +193,19 @@ def test_w_step(state):
 
 def test_penalty_changes_keep_the_unscaled_dual(problem, state):
     before = state.penalty * state.w
-    Tempo(None, 7e3).update_penalty(problem, state, 1.0)
+    StepSizes(None, 7e3).update_penalty(problem, state, 1.0)
     assert state.penalty == 7e3
     np.testing.assert_allclose(state.penalty * state.w, before)
 
 
 def test_automatic_penalty_is_ten_times_the_mean_curvature(problem, state):
-    Tempo(None, None).update_penalty(problem, state, 0.5)
+    StepSizes(None, None).update_penalty(problem, state, 0.5)
     assert state.penalty == pytest.approx(10 * N_USERS / 0.5)
 
 
 def test_automatic_steps_stay_below_the_stability_bound(problem, dense, state):
     _, V, _, _ = narrow(state)
-    u_step(problem, state, gramian(state.V, 1), Tempo(None, None))
+    u_step(problem, state, gramian(state.V, 1), StepSizes(None, None))
     for i in range(N_USERS):
         history = V[dense.R[i] > 0]
         A = history.T @ history + 0.1 * V.T @ V + dense.user_ridge[i] * np.eye(FACTORS)
@@ -213,7 +214,7 @@ def test_automatic_steps_stay_below_the_stability_bound(problem, dense, state):
 
 def test_curvature_is_refreshed_early_on_and_then_now_and_then(state):
     epochs = [
-        epoch for epoch in range(20) if Tempo(None, None).refreshes(replace(state, epoch=epoch))
+        epoch for epoch in range(20) if StepSizes(None, None).refreshes(replace(state, epoch=epoch))
     ]
     assert epochs == [0, 1, 2, 3, 4, 5, 10, 15]
 
@@ -250,7 +251,7 @@ def test_permuting_users_permutes_rows(order):
 
 def test_a_row_without_solution_is_an_error(R, state):
     problem = Problem(
-        rows=sparse_rows(R.indptr, R.indices, N_ITEMS),
+        population=Whole(sparse_rows(R.indptr, R.indices, N_ITEMS)),
         factors=FACTORS,
         unobserved_weight=0.0,
         regularization=0.0,

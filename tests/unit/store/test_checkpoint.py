@@ -10,7 +10,7 @@ import pytest
 import limelight as ll
 from limelight._base.signals import Terminated, finishing, terminate
 from limelight.cli.output import in_flags
-from limelight.store.checkpoint import Checkpoint, Stand, keeping
+from limelight.store.checkpoint import Checkpoint, Snapshot, checkpointing
 
 ABOUT = {"data": "abc", "factors": 8}
 
@@ -111,18 +111,18 @@ def test_a_second_signal_does_not_wait():
 def test_work_is_saved_before_a_signal_ends_it(tmp_path):
     checkpoint = Checkpoint(tmp_path / "c", every=1000)
     checkpoint.load(ABOUT)
-    with pytest.raises(KeyboardInterrupt) as end, keeping(checkpoint) as keep:
-        assert not keep(Stand, {"epoch": 1}, {})
+    with pytest.raises(KeyboardInterrupt) as end, checkpointing(checkpoint) as keep:
+        assert not keep(Snapshot, {"epoch": 1}, {})
         os.kill(os.getpid(), signal.SIGINT)
-        assert keep(Stand, {"epoch": 2}, {})
+        assert keep(Snapshot, {"epoch": 2}, {})
     assert checkpoint.load(ABOUT).record == {"epoch": 2}
     assert "the same call goes on" in end.value.__notes__[0]
 
 
 def test_without_a_checkpoint_nothing_waits():
     done = []
-    with pytest.raises(KeyboardInterrupt), keeping(None) as keep:
-        assert not keep(Stand, {}, {})
+    with pytest.raises(KeyboardInterrupt), checkpointing(None) as keep:
+        assert not keep(Snapshot, {}, {})
         os.kill(os.getpid(), signal.SIGINT)
         done.append(1)
     assert done == []

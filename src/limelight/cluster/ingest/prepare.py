@@ -1,8 +1,7 @@
-"""Which rank reads what: files, and row groups of Parquet files, in runs of about equal size.
+"""From files to shards: all ranks read, each its part, and each ends up with its own users.
 
-The one pass over the files: every rank reads its pieces and learns which ids there are.
-
-From files to shards: all ranks read, each its part, and each ends up with its own users.
+Files, and row groups of Parquet files, are dealt to ranks in runs of about equal size. Every rank
+reads its pieces once, and learns which ids there are.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from limelight._base.errors import ConfigError
-from limelight.cluster.collectives import deal, together, wait
+from limelight.cluster.collectives import barrier, deal, raise_together
 from limelight.cluster.ingest.numbering import collect_ids, number_ids
-from limelight.cluster.ingest.routing import cut, drop, recut, route
+from limelight.cluster.ingest.routing import balanced_bounds, drop_rare, rebalance, route_pairs
 from limelight.cluster.ingest.shards import has_shards, load_shards, save_all, save_rest, save_shard
 from limelight.data.columns import convert, no_rows, require_columns
 from limelight.data.interactions import Interactions
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limelight._base.arrays import Int32, Int64
-    from limelight.cluster.collectives import Exchange
+    from limelight.cluster.collectives import Communicator
     from limelight.cluster.ingest.shards import ShardedData
     from limelight.data.columns import Column
     from limelight.data.ids import IdColumn
@@ -39,35 +38,24 @@ if TYPE_CHECKING:
     from limelight.data.sources import Part
 
 
-def my_pieces(parts: Sequence[Part], columns: Sequence[Column], exchange: Exchange) -> list[Part]:
+def my_pieces(parts: Sequence[Part], columns: Sequence[Column], comm: Communicator) -> list[Part]:
     """Look at all files together, and return the pieces that this rank is to read.
 
-    Parameters
-    ----------
-    parts
-        All files, in the order in which one machine would read them.
-    columns
-        What every file must have.
-    exchange
-        The door to the others.
-
-    Returns
-    -------
-    list of Part
-        A run of pieces: those of the next rank come behind them.
+    They are a run of all pieces, in the order in which one machine would read them: those of the
+    next rank come behind them. Every file must have the columns.
     """
-    pieces = exchange.gather_items(_inspect(parts, columns, exchange))
-    bounds = cut(pieces[:, 2], exchange.size)
-    first, end = bounds[exchange.rank], bounds[exchange.rank + 1]
+    pieces = comm.all_gather(_inspect(parts, columns, comm))
+    bounds = balanced_bounds(pieces[:, 2], comm.size)
+    first, end = bounds[comm.rank], bounds[comm.rank + 1]
     return [_joined(parts, pieces, number, first, end) for number in _files(pieces[first:end])]
 
 
-def _inspect(parts: Sequence[Part], columns: Sequence[Column], exchange: Exchange) -> Int64:
+def _inspect(parts: Sequence[Part], columns: Sequence[Column], comm: Communicator) -> Int64:
     """List the pieces of some files: the number of the file, that of the piece, and its size."""
-    ends = [len(parts) * rank // exchange.size for rank in range(exchange.size + 1)]
+    ends = [len(parts) * rank // comm.size for rank in range(comm.size + 1)]
     found = [np.empty((0, 3), np.int64)]
-    with together(exchange):
-        for number in range(ends[exchange.rank], ends[exchange.rank + 1]):
+    with raise_together(comm):
+        for number in range(ends[comm.rank], ends[comm.rank + 1]):
             require_columns(parts[number], columns)
             sizes = np.array(piece_sizes(parts[number]), np.int64)
             found.append(np.stack([np.full_like(sizes, number), np.arange(len(sizes)), sizes], 1))
@@ -86,8 +74,8 @@ def _joined(parts: Sequence[Part], pieces: Int64, number: int, first: int, end: 
     return piece_of(parts[number], range(int(first - start), int(end - start)), rows_before)
 
 
-class Survey(NamedTuple):
-    """What a rank has read."""
+class CodedPairs(NamedTuple):
+    """The pairs that a rank has read, as codes: numbers that it gave to ids when it met them."""
 
     user: IdColumn
     item: IdColumn
@@ -95,27 +83,15 @@ class Survey(NamedTuple):
     """Codes of users and items, batch by batch, without the rows that are rated too low."""
 
 
-def survey(
-    parts: Sequence[Part], names: Names, min_rating: float | None, exchange: Exchange
-) -> Survey:
-    """Read this rank's pieces of a table; what is wrong with any of them is told to all.
-
-    Parameters
-    ----------
-    parts
-        All files.
-    names
-        The columns to read.
-    min_rating
-        Keep rows rated at least this, where there are ratings.
-    exchange
-        The door to the others.
-    """
+def read_pairs(
+    parts: Sequence[Part], names: Names, min_rating: float | None, comm: Communicator
+) -> CodedPairs:
+    """Read this rank's pieces of all files; what is wrong with any of them is told to all ranks."""
     user, item, *others = columns_of(names)
     columns = [user, item, *others]
-    mine = my_pieces(parts, columns, exchange)
+    mine = my_pieces(parts, columns, comm)
     read, highest, pairs = 0, 0.0, []
-    with together(exchange):
+    with raise_together(comm):
         # Types must be those of the first rows, which one rank alone would meet. Their ids are
         # known to all ranks then, which does no harm.
         next(convert(parts, columns), None)
@@ -127,18 +103,18 @@ def survey(
                 users, items = users[keep], items[keep]  # noqa: PLW2901
             pairs.append((users, items))
     kept = sum(len(users) for users, _ in pairs)
-    totals = exchange.gather_items(np.array([[read, kept, highest]]))
+    totals = comm.all_gather(np.array([[read, kept, highest]]))
     if not totals[:, 0].any():
         raise no_rows(parts)
     if not totals[:, 1].any():
         raise none_rated(totals[:, 2].max())
-    return Survey(user, item, pairs)
+    return CodedPairs(user, item, pairs)
 
 
 def prepare(
     source: str | os.PathLike[str] | Interactions,
     folder: str | os.PathLike[str],
-    exchange: Exchange,
+    comm: Communicator,
     **reading: Any,
 ) -> ShardedData:
     """Cut interactions into shards, keep them in a folder, and return those of this rank.
@@ -154,8 +130,8 @@ def prepare(
         that all ranks see; or interactions.
     folder
         Where to keep the shards, on a disk that all ranks see.
-    exchange
-        The door to the others.
+    comm
+        What this rank reaches the others by.
     **reading
         As for :func:`limelight.read`.
 
@@ -165,22 +141,22 @@ def prepare(
     >>> import limelight as ll
     >>> from limelight.cluster.collectives import run_locally
     >>> data, folder = ll.marketplace(300, 100, 4000).interactions, tempfile.mkdtemp()
-    >>> ranks = run_locally(lambda exchange: prepare(data, folder, exchange), 2, 4)
-    >>> [len(rank.users) for rank in ranks], ranks[0].fingerprint == data.fingerprint()
-    ([152, 148], True)
+    >>> ranks = run_locally(lambda comm: prepare(data, folder, comm), 2, 4)
+    >>> [rank.numbers for rank in ranks], ranks[0].fingerprint == data.fingerprint()
+    ([range(0, 2), range(2, 4)], True)
     """
     root = Path(folder)
-    mine = deal(exchange.n_shards, exchange.size)[exchange.rank]
+    mine = deal(comm.n_shards, comm.size)[comm.rank]
     if has_shards(root):
         return load_shards(root, mine)
-    wait(exchange)  # nobody makes shards before all have seen that there are none
-    about = about_source(source, exchange.n_shards, **reading) if exchange.rank == 0 else {}
+    barrier(comm)  # nobody makes shards before all have seen that there are none
+    about = about_source(source, comm.n_shards, **reading) if comm.rank == 0 else {}
     if isinstance(source, Interactions) or _is_split(source):
-        with together(exchange):
-            if exchange.rank == 0:
-                save_all(root, _in_memory(source, reading), exchange.n_shards, about)
+        with raise_together(comm):
+            if comm.rank == 0:
+                save_all(root, _in_memory(source, reading), comm.n_shards, about)
     else:
-        _read(source, ReadOptions(**reading), root, exchange, about)
+        _read(source, ReadOptions(**reading), root, comm, about)
     return load_shards(root, mine)
 
 
@@ -223,29 +199,29 @@ def _read(
     source: str | os.PathLike[str],
     options: ReadOptions,
     root: Path,
-    exchange: Exchange,
+    comm: Communicator,
     about: Mapping[str, Any],
 ) -> None:
     """Read a table together and write its shards."""
-    with together(exchange):
+    with raise_together(comm):
         options.check()
         parts = open_parts(source)
         names = options.names(parts[0])
-    user, item, pairs = survey(parts, names, options.min_rating, exchange)
-    users, items = number_ids(user, exchange), number_ids(item, exchange)
+    user, item, pairs = read_pairs(parts, names, options.min_rating, comm)
+    users, items = number_ids(user, comm), number_ids(item, comm)
     del user, item
-    rows, duplicates = route(pairs, users, items, exchange)
-    kept = drop(rows, items.n_ids, options, exchange)
+    rows, duplicates = route_pairs(pairs, users, items, comm)
+    kept = drop_rare(rows, items.n_ids, options, comm)
     del rows
-    shards, user_bounds = recut(kept.shards, exchange)
-    with together(exchange):
-        mine = deal(exchange.n_shards, exchange.size)[exchange.rank]
+    shards, user_bounds = rebalance(kept.shards, comm)
+    with raise_together(comm):
+        mine = deal(comm.n_shards, comm.size)[comm.rank]
         for number, shard in zip(mine, shards, strict=True):
             save_shard(root, number, shard)
-    kept_users = exchange.gather_items(kept.users)
-    user_ids, item_ids = (collect_ids(side.stretch, exchange) for side in (users, items))
-    with together(exchange):
-        if exchange.rank == 0:
+    kept_users = comm.all_gather(kept.users)
+    user_ids, item_ids = (collect_ids(side.stretch, comm) for side in (users, items))
+    with raise_together(comm):
+        if comm.rank == 0:
             save_rest(
                 root,
                 user_bounds=user_bounds,

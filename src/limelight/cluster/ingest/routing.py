@@ -1,8 +1,6 @@
-"""Where to cut rows into shards: at equal work, not at equal numbers.
+"""Pairs on their way to the rank that has their user, and rows to shards of equal work.
 
-Pairs on their way to the rank that has their user, and rows on theirs to the shard.
-
-Rare users and items dropped where no rank has all of them: only counts go around.
+Rare users and items are dropped where no rank has all of them: only counts go around.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from limelight._native import kernels
-from limelight.cluster.collectives import all_agree, deal, sum_counts
+from limelight.cluster.collectives import all_agree, all_reduce_counts, deal
 from limelight.data.filters import core_of, count_rows, frequent, new_numbers
 from limelight.data.read import none_left
 from limelight.data.rows import group, row_starts
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight._base.arrays import Int32, Int64
-    from limelight.cluster.collectives import Exchange
+    from limelight.cluster.collectives import Communicator
     from limelight.cluster.ingest.numbering import Numbering
     from limelight.data.filters import Mask
     from limelight.data.read import ReadOptions
@@ -37,24 +35,14 @@ _ROW = 32
 """What a row costs beside its interactions, in interactions: it is solved for, or at least kept."""
 
 
-def cut(work: NDArray[Any], n_runs: int) -> Int64:
+def balanced_bounds(work: NDArray[Any], n_runs: int) -> Int64:
     """Cut rows into runs of about equal work, each of them perhaps empty.
 
-    Parameters
-    ----------
-    work
-        Of each row, from 0 up.
-    n_runs
-        How many runs.
-
-    Returns
-    -------
-    int64[n_runs + 1]
-        The first row of each run, and the number of rows.
+    Returns the first row of each run, and the number of rows.
 
     Examples
     --------
-    >>> cut(np.array([1, 1, 1, 1, 8]), 3)
+    >>> balanced_bounds(np.array([1, 1, 1, 1, 8]), 3)
     array([0, 4, 5, 5])
     """
     done = np.concatenate([[0.0], np.cumsum(work, dtype=np.float64)])
@@ -67,15 +55,15 @@ def cut(work: NDArray[Any], n_runs: int) -> Int64:
     return bounds
 
 
-def cut_rows(counts: NDArray[Any], n_shards: int) -> Int64:
+def shard_bounds(counts: NDArray[Any], n_shards: int) -> Int64:
     """Cut users or items into shards by the interactions of each.
 
     Examples
     --------
-    >>> cut_rows(np.array([1000, 1, 1, 1000]), 2)
+    >>> shard_bounds(np.array([1000, 1, 1, 1000]), 2)
     array([0, 2, 4])
     """
-    return cut(counts.astype(np.int64) + _ROW, n_shards)
+    return balanced_bounds(counts.astype(np.int64) + _ROW, n_shards)
 
 
 if TYPE_CHECKING:
@@ -88,34 +76,26 @@ _BLOCK = 1 << 22
 """Pairs that a rank sends at a time."""
 
 
-def route(
-    pairs: list[tuple[Int32, Int32]], users: Numbering, items: Numbering, exchange: Exchange
+def route_pairs(
+    pairs: list[tuple[Int32, Int32]], users: Numbering, items: Numbering, comm: Communicator
 ) -> tuple[list[Shard], int]:
     """Send each pair to the rank that has its user, and make rows of what comes.
 
-    Parameters
-    ----------
-    pairs
-        Codes of users and items; emptied on the way.
-    users, items
-        What their numbers are.
-    exchange
-        The door to the others.
+    Users are cut into shards by how many pairs they have, which is only roughly equal work: how
+    many of them are repeated is known when the rows are made. Pairs travel in blocks, so that a
+    rank never holds a second copy of all that it read; ``pairs`` is emptied on the way. All ranks
+    take as many turns as the one with the most blocks, because a collective needs all of them.
 
-    Returns
-    -------
-    tuple
-        The rows of each shard of this rank, which are cut only roughly at equal work, and how many
-        repeated pairs this rank merged.
+    Returns the rows of each shard of this rank, and how many repeated pairs all ranks merged.
     """
-    bounds = _rough_bounds(pairs, users, exchange)
-    mine = deal(exchange.n_shards, exchange.size)[exchange.rank]
+    bounds = _rough_bounds(pairs, users, comm)
+    mine = deal(comm.n_shards, comm.size)[comm.rank]
     came: list[list[tuple[Int32, Int32]]] = [[] for _ in mine]
     n_blocks = -(-sum(len(codes) for codes, _ in pairs) // (_BLOCK * len(mine)))
     blocks = _blocks(pairs, users.numbers, items.numbers)
-    for _ in range(int(exchange.gather_items(np.array([n_blocks])).max())):
-        outgoing = (_addressed(*next(blocks), bounds, exchange) for _ in mine)
-        for _, (lengths, user, item) in exchange.exchange_rows(outgoing):
+    for _ in range(int(comm.all_gather(np.array([n_blocks])).max())):
+        outgoing = (_addressed(*next(blocks), bounds, comm) for _ in mine)
+        for _, (lengths, user, item) in comm.all_to_all(outgoing):
             _sort_in(came, lengths, user, item)
     shards, duplicates = [], 0
     for shard in mine:
@@ -124,18 +104,18 @@ def route(
         rows = group(shard_users - np.int32(bounds[shard]), shard_items, n_users, items.n_ids)
         shards.append((rows.indptr, rows.indices))
         duplicates += rows.duplicates
-    return shards, int(exchange.gather_items(np.array([duplicates])).sum())
+    return shards, int(comm.all_gather(np.array([duplicates])).sum())
 
 
-def _rough_bounds(pairs: list[tuple[Int32, Int32]], users: Numbering, exchange: Exchange) -> Int64:
+def _rough_bounds(pairs: list[tuple[Int32, Int32]], users: Numbering, comm: Communicator) -> Int64:
     """Cut users into shards by how many pairs there are, repeated ones too, in buckets of users."""
     width = -(-users.n_ids // _BUCKETS)
     n_buckets = -(-users.n_ids // width)
     counts = np.zeros(n_buckets, np.int64)
     for codes, _ in pairs:
         counts += np.bincount(users.numbers[codes] // width, minlength=n_buckets)
-    counts = sum_counts(exchange, counts)
-    return np.minimum(cut(counts, exchange.n_shards) * width, users.n_ids)
+    counts = all_reduce_counts(comm, counts)
+    return np.minimum(balanced_bounds(counts, comm.n_shards) * width, users.n_ids)
 
 
 def _blocks(
@@ -158,16 +138,16 @@ def _joined(pairs: Sequence[tuple[Int32, Int32]]) -> tuple[Int32, Int32]:
 
 
 def _addressed(
-    users: Int32, items: Int32, bounds: Int64, exchange: Exchange
+    users: Int32, items: Int32, bounds: Int64, comm: Communicator
 ) -> list[tuple[Int64, Int32, Int32]]:
     """Sort pairs by shard; for each rank: how many each of its shards gets, and the pairs."""
     shard = (np.searchsorted(bounds, users, side="right") - 1).astype(np.uint16)
     order = np.argsort(shard, kind="stable")
     users, items = users[order], items[order]
-    lengths = np.bincount(shard, minlength=exchange.n_shards)
+    lengths = np.bincount(shard, minlength=comm.n_shards)
     starts = row_starts(lengths)
     found = []
-    for shards in deal(exchange.n_shards, exchange.size):
+    for shards in deal(comm.n_shards, comm.size):
         here = slice(starts[shards.start], starts[shards.stop])
         found.append((lengths[shards.start : shards.stop], users[here], items[here]))
     return found
@@ -182,30 +162,21 @@ def _sort_in(
             shard.append((users[start:end], items[start:end]))
 
 
-def recut(shards: list[Shard], exchange: Exchange) -> tuple[list[Shard], Int64]:
+def rebalance(shards: list[Shard], comm: Communicator) -> tuple[list[Shard], Int64]:
     """Move rows until the shards are of equal work; most stay where they are.
 
-    Parameters
-    ----------
-    shards
-        The rows of this rank, those of the next rank come behind them; emptied on the way.
-    exchange
-        The door to the others.
-
-    Returns
-    -------
-    tuple
-        The rows of each shard of this rank, and the bounds of all shards.
+    The rows of the next rank come behind those of this one; ``shards`` is emptied on the way.
+    Returns the rows of each shard of this rank, and the bounds of all shards.
     """
     lengths = [np.diff(indptr).astype(np.int32) for indptr, _ in shards]
-    bounds = cut_rows(exchange.gather_items(np.concatenate(lengths)), exchange.n_shards)
+    bounds = shard_bounds(comm.all_gather(np.concatenate(lengths)), comm.n_shards)
     n_rows = sum(map(len, lengths))
-    before = exchange.gather_items(np.array([n_rows]))[: exchange.rank].sum()
-    dealt = deal(exchange.n_shards, exchange.size)
+    before = comm.all_gather(np.array([n_rows]))[: comm.rank].sum()
+    dealt = deal(comm.n_shards, comm.size)
     outgoing = _stretches(shards, int(before), [(bounds[s.start], bounds[s.stop]) for s in dealt])
-    came = [stretch for _, stretch in exchange.exchange_rows(outgoing) if len(stretch[1])]
+    came = [stretch for _, stretch in comm.all_to_all(outgoing) if len(stretch[1])]
     came.sort(key=lambda stretch: int(stretch[0][0]))
-    mine = dealt[exchange.rank]
+    mine = dealt[comm.rank]
     lengths = [np.empty(0, np.int32), *(lengths for _, lengths, _ in came)]
     indptr = row_starts(np.concatenate(lengths))
     items = _Stretches([items for _, _, items in came])
@@ -251,8 +222,8 @@ class _Stretches:
         return out
 
 
-class Kept(NamedTuple):
-    """What is left of a rank's rows."""
+class FrequentRows(NamedTuple):
+    """What is left of a rank's rows when rare users and items are dropped."""
 
     shards: list[Shard]
     users: Mask
@@ -263,26 +234,16 @@ class Kept(NamedTuple):
     """How many pairs each of the items has that are left, on all ranks."""
 
 
-def drop(shards: list[Shard], n_items: int, options: ReadOptions, exchange: Exchange) -> Kept:
-    """Drop who has too few pairs, and who has none, as :func:`limelight.read` does.
-
-    Parameters
-    ----------
-    shards
-        The rows of this rank.
-    n_items
-        How many items there are.
-    options
-        What is asked for.
-    exchange
-        The door to the others.
-    """
-    count = partial(_count, shards, exchange=exchange)
+def drop_rare(
+    shards: list[Shard], n_items: int, options: ReadOptions, comm: Communicator
+) -> FrequentRows:
+    """Drop users and items with too few pairs, or none, as :func:`limelight.read` does."""
+    count = partial(_count, shards, comm=comm)
     users = np.ones(sum(len(indptr) - 1 for indptr, _ in shards), dtype=bool)
     items = np.ones(n_items, dtype=bool)
     found = int(count(users, items)[1].sum())
     if options.core is not None:
-        users, items = core_of(count, users, items, options.core, partial(all_agree, exchange))
+        users, items = core_of(count, users, items, options.core, partial(all_agree, comm))
     elif options.min_user is not None or options.min_item is not None:
         users, items = frequent(
             count, users, items, options.min_user, options.min_item, options.filter_order
@@ -291,11 +252,11 @@ def drop(shards: list[Shard], n_items: int, options: ReadOptions, exchange: Exch
     if not by_item.any():
         raise none_left(found)
     users, items = by_user > 0, by_item > 0
-    return Kept(_keep(shards, by_user, items), users, items, by_item[items])
+    return FrequentRows(_keep(shards, by_user, items), users, items, by_item[items])
 
 
 def _count(
-    shards: list[Shard], users: Mask, items: Mask, *, exchange: Exchange
+    shards: list[Shard], users: Mask, items: Mask, *, comm: Communicator
 ) -> tuple[Int64, Int64]:
     """Count the pairs of this rank's users, and of all items, of which both are kept."""
     by_item, counts, start = np.zeros(len(items), np.int64), [], 0
@@ -305,7 +266,7 @@ def _count(
         counts.append(of_users)
         by_item += of_items
         start = end
-    return np.concatenate(counts), sum_counts(exchange, by_item)
+    return np.concatenate(counts), all_reduce_counts(comm, by_item)
 
 
 def _keep(shards: list[Shard], by_user: Int64, items: Mask) -> list[Shard]:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._base.errors import DataError
-from limelight._base.files import atomic_file, refuse_stranger
+from limelight._base.files import atomic_file
 from limelight._base.machine import package_version
-from limelight.cluster.ingest.routing import cut_rows
+from limelight.cluster.ingest.routing import shard_bounds
+from limelight.cluster.partition import Cut
 from limelight.data.interactions import fingerprint
 from limelight.store.arrays import load_arrays, read_rows, save_arrays
-from limelight.store.ids import read_ids, write_ids
+from limelight.store.ids import write_ids
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Int32, Int64
     from limelight.cluster.ingest.routing import Shard
-    from limelight.data.interactions import Ids, Interactions
+    from limelight.data.interactions import Interactions
 
 MANIFEST, BOUNDS, USERS, ITEMS = (
     "shards.json",
@@ -42,7 +43,7 @@ MANIFEST, BOUNDS, USERS, ITEMS = (
     "users.parquet",
     "items.parquet",
 )
-_SHARD, _ANY_SHARD = "shard-{:05d}.safetensors", "shard-*.safetensors"
+_SHARD = "shard-{:05d}.safetensors"
 _AGAIN = "delete the folder, and the data are read again"
 
 
@@ -59,56 +60,12 @@ class ShardedData:
     """Which shards this rank has."""
     shards: list[Shard]
     """Their rows: `indptr` (int64, from 0) and `indices` (int32, numbers of all items)."""
-    user_bounds: Int64
-    """The first user of each of all shards, and the number of users."""
-    item_bounds: Int64
-    """The first item of each of all shards, and the number of items."""
-    item_counts: Int64
-    """How many pairs each of all items has."""
+    cut: Cut
+    """Where users and items are cut into all shards."""
     duplicates: int
     """How many repeated pairs were merged."""
     fingerprint: str
     """Of all interactions, as :meth:`limelight.data.Interactions.fingerprint` has it."""
-
-    @property
-    def n_shards(self) -> int:
-        """Number of all shards."""
-        return len(self.user_bounds) - 1
-
-    @property
-    def n_users(self) -> int:
-        """Number of all users."""
-        return int(self.user_bounds[-1])
-
-    @property
-    def n_items(self) -> int:
-        """Number of all items."""
-        return int(self.item_bounds[-1])
-
-    @property
-    def nnz(self) -> int:
-        """Number of distinct pairs of all ranks."""
-        return int(self.item_counts.sum())
-
-    @property
-    def users(self) -> range:
-        """The users of this rank."""
-        first, end = self.user_bounds[[self.numbers.start, self.numbers.stop]]
-        return range(int(first), int(end))
-
-    @property
-    def items(self) -> range:
-        """The items of this rank."""
-        first, end = self.item_bounds[[self.numbers.start, self.numbers.stop]]
-        return range(int(first), int(end))
-
-    def user_ids(self) -> Ids:
-        """Read the ids of all users."""
-        return read_ids(self.folder / USERS, "user_id")
-
-    def item_ids(self) -> Ids:
-        """Read the ids of all items."""
-        return read_ids(self.folder / ITEMS, "item_id")
 
 
 def has_shards(folder: str | os.PathLike[str]) -> bool:
@@ -122,54 +79,15 @@ def has_shards(folder: str | os.PathLike[str]) -> bool:
     return (Path(folder) / MANIFEST).is_file()
 
 
-def forget_other(folder: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
-    """Delete shards that were made of something else, or not to the end, before any rank starts.
-
-    Parameters
-    ----------
-    folder
-        Where shards may be, and nothing else.
-    about
-        What they should be made of, from :func:`limelight.cluster.ingest.prepare.about_source`.
-    """
-    refuse_stranger(Path(folder), _is_ours)
-    if not has_shards(folder) or _manifest(Path(folder))["about"] != about:
-        forget(folder)
-
-
-def forget(folder: str | os.PathLike[str]) -> None:
-    """Delete shards, the manifest first: what is left of a broken delete is no shards."""
-    root = Path(folder)
-    others = (root / name for name in (MANIFEST, BOUNDS, USERS, ITEMS))
-    for file in (*others, *root.glob(_ANY_SHARD)):
-        file.unlink(missing_ok=True)
-
-
-def _is_ours(root: Path) -> bool:
-    """Tell whether a folder holds shards, be it not all of them, and nothing else."""
-    files = [file for file in root.iterdir() if not file.name.startswith(".")]
-    shards = [file for file in files if file.match(_ANY_SHARD)]
-    names = {file.name for file in files} - {file.name for file in shards}
-    return bool(shards) and names <= {MANIFEST, BOUNDS, USERS, ITEMS}
-
-
 def load_shards(folder: str | os.PathLike[str], numbers: range) -> ShardedData:
-    """Load some shards; needs nobody else.
-
-    Parameters
-    ----------
-    folder
-        Where they are kept.
-    numbers
-        Which, for example ``deal(n_shards, size)[rank]``.
-    """
+    """Load the shards with some numbers, such as ``deal(n_shards, size)[rank]``."""
     root = Path(folder)
     manifest, bounds = _manifest(root), load_arrays(root / BOUNDS)
     return ShardedData(
         folder=root,
         numbers=numbers,
         shards=[_load_shard(root, number, bounds["user_bounds"]) for number in numbers],
-        **bounds,
+        cut=Cut(**bounds),
         duplicates=manifest["duplicates"],
         fingerprint=manifest["fingerprint"],
     )
@@ -193,21 +111,12 @@ def save_rest(
 ) -> None:
     """Write what belongs to no shard, once all shards are written; the manifest comes last.
 
-    Parameters
-    ----------
-    folder
-        Where the shards are.
-    user_bounds, item_counts, duplicates
-        As in :class:`ShardedData`.
-    user_ids, item_ids
-        NumPy or Arrow arrays.
-    about
-        What the shards were made of, as JSON.
+    Ids are NumPy or Arrow arrays; ``about`` says what the shards were made of.
     """
     n_shards = len(user_bounds) - 1
     bounds = {
         "user_bounds": user_bounds,
-        "item_bounds": cut_rows(item_counts, n_shards),
+        "item_bounds": shard_bounds(item_counts, n_shards),
         "item_counts": item_counts,
     }
     save_arrays(folder / BOUNDS, bounds)
@@ -226,7 +135,7 @@ def save_rest(
 
 def save_all(folder: Path, data: Interactions, n_shards: int, about: Mapping[str, Any]) -> None:
     """Cut interactions that lie in memory, and write all shards."""
-    bounds = cut_rows(np.diff(data.indptr), n_shards)
+    bounds = shard_bounds(np.diff(data.indptr), n_shards)
     for number, (start, end) in enumerate(pairwise(bounds)):
         indptr = data.indptr[start : end + 1]
         rows = indptr - indptr[0], data.indices[indptr[0] : indptr[-1]]

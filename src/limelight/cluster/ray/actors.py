@@ -1,6 +1,6 @@
-"""A rank as an actor of Ray: it holds its program, and data with it, from one term to the next.
+"""The actors of a run on Ray: what a rank does, where it is placed, how a lost one is replaced.
 
-The actors of a run: where they are placed, and who takes the place of a lost one.
+A rank holds its program, and data with it, from one generation to the next.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from limelight._base.errors import LimelightError
-from limelight.cluster.ray.collectives import RayExchange
-from limelight.cluster.ray.coordinator import Meeting
+from limelight.cluster.ray.collectives import RayCommunicator
+from limelight.cluster.ray.coordinator import Coordinator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from limelight.cluster.collectives import Exchange, Program
-    from limelight.cluster.ray.collectives import Seat
+    from limelight.cluster.collectives import Communicator, Program
+    from limelight.cluster.ray.collectives import Membership
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a rank came out of a term."""
+class RankResult:
+    """How a rank came out of a generation."""
 
     result: Any = None
     error: LimelightError | None = None
     system: OSError | None = None
     """What the operating system said, where that was the cause: causes do not travel."""
     is_over: bool = False
-    """Whether the term ended before the work did, because something was lost."""
+    """Whether the generation ended before the work did, because something was lost."""
 
 
 class Rank:
@@ -46,54 +46,48 @@ class Rank:
         """Answer, which says that the process has a place and is up."""
         return True
 
-    def prepare(self, seat: Seat, program: Program) -> Outcome:
+    def prepare(self, membership: Membership, program: Program) -> RankResult:
         """Take over a program and let it load its data."""
         self._program = program
-        return self._attend(seat, program.prepare)
+        return self._work(membership, program.prepare)
 
-    def run(self, seat: Seat) -> Outcome:
+    def run(self, membership: Membership) -> RankResult:
         """Run the program that was prepared."""
         assert self._program is not None
-        return self._attend(seat, self._program.run)
+        return self._work(membership, self._program.run)
 
-    def _attend(self, seat: Seat, work: Callable[[Exchange], Any]) -> Outcome:
-        """Do the work; an error of ours is a result, because Ray would dress it as its own.
+    def _work(self, membership: Membership, work: Callable[[Communicator], Any]) -> RankResult:
+        """Do the work; an error of ours is returned, because Ray would wrap what is raised.
 
-        That the term is over shows in the exchange, whatever the program made of the exception.
+        The communicator knows that the generation is over, whatever the program made of its error.
         """
-        exchange = RayExchange(seat, self._traffic)
+        comm = RayCommunicator(membership, self._traffic)
         try:
-            result = work(exchange)
-            exchange.settle()
+            result = work(comm)
+            comm.settle()
         except Exception as error:
-            if exchange.is_over:
-                return Outcome(is_over=True)
+            if comm.is_over:
+                return RankResult(is_over=True)
             if isinstance(error, LimelightError):
                 cause = error.__cause__
-                return Outcome(error=error, system=cause if isinstance(cause, OSError) else None)
+                return RankResult(error=error, system=cause if isinstance(cause, OSError) else None)
             raise
-        return Outcome(result=result)
+        return RankResult(result=result)
 
 
 _PLACING_SECONDS = 30.0
 """How long a rank may wait for processors that nobody else uses."""
 _GLANCE_SECONDS = 0.5
-_MEETING_CALLS = 10_000
-"""How many calls may wait in the meeting at once: a few of each rank."""
+_COORDINATOR_CALLS = 10_000
+"""How many calls may wait in the coordinator at once: a few of each rank."""
 
 
-class Crew:
-    """One actor for each rank and one for the meeting; Ray neither restarts nor retries them.
+class ActorGroup:
+    """One actor for each rank and one for the coordinator; Ray neither restarts nor retries them.
 
     Ranks are called ``limelight-rank-0`` and so on in the dashboard, and are spread over the nodes.
-    The meeting is on the node of the driver: if that is lost, so is the driver.
-
-    Parameters
-    ----------
-    size
-        How many ranks there are.
-    threads
-        How many threads each uses; None for a fair share of the smallest node.
+    The coordinator is on the node of the driver: if that is lost, so is the driver. Each of
+    ``size`` ranks uses so many threads; None for a fair share of the smallest node.
     """
 
     def __init__(self, size: int, threads: int | None) -> None:
@@ -103,7 +97,7 @@ class Crew:
         self._cpus = min(self.threads, share)
         self._namespace = f"limelight-{uuid4().hex}"
         self._n_made = 0
-        self.meeting = self._make_meeting()
+        self.coordinator = self._make_coordinator()
         self._ranks: dict[int, Any] = {}
         self.replace(range(size))
 
@@ -124,8 +118,8 @@ class Crew:
         _not_up(self._make(late.values(), 0), timeout=None)
 
     def dismiss(self) -> None:
-        """End all processes of the crew."""
-        for actor in (*self._ranks.values(), self.meeting):
+        """End all processes."""
+        for actor in (*self._ranks.values(), self.coordinator):
             _end(actor)
 
     def _make(self, ranks: Collection[int], cpus: float) -> dict[Any, int]:
@@ -146,51 +140,39 @@ class Crew:
         A lost one keeps its name until the cluster is sure that it is dead, so that every new one
         has a namespace of its own.
         """
-        import ray
-
         self._n_made += 1
-        return (
-            ray.remote(Rank)
-            .options(
-                name=f"limelight-rank-{number}",
-                namespace=f"{self._namespace}-{self._n_made}",
-                num_cpus=cpus,
-                scheduling_strategy="SPREAD",
-                max_restarts=0,
-                max_task_retries=0,
-            )
-            .remote()
-        )
+        return _actor(
+            Rank,
+            name=f"limelight-rank-{number}",
+            namespace=f"{self._namespace}-{self._n_made}",
+            num_cpus=cpus,
+            scheduling_strategy="SPREAD",
+        ).remote()
 
-    def _make_meeting(self) -> Any:
+    def _make_coordinator(self) -> Any:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = ray.get_runtime_context().get_node_id()
-        return (
-            ray.remote(Meeting)
-            .options(
-                name="limelight-meeting",
-                namespace=self._namespace,
-                num_cpus=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
-                max_restarts=0,
-                max_task_retries=0,
-                max_concurrency=_MEETING_CALLS,
-            )
-            .remote(self.size)
-        )
+        return _actor(
+            Coordinator,
+            name="limelight-meeting",
+            namespace=self._namespace,
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(here, soft=False),
+            max_concurrency=_COORDINATOR_CALLS,
+        ).remote(self.size)
+
+
+def _actor(kind: type, **options: Any) -> Any:
+    """Return what starts an actor that Ray neither restarts nor retries."""
+    import ray
+
+    return ray.remote(kind).options(max_restarts=0, max_task_retries=0, **options)
 
 
 def share_of_a_node(nodes: Sequence[float], size: int) -> float:
-    """Return how many processors a rank may ask for, such that all find a place on idle nodes.
-
-    Parameters
-    ----------
-    nodes
-        The processors of each node.
-    size
-        How many ranks there are.
+    """Return how many processors each of ``size`` ranks may ask for, to find a place on idle nodes.
 
     Examples
     --------

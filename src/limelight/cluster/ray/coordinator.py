@@ -1,8 +1,9 @@
-"""Where the ranks of a run meet: sums, trades, checkpoints, news. Plain asyncio, no Ray in it.
+"""Where the ranks of a run meet: collectives, checkpoints, news. Plain asyncio, no Ray in it.
 
-One object serves all ranks. It lives through *terms*: whenever a rank is lost, the driver begins a
-new term, everybody who waits for the lost rank is sent home at once, and messages of former terms
-are refused, so that nothing of a failed attempt ever mixes with the next.
+One object serves all ranks. A run is a sequence of *generations*: whenever a rank is lost, the
+driver begins a new generation, everybody who waits for the lost rank gets an error at once, and
+messages of former generations are refused, so that nothing of a failed attempt ever mixes with the
+next.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from limelight.cluster.collectives import ALL_REDUCE, add_up
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limelight._base.arrays import Float64
 
 
-class TermOverError(Exception):
-    """The term of a message has ended: a rank or something it had sent was lost."""
+class GenerationOverError(Exception):
+    """The generation of a message has ended: a rank or something it had sent was lost."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ Event: TypeAlias = tuple[int, Commit | News]
 
 @dataclass(frozen=True)
 class _Round:
-    """One rendezvous of all ranks."""
+    """One collective that all ranks take part in."""
 
     verb: str
     brought: dict[int, Any] = field(default_factory=dict)
@@ -53,21 +56,16 @@ class _Round:
     """What was made of what all ranks brought."""
 
 
-class Meeting:
-    """The place where ranks wait for each other.
+class Coordinator:
+    """Where ``size`` ranks wait for each other.
 
-    Every message says its term; those of a rendezvous also say which one it is, counted by each
-    rank from the beginning of the term.
-
-    Parameters
-    ----------
-    size
-        How many ranks there are.
+    Every message says its generation; those of a collective also say which one it is, counted by
+    each rank from the beginning of the generation.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._term = 0
+        self._generation = 0
         self._stop = False
         self._rounds: dict[int, _Round] = {}
         self._committed: dict[int, set[int]] = {}
@@ -76,53 +74,55 @@ class Meeting:
         self._n_events = 0
         self._bell = asyncio.Event()
 
-    async def begin(self, term: int) -> None:
-        """Begin a term: who waits in another gets `TermOverError`, and half a commit is void."""
+    async def begin(self, generation: int) -> None:
+        """Begin a generation: whoever waits in another gets an error, and half a commit is void."""
         for waiting in self._rounds.values():
-            waiting.made.set_exception(TermOverError(self._term))
-        self._term = term
+            waiting.made.set_exception(GenerationOverError(self._generation))
+        self._generation = generation
         self._rounds.clear()
         self._committed.clear()
         self._answers.clear()
 
-    async def check(self, term: int) -> None:
-        """Raise `TermOverError` if another term has begun."""
-        if term != self._term:
-            raise TermOverError(term)
+    async def check(self, generation: int) -> None:
+        """Raise `GenerationOverError` if another generation has begun."""
+        if generation != self._generation:
+            raise GenerationOverError(generation)
 
-    async def sum_small(
-        self, term: int, number: int, rank: int, parts: Sequence[Float64]
+    async def all_reduce(
+        self, generation: int, number: int, rank: int, parts: Sequence[Float64]
     ) -> Float64:
         """Sum one array a shard over all ranks, one by one in shard order.
 
         Ranks hold contiguous runs of shards, so that shard order is rank order. The bits of the sum
         do not depend on who holds which shard, because it is always added up in this one place.
         """
-        total: Float64 = await self._meet(term, number, rank, "sum_small", parts, make=_sum)
+        total: Float64 = await self._join_round(
+            generation, number, rank, ALL_REDUCE, parts, make=_sum
+        )
         return total
 
-    async def trade(
-        self, term: int, number: int, rank: int, verb: str, parcels: Sequence[Any]
+    async def all_to_all(
+        self, generation: int, number: int, rank: int, verb: str, messages: Sequence[Any]
     ) -> list[Any]:
-        """Bring a parcel for each rank; take home those for this one, in rank order."""
-        brought = await self._meet(term, number, rank, verb, parcels, make=list)
-        return [parcels[rank] for parcels in brought]
+        """Bring a message for each rank; take home those for this one, in rank order."""
+        brought = await self._join_round(generation, number, rank, verb, messages, make=list)
+        return [messages[rank] for messages in brought]
 
-    async def commit(self, term: int, rank: int, epoch: int) -> None:
+    async def commit(self, generation: int, rank: int, epoch: int) -> None:
         """Note that a rank's part of a checkpoint is on disk; the last one makes it an event."""
-        await self.check(term)
+        await self.check(generation)
         ranks = self._committed.setdefault(epoch, set())
         ranks.add(rank)
         if len(ranks) == self._size:
             del self._committed[epoch]
             self._happen(Commit(epoch))
 
-    async def tell(self, term: int, rank: int, epoch: int, news: dict[str, Any]) -> bool:
+    async def tell(self, generation: int, rank: int, epoch: int, news: dict[str, Any]) -> bool:
         """Pass news on; answer whether to stop after this epoch.
 
         Who asks first settles the answer for all, so that nobody needs to wait for the others.
         """
-        await self.check(term)
+        await self.check(generation)
         self._happen(News(rank, epoch, news))
         return self._answers.setdefault(epoch, self._stop)
 
@@ -131,14 +131,9 @@ class Meeting:
         self._stop = True
 
     async def events(self, after: int, *, wait: bool) -> list[Event]:
-        """Return what happened after the first so many events, which are forgotten.
+        """Return what happened after the first ``after`` events, which are forgotten.
 
-        Parameters
-        ----------
-        after
-            How many events are known.
-        wait
-            Whether to wait until there is another.
+        With ``wait`` the answer comes as soon as there is another event.
         """
         self._events = [event for event in self._events if event[0] >= after]
         while wait and not self._events:
@@ -151,9 +146,9 @@ class Meeting:
         self._n_events += 1
         self._bell.set()
 
-    async def _meet(
+    async def _join_round(
         self,
-        term: int,
+        generation: int,
         number: int,
         rank: int,
         verb: str,
@@ -162,7 +157,7 @@ class Meeting:
         make: Callable[[list[Any]], Any],
     ) -> Any:
         """Wait for all ranks; the last one makes something of what they brought, in rank order."""
-        await self.check(term)
+        await self.check(generation)
         if number not in self._rounds:
             self._rounds[number] = _Round(verb)
         this = self._rounds[number]
@@ -178,8 +173,4 @@ class Meeting:
 
 def _sum(runs: list[Sequence[Float64]]) -> Float64:
     """Add up the parts of all ranks one by one."""
-    first, *others = (part for run in runs for part in run)
-    total = first.copy()
-    for part in others:
-        total += part
-    return total
+    return add_up([part for run in runs for part in run])

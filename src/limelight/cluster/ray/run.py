@@ -1,7 +1,4 @@
-"""Who leads the ranks of a run: terms, what happens in them, and what to do about a loss.
-
-Run a program on all ranks of a Ray cluster, and go on when some of them are lost.
-"""
+"""Run a program on all ranks of a Ray cluster, and go on when some of them are lost."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limelight._base.errors import ConfigError, LimelightError
 from limelight._base.text import first_words
-from limelight.cluster.ray.actors import Crew, Outcome
-from limelight.cluster.ray.collectives import Seat
+from limelight.cluster.ray.actors import ActorGroup, RankResult
+from limelight.cluster.ray.collectives import Membership
 from limelight.cluster.ray.connect import connected
 from limelight.cluster.ray.coordinator import Commit
 
@@ -44,21 +41,28 @@ class Hooks:
 
 
 class Driver:
-    """Leads a crew through terms until all ranks have run to the end.
+    """Leads the actors through generations until all ranks have run to the end.
 
-    In a term, some ranks prepare or all of them run. When something is lost, the next term begins
-    at once, which sends everybody home from this one; what was lost is replaced when all are back.
+    In a generation, some ranks prepare or all of them run. When something is lost, the next
+    generation begins at once, so that no rank waits for the lost one; that is replaced when all
+    calls of the old generation have returned.
     """
 
     def __init__(
-        self, program: Program, crew: Crew, hooks: Hooks, n_shards: int, *, deterministic: bool
+        self,
+        program: Program,
+        actors: ActorGroup,
+        hooks: Hooks,
+        n_shards: int,
+        *,
+        deterministic: bool,
     ) -> None:
         self._program = program
-        self._crew = crew
+        self._actors = actors
         self._hooks = hooks
         self._n_shards = n_shards
         self._deterministic = deterministic
-        self._term = 0
+        self._generation = 0
         self._epoch = 0
         self._n_events = 0
         self._n_fruitless = 0
@@ -69,14 +73,17 @@ class Driver:
     def drive(self) -> list[Any]:
         """Return what each rank returned.
 
-        Until all have been prepared, they may need each other for it, so that a loss sends all of
-        them back to the beginning. Later, only who is new prepares, and the others keep their data.
+        Each turn of the loop is a generation. It prepares the ranks that have no data yet, or runs
+        all of them if there are none. The first time, ranks need each other to prepare: each reads
+        some files, and rows go to the rank that has their user. So a loss before all were prepared
+        sends all of them back to the beginning. Afterwards the shards are on disk: only a new rank
+        prepares, alone, and the others keep their data in memory.
         """
-        everyone = set(range(self._crew.size))
+        everyone = set(range(self._actors.size))
         unprepared = everyone
         had_all = False
         while True:
-            results = self._hold_term(unprepared or everyone, is_preparing=bool(unprepared))
+            results = self._run_generation(unprepared or everyone, is_preparing=bool(unprepared))
             if results is None:
                 replaced = self._replace_lost()
                 unprepared = unprepared | replaced if had_all else everyone
@@ -85,9 +92,9 @@ class Driver:
             else:
                 return [results[rank] for rank in sorted(everyone)]
 
-    def _hold_term(self, ranks: Iterable[int], *, is_preparing: bool) -> dict[int, Any] | None:
+    def _run_generation(self, ranks: Iterable[int], *, is_preparing: bool) -> dict[int, Any] | None:
         """Let ranks work; return their results, or None if something was lost."""
-        self._begin_term()
+        self._begin_generation()
         calls = {self._call(rank, is_preparing=is_preparing): rank for rank in ranks}
         results: dict[int, Any] = {}
         is_over = False
@@ -98,27 +105,27 @@ class Driver:
                 results[rank] = outcome.result
                 if outcome.is_over and not is_over:
                     is_over = True
-                    self._begin_term()
+                    self._begin_generation()
         self._catch_up()
         return None if is_over else results
 
     def _call(self, rank: int, *, is_preparing: bool) -> Any:
-        crew = self._crew
-        seat = Seat(
+        actors = self._actors
+        membership = Membership(
             rank=rank,
-            size=crew.size,
+            size=actors.size,
             n_shards=self._n_shards,
             deterministic=self._deterministic,
-            threads=crew.threads,
-            term=self._term,
-            meeting=crew.meeting,
+            threads=actors.threads,
+            generation=self._generation,
+            coordinator=actors.coordinator,
         )
         if is_preparing:
-            return crew.rank(rank).prepare.remote(seat, self._program)
-        return crew.rank(rank).run.remote(seat)
+            return actors.rank(rank).prepare.remote(membership, self._program)
+        return actors.rank(rank).run.remote(membership)
 
-    def _outcome(self, rank: int, answer: Any) -> Outcome:
-        """Return how a rank came out of the term; raise its error.
+    def _outcome(self, rank: int, answer: Any) -> RankResult:
+        """Return how a rank came out of the generation; raise its error.
 
         Checkpoints that were completed before the error are made good first.
         """
@@ -126,13 +133,13 @@ class Driver:
         from ray.exceptions import RayError, RayTaskError
 
         try:
-            outcome: Outcome = ray.get(answer)
+            outcome: RankResult = ray.get(answer)
         except RayTaskError:
             self._catch_up()
             raise
         except RayError as error:
             self._lost[rank] = error
-            return Outcome(is_over=True)
+            return RankResult(is_over=True)
         if outcome.error:
             self._catch_up()
             raise outcome.error from outcome.system
@@ -149,7 +156,7 @@ class Driver:
             raise LimelightError(message, hint=hint) from next(iter(lost.values()), None)
         for rank, words in why.items():
             self._hooks.on_news(rank, self._epoch, {"lost": words})
-        self._crew.replace(sorted(lost))
+        self._actors.replace(sorted(lost))
         return set(lost)
 
     def _next_answers(self, calls: Iterable[Any]) -> list[Any]:
@@ -158,7 +165,7 @@ class Driver:
 
         if not self._is_stopping and self._hooks.should_stop():
             self._is_stopping = True
-            self._ask(self._crew.meeting.ask_to_stop.remote())
+            self._ask(self._actors.coordinator.ask_to_stop.remote())
         ready, _ = ray.wait([*calls, self._bell], timeout=_LISTEN_SECONDS)
         if self._bell not in ready:
             return list(ready)
@@ -166,17 +173,17 @@ class Driver:
         self._bell = self._listen()
         return []
 
-    def _begin_term(self) -> None:
-        self._term += 1
-        self._ask(self._crew.meeting.begin.remote(self._term))
+    def _begin_generation(self) -> None:
+        self._generation += 1
+        self._ask(self._actors.coordinator.begin.remote(self._generation))
 
     def _listen(self) -> Any:
-        """Ask the meeting to answer when something happens."""
-        return self._crew.meeting.events.remote(self._n_events, wait=True)
+        """Ask the coordinator to answer when something happens."""
+        return self._actors.coordinator.events.remote(self._n_events, wait=True)
 
     def _catch_up(self) -> None:
         """Pass on all that has happened."""
-        self._pass_on(self._ask(self._crew.meeting.events.remote(self._n_events, wait=False)))
+        self._pass_on(self._ask(self._actors.coordinator.events.remote(self._n_events, wait=False)))
 
     def _pass_on(self, events: list[Event]) -> None:
         for number, what in events:
@@ -191,7 +198,7 @@ class Driver:
                 self._hooks.on_news(what.rank, what.epoch, what.news)
 
     def _ask(self, question: Any) -> Any:
-        """Wait for an answer of the meeting, without which there is no going on."""
+        """Wait for an answer of the coordinator, without which there is no going on."""
         import ray
         from ray.exceptions import RayActorError
 
@@ -249,16 +256,16 @@ def run_on_ray(  # noqa: PLR0913 - a run and its hooks
     ConfigError
         If Ray is not installed, no cluster answers, or there are fewer shards than ranks.
     LimelightError
-        What a rank raised; or, if ranks are lost again and again, or the meeting with them, how to
-        go on.
+        What a rank raised; or, if ranks are lost again and again, or the coordinator is, how to go
+        on.
     """
     if not 1 <= workers <= n_shards:
         message = f"there must be from 1 to {n_shards} workers, one for each shard: {workers}"
         raise ConfigError(message, hint="use fewer workers, or more shards")
     with connected(address):
-        crew = Crew(workers, threads)
+        actors = ActorGroup(workers, threads)
         try:
             hooks = Hooks(on_commit, on_news, should_stop)
-            return Driver(program, crew, hooks, n_shards, deterministic=deterministic).drive()
+            return Driver(program, actors, hooks, n_shards, deterministic=deterministic).drive()
         finally:
-            crew.dismiss()
+            actors.dismiss()

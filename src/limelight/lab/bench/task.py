@@ -31,7 +31,7 @@ from limelight.solve.epochs import exadmm_epoch, ials_epoch, mean_user_epoch
 from limelight.solve.gramian import gramian
 from limelight.solve.problem import sparse_rows
 from limelight.solve.state import pad_factors
-from limelight.solve.step_sizes import Tempo
+from limelight.solve.step_sizes import StepSizes
 from limelight.solve.steps import CG_STEPS, exact_u_step
 from limelight.solve.trace import measure_objective
 
@@ -279,11 +279,11 @@ class ExAdmm:
         # The penalty meets a user's update as exposure / n_users^2 * n_users beside a0.
         self.problem = replace(task.problem, exposure=UNOBSERVED_WEIGHT * n_users)
         self.state = first_state(task.config, self.problem, None)
-        self.tempo = Tempo(learning_rate=None, penalty=None)
+        self.step_sizes = StepSizes(learning_rate=None, penalty=None)
 
     def epoch(self) -> None:
         """Take the steps V, U, s and w once."""
-        exadmm_epoch(self.problem, self.state, self.tempo)
+        exadmm_epoch(self.problem, self.state, self.step_sizes)
         self.state.epoch += 1
         check_finite(self.problem, self.state)
 
@@ -310,7 +310,7 @@ class UserStep:
         """Take the steps U, s and w, and apply the shift that is left pending."""
         problem, state = self._exadmm.problem, self._exadmm.state
         G_V = gramian(state.V, problem.threads)
-        mean_user_epoch(problem, state, self._exadmm.tempo, G_V)
+        mean_user_epoch(problem, state, self._exadmm.step_sizes, G_V)
         state.settle(problem.threads)
         state.epoch += 1
 

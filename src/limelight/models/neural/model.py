@@ -1,6 +1,6 @@
-"""Held-out users that tell which epoch was the best.
+"""The part that all neural models share: fitting, and answering from the last hidden layer.
 
-The part that all neural models share: fitting, and answering from the last hidden layer.
+Held-out users tell which epoch was the best.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from limelight.models.neural.config import require_jax
 from limelight.models.neural.network import encoder, initial_parameters, item_vectors
 from limelight.models.neural.train import (
     EpochRecord,
-    Schedule,
+    NetworkSolver,
     batch_of,
     first_state,
-    run,
     shuffled_batches,
 )
 from limelight.recommend.histories import history_rows, take_rows
 from limelight.recommend.ranking import VectorRanking
+from limelight.solve.loop import Schedule, run
 from limelight.store.checkpoint import as_checkpoint, digest
 
 if TYPE_CHECKING:
@@ -51,26 +51,16 @@ _SHARE = 0.1
 _LISTED = 1024  # users at a time
 
 
-class Parts(NamedTuple):
-    """What is learnt from, and who tells how well."""
+class ValidatedRows(NamedTuple):
+    """What is learnt from, and the held-out users who tell how well."""
 
     training: Csr
     history: Csr
     targets: Any
 
 
-def divide(data: Interactions, validation: Any, seed: int) -> Parts:
-    """Take the validation users that are given, or hold some users out.
-
-    Parameters
-    ----------
-    data
-        All that there is to learn from.
-    validation
-        A held-out part with ``history`` and ``targets``, or None.
-    seed
-        Of the draw, where there is one.
-    """
+def divide(data: Interactions, validation: Any, seed: int) -> ValidatedRows:
+    """Take the validation users that are given, or draw some users to hold out."""
     training = training_rows(data)
     if validation is None:
         others, validation = hold_out_users(data, _SHARE, seed)
@@ -89,11 +79,14 @@ def divide(data: Interactions, validation: Any, seed: int) -> Parts:
         message = f"none of the {history.n_rows:,} validation users has a target to find"
         hint = "a split with validation users helps; who has fewer than 5 items gets no targets"
         raise DataError(message, hint=hint)
-    return Parts(training, history, validation.targets)
+    return ValidatedRows(training, history, validation.targets)
 
 
 def validation_ndcg(
-    parts: Parts, item_vectors: Float32, user_vectors: Callable[[Int64], Float32], threads: int
+    parts: ValidatedRows,
+    item_vectors: Float32,
+    user_vectors: Callable[[Int64], Float32],
+    threads: int,
 ) -> float:
     """Measure nDCG@100 of the lists that these vectors make."""
     ranking = VectorRanking(
@@ -151,12 +144,8 @@ class NeuralModel(VectorModel):
             them 10 % of the users are held out and not learnt from.
         callback
             Called after every epoch with its number and its record; a true answer ends the fit.
-        show_progress
-            Whether to show a bar on standard error; None does so on a terminal.
-        checkpoint
-            A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
-            minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
-            the same bits. Delete it once the model is saved.
+        show_progress, checkpoint
+            As for :meth:`limelight.IALS.fit`.
 
         Returns
         -------
@@ -169,12 +158,12 @@ class NeuralModel(VectorModel):
         network = self._network(data.n_items)
         parameters = initial_parameters(network, self.config.random_state)
         threads = resolve_threads(self.config.num_threads)
-        kept = as_checkpoint(checkpoint)
+        place = as_checkpoint(checkpoint)
         about = {}
-        if kept:
+        if place:
             held_out = (parts.history.indices, parts.targets.indices)
             about = self._about(data, validation=digest(*held_out))
-        outcome = run(
+        solver = NetworkSolver(
             first_state(parameters, self.config.learning_rate, self.config.random_state),
             self._step(network, _compiled_for(self.config)),
             lambda epoch: shuffled_batches(
@@ -186,22 +175,25 @@ class NeuralModel(VectorModel):
                 _encoded(network, parameters, parts.history),
                 threads,
             ),
+            record=self.record,
+            early_stopping=self.config.early_stopping,
+            keep_best=self.keep_best,
+        )
+        outcome = run(
+            solver,
             Schedule(
                 epochs=self.config.epochs,
-                early_stopping=self.config.early_stopping,
-                record=self.record,
-                keep_best=self.keep_best,
                 callback=callback,
                 show_progress=show_progress,
                 description=f"{type(self).__name__} with a latent layer of {self.config.latent}",
-                checkpoint=kept,
+                checkpoint=place,
                 about=about,
             ),
         )
         self._learned = learned(
             data,
             training_rows(data),
-            dict(outcome.parameters),
+            solver.parameters,
             trace=outcome.trace,
             status=outcome.status,
         )

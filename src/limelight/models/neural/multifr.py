@@ -1,11 +1,4 @@
-"""MGDA: one direction for several losses, the shortest vector in the hull of their gradients.
-
-Where it is not zero, a small step against it lowers every loss; where it is, no direction does.
-To find it, the Gram matrix of the gradients is enough (Désidéri 2012; Sener and Koltun 2018).
-
-Exposure that can be differentiated: smooth ranks, a browsing model, and how unequal it is.
-
-Multi-FR: accuracy and equal exposure as two tasks of one network (Wu et al. 2022).
+"""Multi-FR: accuracy and equal exposure as two tasks of one network (Wu et al. 2022).
 
 The network is that of Mult-DAE, so that unseen users need one forward pass. The first task is its
 loss. The second is how unequal the exposure is that the items get from the users of a batch: smooth
@@ -20,7 +13,10 @@ network is taken (Togashi et al. 2024) leaves open which losses it used and how.
 - The temperature of the ranks is relative to the spread of the ranked scores. With an absolute one
   the loss falls when all scores shrink, which changes no list.
 - Ranked items are compared with each other one by one, and with a sample of the rest.
-- The step follows MGDA's combination of the normalised gradients, not of the raw losses.
+- The step follows MGDA's combination of the normalised gradients, not of the raw losses: the
+  shortest vector in the hull of the gradients. Where it is not zero, a small step against it lowers
+  both losses; where it is, no direction does. The Gram matrix of the gradients is enough to find it
+  (Désidéri 2012; Sener and Koltun 2018).
 - ``preference`` multiplies the weight of the exposure task. MGDA has no such knob: of two gradients
   of length 1 (``normalization="l2"``) it always takes half each.
 - The last epoch is kept. The one with the best nDCG would undo the second task.
@@ -43,7 +39,7 @@ from limelight.models.neural.network import (
     scores,
     squared_weights,
 )
-from limelight.models.neural.train import EpochRecord, State, descended
+from limelight.models.neural.train import EpochRecord, NetworkState, descended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,12 +47,7 @@ if TYPE_CHECKING:
     from jax import Array
 
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.train import Batch, Step
-
-
-NORMALIZATIONS = ("none", "l2", "loss", "loss+")
-_ITERATIONS = 250
-_STILL = 1e-6
+    from limelight.models.neural.train import HistoryBatch, Step
 
 
 def gram_matrix(gradients: Sequence[Parameters]) -> Array:
@@ -82,54 +73,18 @@ def divisors(gram: Array, losses: Array, normalization: str) -> Array:
 
 
 def shortest(gram: Array) -> Array:
-    """Return the weights, 0 or more and of sum 1, of the shortest combination of gradients.
+    """Return the weights, 0 or more and of sum 1, of the shortest mix of two gradients.
 
-    Two gradients have a closed form; for more there is Frank-Wolfe.
+    It is the point of the segment between them that is closest to the origin.
     """
-    return shortest_of_two(gram) if len(gram) == 2 else frank_wolfe(gram)
-
-
-def shortest_of_two(gram: Array) -> Array:
-    """Return the weights of the point of a segment that is closest to the origin."""
     import jax.numpy as jnp
 
-    first = _share(gram[0, 0], gram[0, 1], gram[1, 1])
-    return jnp.stack([first, 1 - first])
-
-
-def frank_wolfe(gram: Array) -> Array:
-    """Return the same for any number, by steps towards the gradient that is most at odds."""
-    import jax
-    import jax.numpy as jnp
-
-    def move(weights: Array) -> Array:
-        along = gram @ weights
-        corner = jnp.zeros_like(weights).at[jnp.argmin(along)].set(1)
-        stay = _share(weights @ along, corner @ along, corner @ gram @ corner)
-        return stay * weights + (1 - stay) * corner
-
-    def goes_on(carried: tuple[Array, Array, Array]) -> Array:
-        count, before, weights = carried
-        return (count < _ITERATIONS) & (jnp.abs(weights - before).sum() > _STILL)
-
-    def again(carried: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        count, _, weights = carried
-        return count + 1, weights, move(weights)
-
-    # From the shortest gradient: where it is the answer itself, nothing has to be unlearnt.
-    start = jnp.zeros(len(gram)).at[jnp.argmin(jnp.diag(gram))].set(1)
-    _, _, weights = jax.lax.while_loop(goes_on, again, (jnp.ones((), int), start, move(start)))
-    return weights
-
-
-def _share(one: Array, both: Array, two: Array) -> Array:
-    """Return the share of the first of two vectors in their shortest mix, from their products."""
-    import jax.numpy as jnp
-
+    (one, both), (_, two) = gram
     distance = one - 2 * both + two
-    return jnp.where(
+    first = jnp.where(
         distance > 0, jnp.clip((two - both) / jnp.where(distance > 0, distance, 1), 0, 1), 0.5
     )
+    return jnp.stack([first, 1 - first])
 
 
 class Ranked(NamedTuple):
@@ -144,7 +99,7 @@ class Ranked(NamedTuple):
     """False where a list has ended: there were not as many items to rank."""
 
 
-def unseen(scored: Array, batch: Batch) -> Array:
+def unseen(scored: Array, batch: HistoryBatch) -> Array:
     """Hide the histories, as lists do."""
     return scored.at[batch.users, batch.items].set(-float("inf"), mode="drop")
 
@@ -212,7 +167,7 @@ def attention(ranked: Ranked, patience: float) -> Array:
     return jax.nn.softmax(logarithm, axis=1, where=ranked.listed)
 
 
-def inequality(ranked: Ranked, shares: Array, batch: Batch, n_items: int) -> Array:
+def inequality(ranked: Ranked, shares: Array, batch: HistoryBatch, n_items: int) -> Array:
     """Return n sum_j (e_j - 1/n)^2 for the exposure e_j of all items: 0 if equal, n - 1 at most."""
     import jax.numpy as jnp
 
@@ -307,7 +262,7 @@ def _multifr_step(network: Network, config: MultiFRConfig) -> Step:
     import jax.numpy as jnp
 
     @partial(jax.jit, donate_argnums=0)
-    def step(state: State, batch: Batch) -> tuple[State, dict[str, Array]]:
+    def step(state: NetworkState, batch: HistoryBatch) -> tuple[NetworkState, dict[str, Array]]:
         losses, gradients = _tasks(network, config, state, batch)
         gram = gram_matrix(gradients)
         divisor = divisors(gram, losses, config.normalization)
@@ -321,7 +276,7 @@ def _multifr_step(network: Network, config: MultiFRConfig) -> Step:
 
 
 def _tasks(
-    network: Network, config: MultiFRConfig, state: State, batch: Batch
+    network: Network, config: MultiFRConfig, state: NetworkState, batch: HistoryBatch
 ) -> tuple[Array, list[Parameters]]:
     """Return the losses of both tasks and their gradients, which meet in the scores."""
     import jax

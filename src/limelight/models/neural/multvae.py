@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jax import Array
 
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.train import Batch, Loss, Step
+    from limelight.models.neural.train import HistoryBatch, Loss, Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,19 +72,7 @@ class MultVAE(NeuralModel):
         return VAENetwork(n_items, self.config.hidden, self.config.latent)
 
     def _step(self, network: Network, config: MultVAEConfig) -> Step:
-        return _vae_step(network, config)
-
-
-@lru_cache(maxsize=8)
-def _vae_step(network: Network, config: MultVAEConfig) -> Step:
-    """Compile an update once for all fits with the same settings."""
-
-    def loss(parameters: Parameters, batch: Batch, key: Array, updates: Array) -> Loss:
-        beta = annealed(config.beta, config.anneal_steps, updates)
-        fit = autoencoder_loss(network, parameters, batch, key, config.dropout, beta)
-        return fit + config.regularization * squared_weights(parameters), {"beta": beta}
-
-    return make_step(loss, config.learning_rate)
+        return _autoencoder_step(network, config, annealing=(config.beta, config.anneal_steps))
 
 
 def annealed(cap: float, steps: int, updates: Array) -> Array:
@@ -125,16 +113,22 @@ class MultDAE(NeuralModel):
         return DAENetwork(n_items, self.config.latent)
 
     def _step(self, network: Network, config: MultDAEConfig) -> Step:
-        return _dae_step(network, config)
+        return _autoencoder_step(network, config)
 
 
 @lru_cache(maxsize=8)
-def _dae_step(network: Network, config: MultDAEConfig) -> Step:
+def _autoencoder_step(
+    network: Network,
+    config: MultVAEConfig | MultDAEConfig,
+    *,
+    annealing: tuple[float, int] | None = None,
+) -> Step:
     """Compile an update once for all fits with the same settings."""
 
-    def loss(parameters: Parameters, batch: Batch, key: Array, updates: Array) -> Loss:
-        del updates
-        fit = autoencoder_loss(network, parameters, batch, key, config.dropout)
-        return fit + config.regularization * squared_weights(parameters), {}
+    def loss(parameters: Parameters, batch: HistoryBatch, key: Array, updates: Array) -> Loss:
+        told = {"beta": annealed(*annealing, updates)} if annealing else {}
+        beta = told.get("beta", 0.0)
+        fit = autoencoder_loss(network, parameters, batch, key, config.dropout, beta)
+        return fit + config.regularization * squared_weights(parameters), told
 
     return make_step(loss, config.learning_rate)

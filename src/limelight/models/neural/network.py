@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jax import Array
 
     from limelight._base.arrays import Float32
-    from limelight.models.neural.train import Batch
+    from limelight.models.neural.train import HistoryBatch
 
     Parameters: TypeAlias = dict[str, Array]
 
@@ -128,7 +128,7 @@ def initial_parameters(network: Network, seed: int) -> Parameters:
 
 
 def normalised_inputs(
-    batch: Batch, n_items: int, dropout: float = 0.0, key: Array | None = None
+    batch: HistoryBatch, n_items: int, dropout: float = 0.0, key: Array | None = None
 ) -> Array:
     """Make the dense rows of a batch: length 1, then inverted dropout where there is a key."""
     import jax
@@ -151,7 +151,7 @@ def scores(parameters: Parameters, layer: Array) -> Array:
     return layer @ parameters["item_output"].T + parameters["item_bias"]
 
 
-def negative_log_likelihood(scored: Array, batch: Batch) -> Array:
+def negative_log_likelihood(scored: Array, batch: HistoryBatch) -> Array:
     """Return the multinomial loss of each user: every item of a history is one draw."""
     import jax
     import jax.numpy as jnp
@@ -161,7 +161,7 @@ def negative_log_likelihood(scored: Array, batch: Batch) -> Array:
     return jnp.asarray(batch.lengths) * jax.nn.logsumexp(scored, axis=1) - own
 
 
-def mean_over_users(values: Array, batch: Batch) -> Array:
+def mean_over_users(values: Array, batch: HistoryBatch) -> Array:
     """Average over the rows that have a history; the others are padding."""
     import jax.numpy as jnp
 
@@ -180,7 +180,7 @@ def squared_weights(parameters: Parameters) -> Array:
 def autoencoder_loss(
     network: Network,
     parameters: Parameters,
-    batch: Batch,
+    batch: HistoryBatch,
     key: Array,
     dropout: float,
     beta: Array | float = 0.0,
@@ -196,11 +196,11 @@ def autoencoder_loss(
 
 
 @cache
-def encoder(network: Network) -> Callable[[Parameters, Batch], Array]:
+def encoder(network: Network) -> Callable[[Parameters, HistoryBatch], Array]:
     """Compile what gives the last hidden layer of users, without dropout and noise."""
     import jax
 
-    def encode(parameters: Parameters, batch: Batch) -> Array:
+    def encode(parameters: Parameters, batch: HistoryBatch) -> Array:
         return network.hidden(parameters, normalised_inputs(batch, network.n_items), None).layer
 
     return jax.jit(encode)

@@ -1,44 +1,38 @@
-"""From rows of a sparse matrix to the few array shapes that JAX compiles for.
+"""Training networks: batches of few shapes, a compiled update, and what an epoch is.
 
-The state of a network's fit as a checkpoint: every number, bit for bit.
-
-The loop of all neural models: epochs, timing, validation, early stopping, what is kept.
-
-One update of the parameters, compiled.
+JAX compiles for the shapes of arrays, so that batches are padded to few of them. The loop is that
+of all fits, :mod:`limelight.solve.loop`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from limelight._base.errors import DataError, SolveError
-from limelight._base.progress import progress_bar
 from limelight.data.rows import row_numbers
 from limelight.recommend.histories import take_rows
 from limelight.solve.loop import Status
-from limelight.store.checkpoint import Stand, keeping
+from limelight.store.checkpoint import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from jax import Array
 
     from limelight._base.arrays import Float32, Int32, Int64
     from limelight._native._kernels import Csr
     from limelight.models.neural.network import Parameters
-    from limelight.store.checkpoint import Checkpoint
 
 
 _SMALLEST = 256
 
 
-class Batch(NamedTuple):
+class HistoryBatch(NamedTuple):
     """Histories of some users, pair by pair, padded with pairs that belong to nobody."""
 
     users: Int32
@@ -59,7 +53,7 @@ def padded_length(n: int) -> int:
     return max(_SMALLEST, 1 << max(n - 1, 0).bit_length())
 
 
-def batch_of(rows: Csr, chosen: Int64, size: int, length: int | None = None) -> Batch:
+def batch_of(rows: Csr, chosen: Int64, size: int, length: int | None = None) -> HistoryBatch:
     """Gather some rows into a batch of ``size`` rows and, if need be, a given number of pairs.
 
     Examples
@@ -78,10 +72,10 @@ def batch_of(rows: Csr, chosen: Int64, size: int, length: int | None = None) -> 
     items[: taken.n_entries] = taken.indices
     lengths = np.zeros(size, dtype=np.float32)
     lengths[: len(chosen)] = np.diff(taken.indptr)
-    return Batch(users, items, lengths)
+    return HistoryBatch(users, items, lengths)
 
 
-def shuffled_batches(rows: Csr, size: int, seed: tuple[int, int]) -> Iterator[Batch]:
+def shuffled_batches(rows: Csr, size: int, seed: tuple[int, int]) -> Iterator[HistoryBatch]:
     """Visit every row with a history once, in an order of chance, in batches of one shape."""
     lengths = np.diff(rows.indptr)
     order = np.random.default_rng(seed).permutation(np.flatnonzero(lengths))
@@ -89,46 +83,6 @@ def shuffled_batches(rows: Csr, size: int, seed: tuple[int, int]) -> Iterator[Ba
     length = padded_length(int(np.add.reduceat(lengths[order], starts).max()))
     for start in starts:
         yield batch_of(rows, order[start : start + size], size, length)
-
-
-def as_stand(state: State, trace: Sequence[EpochRecord], kept: Mapping[str, Float32]) -> Stand:
-    """Take down where a fit stands: weights, optimiser, chance, and the weights kept so far."""
-    import jax
-
-    leaves = jax.tree.leaves(_plain(state))
-    arrays: dict[str, Any] = {f"state/{number}": np.array(a) for number, a in enumerate(leaves)}
-    arrays |= {f"kept/{name}": values for name, values in kept.items()}
-    return Stand({"trace": [asdict(one) for one in trace]}, arrays)
-
-
-def restore(
-    stand: Stand, first: State, record: type[EpochRecord]
-) -> tuple[State, list[EpochRecord], dict[str, Float32]]:
-    """Return the state, the trace and the weights kept; the first state says how they look."""
-    import jax
-    import jax.numpy as jnp
-
-    leaves, tree = jax.tree.flatten(_plain(first))
-    stored = [stand.arrays.get(f"state/{number}") for number in range(len(leaves))]
-    for own, found in zip(leaves, stored, strict=True):
-        if found is None or found.shape != own.shape or found.dtype != own.dtype:
-            message = "the checkpoint is not of this network"
-            raise DataError(message, hint="delete it to start from the beginning")
-    state = jax.tree.unflatten(tree, [jnp.asarray(found) for found in stored])
-    kept = {
-        name.removeprefix("kept/"): values
-        for name, values in stand.arrays.items()
-        if name.startswith("kept/")
-    }
-    trace = [record(**one) for one in stand.record["trace"]]
-    return state._replace(key=jax.random.wrap_key_data(state.key)), trace, kept
-
-
-def _plain(state: State) -> State:
-    """Turn the source of chance into the numbers that it is."""
-    import jax
-
-    return state._replace(key=jax.random.key_data(state.key))
 
 
 EpochCallback: TypeAlias = Callable[[int, Any], bool | None]
@@ -148,134 +102,135 @@ class EpochRecord:
     """nDCG@100 of the validation users."""
 
 
-class State(NamedTuple):
-    """What an update changes."""
+class NetworkState(NamedTuple):
+    """Weights, optimiser and source of chance: what an update replaces."""
 
     parameters: Parameters
     optimizer: Any
     updates: Array
-    """How many there were."""
+    """How many updates there were."""
     key: Array
     """The source of chance of all updates."""
 
 
-Step: TypeAlias = "Callable[[State, Batch], tuple[State, dict[str, Array]]]"
+Step: TypeAlias = "Callable[[NetworkState, HistoryBatch], tuple[NetworkState, dict[str, Array]]]"
 """One update; it also tells the loss as ``objective``, and what else the record holds."""
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """When a fit ends, what it keeps, and what it shows on the way."""
+class NetworkSolver:
+    """Trains a network epoch by epoch, from a first state on; the loop drives it.
 
-    epochs: int
-    early_stopping: int
-    record: type[EpochRecord]
-    keep_best: bool = True
-    """Whether the epoch with the best validation is kept, rather than the last one."""
-    callback: EpochCallback | None = None
-    show_progress: bool | None = None
-    description: str = "fit"
-    checkpoint: Checkpoint | None = None
-    """Where to keep the state, and to go on from."""
-    about: Mapping[str, Any] = field(default_factory=dict)
-    """What the fit is of: a checkpoint of any other is refused."""
-
-
-class Outcome(NamedTuple):
-    """The parameters that were kept, the trace, and how the fit ended."""
-
-    parameters: dict[str, Float32]
-    trace: list[EpochRecord]
-    status: Status
-
-
-def run(
-    state: State,
-    step: Step,
-    batches: Callable[[int], Iterable[Batch]],
-    validate: Callable[[Parameters], float],
-    schedule: Schedule,
-) -> Outcome:
-    """Run epochs until they are done, validation stands still, or the callback has enough.
-
-    Parameters
-    ----------
-    state
-        The first parameters.
-    step
-        Makes one update.
-    batches
-        Gives the batches of an epoch.
-    validate
-        Gives the nDCG of some parameters.
-    schedule
-        When to end and what to keep.
-
-    Raises
-    ------
-    SolveError
-        If the loss is not finite.
+    ``step`` makes one update, ``batches`` gives those of the epoch with a number, and ``validate``
+    the nDCG of some parameters. The fit is over after ``early_stopping`` epochs without a better
+    one; 0: never. With ``keep_best`` the best epoch is kept, otherwise the last one.
     """
-    state, trace, kept = _taken_up(state, schedule)
-    status, seconds = Status.FINISHED, trace[-1].seconds if trace else 0.0
-    first_best = max(trace, key=lambda one: one.ndcg, default=None)
-    best, best_epoch = (first_best.ndcg, first_best.epoch) if first_best else (-np.inf, 0)
-    with (
-        keeping(schedule.checkpoint) as keep,
-        progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as moved,
-    ):
-        for _ in trace:
-            moved()
-        for epoch in range(len(trace) + 1, schedule.epochs + 1):
-            started = time.perf_counter()
-            state, measures = _epoch(state, step, batches(epoch))
-            seconds += time.perf_counter() - started
-            _check_finite(measures, epoch)
-            ndcg = validate(state.parameters)
-            trace.append(schedule.record(epoch=epoch, seconds=seconds, ndcg=ndcg, **measures))
-            moved()
-            if ndcg > best:
-                best, best_epoch = ndcg, epoch
-                if schedule.keep_best:
-                    kept = _copied(state.parameters)
-            if schedule.callback and schedule.callback(epoch, trace[-1]):
-                status = Status.STOPPED
-            elif 0 < schedule.early_stopping <= epoch - best_epoch:
-                status = Status.STALLED
-            # A signal waits; leaving the block passes it on.
-            if keep(as_stand, state, trace, kept):
-                status = Status.STOPPED
-            if status is not Status.FINISHED:
-                break
-    parameters = kept or _copied(state.parameters)
-    for name, values in parameters.items():
-        # The loss is measured before an update, so the last one may still have run away.
-        _check_finite({name: float(np.abs(values).max(initial=0.0))}, trace[-1].epoch)
-    return Outcome(parameters, trace, status)
+
+    def __init__(
+        self,
+        state: NetworkState,
+        step: Step,
+        batches: Callable[[int], Iterable[HistoryBatch]],
+        validate: Callable[[Parameters], float],
+        *,
+        record: type[EpochRecord] = EpochRecord,
+        early_stopping: int = 0,
+        keep_best: bool = True,
+    ) -> None:
+        self.epoch, self._state, self._best = 0, state, -np.inf
+        self._step, self._batches, self._validate = step, batches, validate
+        self._record, self._early_stopping, self._keep_best = record, early_stopping, keep_best
+        self._kept: dict[str, Float32] = {}
+        self._measures: dict[str, float] = {}
+
+    @property
+    def parameters(self) -> dict[str, Float32]:
+        """The weights of the epoch that is kept."""
+        return self._kept or _copied(self._state.parameters)
+
+    def prepare(self, *, is_traced: bool) -> None:
+        """Do nothing: every epoch is traced, by itself."""
+
+    def step(self) -> None:
+        """Look at all batches once; average what the updates tell."""
+        import jax
+
+        told = []
+        for batch in self._batches(self.epoch + 1):
+            self._state, measures = self._step(self._state, batch)
+            told.append(measures)
+        # All numbers are fetched at once: NumPy swallows an interrupt that comes while it waits for
+        # a single one.
+        told = jax.device_get(jax.block_until_ready(told))  # type: ignore[no-untyped-call]
+        self._measures = {
+            name: float(np.mean([measures[name] for measures in told], dtype=np.float64))
+            for name in told[0]
+        }
+        self.epoch += 1
+
+    def measure(self, seconds: float) -> EpochRecord:
+        """Refuse a loss that is not finite; validate, and keep the weights if they are the best."""
+        _check_finite(self._measures, self.epoch)
+        ndcg = self._validate(self._state.parameters)
+        if ndcg > self._best:
+            self._best = ndcg
+            if self._keep_best:
+                self._kept = _copied(self._state.parameters)
+        return self._record(epoch=self.epoch, seconds=seconds, ndcg=ndcg, **self._measures)
+
+    def status(self, trace: Sequence[Any]) -> Status:
+        """Tell whether validation has got no better for too long."""
+        best = max(trace, key=lambda one: one.ndcg, default=None)
+        if best and 0 < self._early_stopping <= self.epoch - best.epoch:
+            return Status.STALLED
+        return Status.FINISHED
+
+    def finish(self, status: Status, trace: Sequence[Any]) -> Status:
+        """Refuse weights that are not finite.
+
+        The loss is measured before an update, so the last one may still have run away.
+        """
+        for name, values in self.parameters.items():
+            _check_finite({name: float(np.abs(values).max(initial=0.0))}, trace[-1].epoch)
+        return status
+
+    def snapshot(self, trace: Sequence[Any], seconds: float) -> Snapshot:
+        """Take down where the fit stands: the state, and the weights kept so far."""
+        import jax
+
+        del seconds  # the last record tells
+        leaves = jax.tree.leaves(_plain(self._state))
+        arrays: dict[str, Any] = {f"state/{number}": np.array(a) for number, a in enumerate(leaves)}
+        arrays |= {f"kept/{name}": values for name, values in self._kept.items()}
+        return Snapshot({"trace": [asdict(one) for one in trace]}, arrays)
+
+    def restore(self, stored: Snapshot) -> tuple[list[Any], float]:
+        """Go back to where the fit stood; the first state says how the arrays look."""
+        import jax
+        import jax.numpy as jnp
+
+        leaves, tree = jax.tree.flatten(_plain(self._state))
+        found = [stored.arrays.get(f"state/{number}") for number in range(len(leaves))]
+        for own, array in zip(leaves, found, strict=True):
+            if array is None or array.shape != own.shape or array.dtype != own.dtype:
+                message = "the checkpoint is not of this network"
+                raise DataError(message, hint="delete it to start from the beginning")
+        state = jax.tree.unflatten(tree, [jnp.asarray(array) for array in found])
+        self._state = state._replace(key=jax.random.wrap_key_data(state.key))
+        self._kept = {
+            name.removeprefix("kept/"): values
+            for name, values in stored.arrays.items()
+            if name.startswith("kept/")
+        }
+        trace = [self._record(**one) for one in stored.record["trace"]]
+        self.epoch, self._best = len(trace), max(one.ndcg for one in trace)
+        return list(trace), trace[-1].seconds
 
 
-def _taken_up(
-    state: State, schedule: Schedule
-) -> tuple[State, list[EpochRecord], dict[str, Float32]]:
-    """Return where a checkpoint stands, or the beginning."""
-    stored = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
-    return restore(stored, state, schedule.record) if stored else (state, [], {})
-
-
-def _epoch(state: State, step: Step, batches: Iterable[Batch]) -> tuple[State, dict[str, float]]:
-    """Look at all batches once; return the averages of what the updates tell."""
+def _plain(state: NetworkState) -> NetworkState:
+    """Turn the source of chance into the numbers that it is."""
     import jax
 
-    told = []
-    for batch in batches:
-        state, measures = step(state, batch)
-        told.append(measures)
-    # In one piece: NumPy would swallow an interrupt while it waits for the numbers one by one.
-    told = jax.device_get(jax.block_until_ready(told))  # type: ignore[no-untyped-call]
-    return state, {
-        name: float(np.mean([measures[name] for measures in told], dtype=np.float64))
-        for name in told[0]
-    }
+    return state._replace(key=jax.random.key_data(state.key))
 
 
 def _check_finite(measures: dict[str, float], epoch: int) -> None:
@@ -296,22 +251,17 @@ if TYPE_CHECKING:
 
 
 def make_step(
-    loss: Callable[[Parameters, Batch, Array, Array], Loss], learning_rate: float
+    loss: Callable[[Parameters, HistoryBatch, Array, Array], Loss], learning_rate: float
 ) -> Step:
-    """Compile an update that follows the gradient of a loss.
+    """Compile an update by Adam that follows the gradient of a loss.
 
-    Parameters
-    ----------
-    loss
-        Of parameters, a batch, a source of chance, and how many updates there were before.
-    learning_rate
-        Of Adam.
+    The loss is one of parameters, a batch, a source of chance, and the number of updates before.
     """
     import jax
 
-    # The old state gives its memory to the new one.
+    # The new state is written over the old one, which saves a copy of all weights.
     @partial(jax.jit, donate_argnums=0)
-    def step(state: State, batch: Batch) -> tuple[State, dict[str, Array]]:
+    def step(state: NetworkState, batch: HistoryBatch) -> tuple[NetworkState, dict[str, Array]]:
         key = jax.random.fold_in(state.key, state.updates)
         graded = jax.value_and_grad(loss, has_aux=True)
         (objective, told), gradient = graded(state.parameters, batch, key, state.updates)
@@ -320,13 +270,13 @@ def make_step(
     return step
 
 
-def first_state(parameters: Parameters, learning_rate: float, seed: int) -> State:
+def first_state(parameters: Parameters, learning_rate: float, seed: int) -> NetworkState:
     """Start from some parameters; dropout and noise follow the seed."""
     import jax
     import jax.numpy as jnp
     import optax
 
-    return State(
+    return NetworkState(
         parameters,
         optax.adam(learning_rate).init(parameters),
         jnp.zeros((), jnp.int32),
@@ -334,7 +284,7 @@ def first_state(parameters: Parameters, learning_rate: float, seed: int) -> Stat
     )
 
 
-def descended(state: State, gradient: Parameters, learning_rate: float) -> State:
+def descended(state: NetworkState, gradient: Parameters, learning_rate: float) -> NetworkState:
     """Return the state after one change by Adam."""
     import optax
 
