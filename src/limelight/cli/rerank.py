@@ -41,7 +41,7 @@ _SHOWN = 15
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command(cls=showing(_defaults))(rerank)
+    app.command(cls=showing(_defaults, _choices))(rerank)
 
 
 @takes_flags
@@ -80,7 +80,7 @@ def rerank(
     method: Annotated[
         str | None,
         typer.Option(
-            metavar="auto|best-response|online|prices|allocate|fairrec",
+            metavar="METHOD",
             help="How to make the lists; auto takes what loses least.",
         ),
     ] = None,
@@ -244,12 +244,12 @@ def _open(
         return path
     _refuse_catalogue(catalogue)
     from limelight.cli.recommend import load_model
-    from limelight.recommend.candidates import stage
+    from limelight.recommend.candidates import candidates_of
 
     model = load_model(path, threads)
-    if hasattr(model, "reranker"):
+    if model.reranker is not None:
         note("The model's own control is left out: its plain lists are re-ranked.")
-    return stage(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
+    return candidates_of(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
 
 
 def _refuse_catalogue(catalogue: Path | None) -> None:
@@ -315,3 +315,9 @@ def _defaults() -> dict[str, str]:
     from limelight.rerank import rerank as make
 
     return signature_defaults(make, "k", "method", "relevance")
+
+
+def _choices() -> dict[str, str]:
+    from limelight.rerank.rerank import method_names
+
+    return {"method": "|".join(method_names())}

@@ -25,7 +25,7 @@ from limelight.metrics.lists import Lists
 from limelight.rerank.market.market import Survey
 from limelight.rerank.measured import Examples, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
-from limelight.rerank.rerank import METHODS, check_lengths, least_loss, missed
+from limelight.rerank.rerank import check_lengths, least_loss, method_names, missed
 from limelight.rerank.result import Lengths
 from limelight.rerank.targets.controls import Setting
 from limelight.rerank.targets.goal import as_goal
@@ -198,7 +198,7 @@ def rerank(  # noqa: PLR0913
 def _check(k: int, method: str, relevance: str, random_state: int) -> None:
     check_integer("k", k, least=1)
     check_integer("random_state", random_state, least=0)
-    check_choice("method", method, METHODS)
+    check_choice("method", method, method_names())
     check_choice("relevance", relevance, ("auto", "score"))
     if method in _IN_TURN:
         message = f"{method} {_IN_TURN[method]}, so it cannot be done in pieces"

@@ -18,7 +18,7 @@ from limelight._base.documents import Table
 from limelight.control.held_out_users import as_unseen
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.models import IALS
-from limelight.recommend.candidates import stage
+from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank.methods.allocate import Allocate
 from limelight.rerank.methods.best_response import BestResponse, Online
@@ -139,7 +139,7 @@ def measure_fronts(
     model = IALS(**settings, random_state=seed).fit(split.train, show_progress=False)
     full = model.ranking(split.test.history)
     law = calibrate(model.ranking(split.validation.history), split.validation.targets, K)
-    with stage(full) as served, stage(known_users(model, split)) as known:
+    with candidates_of(full) as served, candidates_of(known_users(model, split)) as known:
         test, validation = CandidateRanking(served), CandidateRanking(known)
 
         def point(strength: float, ids: Int32) -> Point:

@@ -1,7 +1,4 @@
-"""Every model under the name that files and the command line know it by.
-
-Models to folders and back.
-"""
+"""Models to folders and back, and every model under the name that folders know it by."""
 
 from __future__ import annotations
 
@@ -10,12 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words, short
-from limelight.models.base import Learned
-from limelight.models.exadmm import ExADMM, ExADMMConfig
-from limelight.models.ials import IALS, IALSConfig
-from limelight.models.neural.multifr import MultiFR, MultiFRConfig
-from limelight.models.neural.multvae import MultDAE, MultDAEConfig, MultVAE, MultVAEConfig
-from limelight.models.popularity import Popularity, PopularityConfig, Random, RandomConfig
 from limelight.solve.loop import Status
 from limelight.solve.problem import sparse_rows
 from limelight.store.model_folder import (
@@ -33,18 +24,8 @@ if TYPE_CHECKING:
     from limelight.store.model_folder import Control
 
 
-MODELS: dict[str, tuple[type[Model], type[Config]]] = {
-    kind.__name__: (kind, config)
-    for kind, config in (
-        (IALS, IALSConfig),
-        (ExADMM, ExADMMConfig),
-        (Popularity, PopularityConfig),
-        (Random, RandomConfig),
-        (MultVAE, MultVAEConfig),
-        (MultDAE, MultDAEConfig),
-        (MultiFR, MultiFRConfig),
-    )
-}
+MODELS: dict[str, tuple[type[Model], type[Config]]] = {}
+"""Models and their configs by name; the package adds those that it has."""
 
 
 def save_model(
@@ -171,19 +152,19 @@ def _model(folder: ModelFolder, path: str | Path) -> Model:
         raise DataError(
             message, hint="the file config.json was changed; save the model again"
         ) from (error)
-    model._learned = _learned(folder, model, str(path))
+    _restore(model, folder, str(path))
     return model
 
 
-def _learned(folder: ModelFolder, model: Model, name: str) -> Learned:
-    """Take what a fit left behind, unless a model with these settings cannot have left it."""
+def _restore(model: Model, folder: ModelFolder, name: str) -> None:
+    """Take over what a fit left behind, unless a model with these settings cannot have left it."""
     shapes = {array: values.shape for array, values in folder.arrays.items()}
     expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
     if shapes not in (expected, expected | model.optional_shapes()):
         message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
         raise DataError(message, hint="its parts come from different models; save it again")
     trace, status = _read_fit(folder.config.get("fit", {}), model.record, name)
-    return Learned(
+    model.restore(
         arrays=folder.arrays,
         user_ids=folder.user_ids,
         item_ids=folder.item_ids,

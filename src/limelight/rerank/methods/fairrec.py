@@ -1,6 +1,6 @@
-"""Handing out copies of items in turns, without ever holding users x items scores.
+"""FairRec: every item in a guaranteed number of lists (Patro et al. 2020).
 
-FairRec: every item in a guaranteed number of lists (Patro et al. 2020).
+Copies of items are handed out in turns, without ever holding users x items scores.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import numpy as np
 
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError
-from limelight._base.settings import Settings, check_integer, hyperparameters, setting
+from limelight._base.settings import Settings, hyperparameters, setting
 from limelight._native import kernels
-from limelight.recommend.ranking import as_ranking
 from limelight.recommend.topk import empty_lists
+from limelight.rerank.methods import register
 from limelight.rerank.methods.fairrec_plus import play_envy_free
 from limelight.rerank.methods.fill_lists import Picks, fill_up, own_lists
-from limelight.rerank.reranker import Reranker
+from limelight.rerank.reranker import RankingReranker
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Int32, Int64
-    from limelight.data.candidates.candidates import Candidates
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
 
@@ -162,7 +161,8 @@ class FairRecOutcome:
         return self.handed_out == self.copies
 
 
-class FairRec(Reranker):
+@register(FairRecConfig)
+class FairRec(RankingReranker):
     """Guarantees every item a number of lists, and shares the rest by relevance.
 
     There are l = floor(alpha m k / n) copies of each of the n items for the lists of m users.
@@ -193,22 +193,12 @@ class FairRec(Reranker):
     15
     """
 
+    method, strength_setting, strength_is_count = "fairrec", "guarantee", True
     config: FairRecConfig
     outcome_: FairRecOutcome
     __init__ = hyperparameters(FairRecConfig)
 
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Return lists of k places, one row for each user of the ranking.
-
-        Parameters
-        ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
-        """
-        check_integer("k", k, least=1)
-        ranking = as_ranking(ranking)
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
         places = min(k, ranking.n_items)
         guarantee = self._guarantee(ranking, places)
         picks = self._hand_out(ranking, guarantee, places)

@@ -30,7 +30,7 @@ _PATIENCE = 30
 """How many rounds may bring nothing better."""
 
 
-class Found(NamedTuple):
+class PricedLists(NamedTuple):
     """Prices, and what they come to for the users that they were found for."""
 
     prices: Float64
@@ -63,7 +63,7 @@ class Ascent:
     ----------
     unit : float
         The mean relevance of everybody's own list, place by place.
-    own : Found
+    own : PricedLists
         Everybody's own list.
     rounds : int
         How often everybody has chosen.
@@ -79,7 +79,7 @@ class Ascent:
         total = exposure.sum()
         self.unit = float(self._own_relevance * pool.n_users / total) if total else 1.0
         nothing = np.zeros(len(members.group_ids))
-        self.own = Found(nothing, self._ledger.places, wishes.shares(members, exposure), 0.0)
+        self.own = PricedLists(nothing, self._ledger.places, wishes.shares(members, exposure), 0.0)
         self.rounds = 0
 
     def item_prices(self, prices: Float64) -> Float64:
@@ -87,7 +87,7 @@ class Ascent:
         amounts = self.members.weights * prices[self.members.groups]
         return np.asarray(self.unit * np.bincount(self.members.items, amounts, self.pool.n_items))
 
-    def at(self, prices: Float64) -> Found:
+    def at(self, prices: Float64) -> PricedLists:
         """Return what everybody chooses at some prices."""
         if not prices.any():
             return self.own
@@ -98,9 +98,9 @@ class Ascent:
         ledger.places = choose(self.pool, k, subsidies, everybody, ledger.threads)
         shares = self.wishes.shares(self.members, ledger.exposure_of(ledger.places))
         kept = ledger.relevance() / self._own_relevance if self._own_relevance else 1.0
-        return Found(prices, ledger.places, shares, 1 - kept)
+        return PricedLists(prices, ledger.places, shares, 1 - kept)
 
-    def climb(self, tolerance: float, rounds: int, start: Float64 | None = None) -> Found:
+    def climb(self, tolerance: float, rounds: int, start: Float64 | None = None) -> PricedLists:
         """Move prices until all wishes hold; return the best that were found.
 
         Parameters
@@ -133,7 +133,7 @@ class Ascent:
             prices, before = self._moved(prices, np.sign(slope) * steps), slope
         return best
 
-    def _slope(self, found: Found) -> Float64:
+    def _slope(self, found: PricedLists) -> Float64:
         """Return where prices should go: with the excess over a cap, or the lack below a floor.
 
         A price above 0 is there for a cap, one below 0 for a floor; without a price, a group within
@@ -143,7 +143,7 @@ class Ascent:
         needed = np.maximum(above, 0) + np.minimum(below, 0)
         return np.where(found.prices > 0, above, np.where(found.prices < 0, below, needed))
 
-    def _miss(self, found: Found, slope: Float64, tolerance: float) -> tuple[bool, float]:
+    def _miss(self, found: PricedLists, slope: Float64, tolerance: float) -> tuple[bool, float]:
         """Return how far wishes are missed, or, where they hold, how far prices do too much."""
         outside = np.maximum(self.wishes.violations(found.shares), 0)
         is_missed = bool(outside.max(initial=0.0) > tolerance)
@@ -155,6 +155,7 @@ class Ascent:
             # Targets say nothing of items without a group: groups together are neither taxed nor
             # helped, which is the stationarity of the Lagrangian.
             return np.asarray(moved - self.wishes.low @ moved)
-        # Between a cap and a floor there is no price: who comes from one side stops there.
+        # A group between its cap and its floor needs no price, so a price that changes its sign
+        # stops at 0 instead of jumping over the region where the bounds hold without one.
         has_crossed = (prices * moved < 0) & (self.wishes.low < self.wishes.high)
         return np.where(has_crossed, 0.0, moved)

@@ -6,7 +6,7 @@ A dial whose turns are kept on disk, so that a search goes on where it was inter
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Int32
     from limelight.rerank.market.pool import Pool
+    from limelight.rerank.reranker import Reranker
     from limelight.rerank.welfare import Welfare
     from limelight.store.checkpoint import Checkpoint
 
@@ -172,8 +173,12 @@ class _GuaranteeDial(Dial):
     @property
     def most(self) -> float:
         """As many as there are places."""
-        pool = self.setting.pool
-        return float(pool.n_users * min(self.setting.k, pool.n_items) // max(pool.n_items, 1))
+        return _most_lists(self.setting)
+
+
+def _most_lists(setting: Setting) -> float:
+    pool = setting.pool
+    return float(pool.n_users * min(setting.k, pool.n_items) // max(pool.n_items, 1))
 
 
 class AllocateDial(_GuaranteeDial):
@@ -211,6 +216,26 @@ class FairRecDial(_GuaranteeDial):
         method = FairRec(guarantee=int(strength), random_state=self.setting.seed)
         lists = method.rerank(CandidateRanking(self.setting.pool.candidates), self.setting.k)
         return self.setting.pool.places_of(lists.ids)
+
+
+class RerankerDial(Dial):
+    """Any re-ranker, made anew at every strength."""
+
+    def __init__(self, setting: Setting, kind: type[Reranker]) -> None:
+        super().__init__(setting)
+        self._reranker, self.whole = kind(), kind.strength_is_count
+        known = {"random_state": setting.seed, "num_threads": setting.threads}
+        used = {own.name for own in fields(self._reranker.config)} & known.keys()
+        config = replace(self._reranker.config, **{name: known[name] for name in used})
+        self._reranker.config = config
+
+    @property
+    def most(self) -> float:
+        """As many lists as an item can have, or the largest strength of all."""
+        return _most_lists(self.setting) if self.whole else super().most
+
+    def _make(self, strength: float) -> Int32:
+        return self._reranker.at(strength).places_from(self.setting.pool, self.setting.k)
 
 
 class KeptDial:
