@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from limelight.data.candidates.candidates import Candidates
     from limelight.rerank.methods.group_shares import GroupShare
-    from limelight.rerank.result import Change, RerankResult
+    from limelight.rerank.result import ExposureChange, RerankResult
     from limelight.store.checkpoint import Checkpoint
 
 _GIB = 2**30
@@ -196,7 +196,7 @@ def rerank(
             found = _in_pieces(where, candidates, output, kept, given)
         else:
             found = make(source, checkpoint=kept, **given)
-        changes: Sequence[Change | GroupShare] = found.groups
+        changes: Sequence[ExposureChange | GroupShare] = found.groups
         if groups is not None and not has_group_target:
             changes = found.group_changes(groups)
         if not in_pieces:
@@ -285,7 +285,7 @@ def _in_pieces(
         return make(pieces, source, output, kept, **settings)
 
 
-def _group_lines(changes: "Sequence[Change | GroupShare]") -> list[str]:
+def _group_lines(changes: "Sequence[ExposureChange | GroupShare]") -> list[str]:
     """Show the shares of groups before and after; of many, those that gained and lost most."""
     lines = [
         f"{str(change.id)[:30]:<32}{100 * change.before:>8.2f}%{100 * change.after:>8.2f}%"

@@ -23,7 +23,7 @@ from limelight.jobs.rerank_shards import FromFiles, FromModel, ListItems, Shards
 from limelight.jobs.service import PER_PIECE, Service
 from limelight.metrics.lists import Lists
 from limelight.rerank.market.market import Survey
-from limelight.rerank.measured import Examples, Figures, examples_of, figures, result_of
+from limelight.rerank.measured import ExampleUsers, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
 from limelight.rerank.rerank import check_lengths, least_loss, method_names, missed
 from limelight.rerank.result import Lengths
@@ -81,7 +81,7 @@ class Written(NamedTuple):
     """What a shard's lists come to, and some of them."""
 
     found: Figures
-    examples: Examples
+    examples: ExampleUsers
     user_ids: Ids
     lists: Lists
 
@@ -109,7 +109,7 @@ class WriteLists:
         at = examples.rows
         # The examples are all the users that go back.
         shown = Lists(lists.ids[at], lists.scores[at])
-        return Written(found, Examples(np.arange(len(at)), examples.own), user_ids[at], shown)
+        return Written(found, ExampleUsers(np.arange(len(at)), examples.own), user_ids[at], shown)
 
 
 def rerank(  # noqa: PLR0913

@@ -33,16 +33,9 @@ def save_model(
 ) -> None:
     """Write a fitted model to a folder, whole or not at all.
 
-    Parameters
-    ----------
-    model
-        A fitted model.
-    path
-        The folder; one that holds a model is replaced, any other is left alone.
-    history
-        Whether to keep the training histories, which ``recommend`` leaves out of the lists.
-    control
-        How its lists are re-ranked, if they are.
+    A folder that holds a model is replaced, any other is left alone. Without its history, ``load``
+    gives a model that cannot leave out of its lists what users have seen. ``control`` says how its
+    lists are re-ranked, if they are.
     """
     learned = model.learned
     seen = learned.seen
@@ -62,17 +55,7 @@ def save_model(
 def config_of(
     model: Model, fingerprint: str, trace: Sequence[Any], status: Status | None
 ) -> dict[str, Any]:
-    """Say what a folder holds: a model with these settings, and how its fit went.
-
-    Parameters
-    ----------
-    model
-        A model, of which only the settings count.
-    fingerprint
-        Of the training data.
-    trace, status
-        What the fit left behind.
-    """
+    """Say what a folder holds: a model with its settings, and how a fit to some data went."""
     return {
         "model": type(model).__name__,
         "hyperparameters": model.get_params(),
@@ -85,17 +68,7 @@ def config_of(
 
 
 def load_model(path: str | Path) -> Model:
-    """Read a model that :meth:`save` wrote, without what re-ranks its lists.
-
-    Parameters
-    ----------
-    path
-        The model folder.
-
-    Returns
-    -------
-    Model
-        The model, as it was when it was saved.
+    """Read a model that :meth:`save` wrote, as it was, without what re-ranks its lists.
 
     Examples
     --------
@@ -115,21 +88,6 @@ def open_model(path: str | Path) -> Model:
 
     It has no histories, and row numbers for user ids. What is in the files is not checked: let
     :func:`load_model` do that once.
-
-    Parameters
-    ----------
-    path
-        The model folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import limelight as ll
-    >>> data = ll.marketplace(300, 100, 4000).interactions
-    >>> path = tempfile.mkdtemp() + "/model"
-    >>> ll.IALS(factors=8, epochs=2).fit(data).save(path)
-    >>> open_model(path)
-    IALS(factors=8, epochs=2) fitted to 300 users x 100 items
     """
     return _model(open_model_folder(path), path)
 

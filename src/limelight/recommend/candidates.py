@@ -112,17 +112,7 @@ def leave_out_seen(
     memory: int = MEMORY,
     folder: str | os.PathLike[str] | None = None,
 ) -> Candidates:
-    """Leave out what users have seen.
-
-    Parameters
-    ----------
-    candidates
-        Which stay open.
-    history
-        One row a user, in the numbers of the candidates.
-    memory, folder
-        As for :func:`limelight.data.read_candidates`.
-    """
+    """Leave out what users have seen: one row a user, in the numbers of the candidates."""
 
     def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
         for rows in cut_rows(candidates.indptr, _PAIRS):
@@ -138,17 +128,7 @@ def leave_out_seen(
 
 
 def sample_users(candidates: Candidates, n_users: int, seed: int) -> Candidates:
-    """Return the candidates of some users, drawn at random, in memory.
-
-    Parameters
-    ----------
-    candidates
-        Of all users, and they stay open.
-    n_users
-        How many to draw.
-    seed
-        Of the draw.
-    """
+    """Return the candidates of so many users, drawn at random, in memory."""
     drawn = np.random.default_rng(seed).permutation(candidates.n_users)[:n_users]
     drawn.sort()
     block = candidates.take(drawn)
@@ -160,13 +140,7 @@ def sample_users(candidates: Candidates, n_users: int, seed: int) -> Candidates:
 
 
 def pilot_users(candidates: Candidates, seed: int) -> Candidates | None:
-    """Return the candidates of enough users to try things on; None if there are hardly more.
-
-    Parameters
-    ----------
-    candidates, seed
-        As for :func:`sample_users`.
-    """
+    """Return the candidates of enough users to try things on; None if there are hardly more."""
     n_users = pilot_size(candidates)
     return sample_users(candidates, n_users, seed) if 2 * n_users < candidates.n_users else None
 

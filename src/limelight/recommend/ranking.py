@@ -1,7 +1,4 @@
-"""Who asks for a list, and what ranks the catalogue for them.
-
-Candidates from anybody's recommender, as a ranking of the catalogue.
-"""
+"""Who asks for a list, and what ranks the catalogue for them: vectors, chance, or candidates."""
 
 from __future__ import annotations
 
@@ -43,20 +40,8 @@ class Ranking(Protocol):
 class VectorRanking:
     """Scores are products of user and item vectors.
 
-    Parameters
-    ----------
-    item_vectors
-        One row an item.
-    user_vectors
-        Gives the vectors of users by their rows.
-    n_users
-        How many users there are.
-    hidden
-        Items that are never listed, one row a user.
-    threads
-        How many threads a search may use.
-    items
-        The only items to list; all, unless given.
+    ``user_vectors`` gives the vectors of users by their rows. Hidden items, one row a user, are
+    never listed; with ``items``, these alone are.
 
     Examples
     --------
@@ -110,18 +95,7 @@ class VectorRanking:
 class RandomRanking:
     """Every user ranks the items in an order of her own, drawn by seed and row number.
 
-    Parameters
-    ----------
-    users
-        The row number of each user, which draws her order.
-    n_items
-        How many items there are.
-    hidden
-        Items that are never listed, one row a user.
-    seed
-        Of the orders.
-    items
-        The only items to list; all, unless given.
+    Hidden items, one row a user, are never listed; with ``items``, these alone are.
 
     Examples
     --------
@@ -172,12 +146,7 @@ _PAIRS = 1 << 22
 class CandidateRanking:
     """Every user ranks her candidates by score, and nothing else.
 
-    Parameters
-    ----------
-    candidates
-        Of all users; they must stay open as long as this is used.
-    items
-        The only items to list; all, unless given.
+    The candidates must stay open as long as this is used. With ``items``, these alone are listed.
 
     Examples
     --------

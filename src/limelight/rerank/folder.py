@@ -38,13 +38,7 @@ _PAIRS = "pairs"
 
 
 def control_of(reranker: Reranker) -> Control:
-    """Return what a folder says of a re-ranker: its name, its settings and its state.
-
-    Parameters
-    ----------
-    reranker
-        One that is registered.
-    """
+    """Return what a folder says of a re-ranker: its name, its settings and its state."""
     name, known = type(reranker).__name__, rerankers()
     if name not in known:
         message = f"this re-ranker cannot be saved: {reranker!r}"

@@ -70,14 +70,7 @@ def table_supply(path: Path) -> Supply:
 def rerank_bytes(supply: Supply, k: int, memory: int) -> int:
     """Estimate the bytes that re-ranking takes beside what the process holds.
 
-    Parameters
-    ----------
-    supply
-        The candidates.
-    k
-        Length of the lists.
-    memory
-        As for :func:`limelight.rerank`: what does not fit goes to scratch files.
+    Of candidates, what is more than so many bytes of ``memory`` goes to scratch files.
 
     Examples
     --------

@@ -136,6 +136,9 @@ class Reranker(ABC):
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """
         check_integer("k", k, least=1)
+        return self._lists(as_ranking(ranking), k)
+
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
         with self.pool(ranking) as pool:
             return self.lists_from(pool, k)
 
@@ -203,17 +206,6 @@ class RankingReranker(Reranker):
     @abstractmethod
     def _lists(self, ranking: Ranking, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking."""
-
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Return lists of k places, one row for each user of the ranking.
-
-        Parameters
-        ----------
-        ranking, k
-            As for all re-rankers.
-        """
-        check_integer("k", k, least=1)
-        return self._lists(as_ranking(ranking), k)
 
     def lists_from(self, pool: Pool, k: int) -> Lists:
         """Return lists of the candidates of a pool."""

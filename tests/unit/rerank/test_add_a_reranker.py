@@ -95,7 +95,8 @@ def test_it_is_gone_where_nobody_added_it():
         ll.rerank({"user_id": [1], "item_id": [2], "score": [1.0]}, k=1, method="toy", gini=0.1)
 
 
-@pytest.mark.parametrize("kind", methods.rerankers().values(), ids=methods.rerankers())
-def test_what_is_registered_says_how_it_serves(kind):
-    assert kind.kind.serves in {"alone", "together", "stream"}
-    assert kind.kind.method is None or kind.kind.method in methods.offered()
+@pytest.mark.parametrize("name", methods.rerankers())
+def test_what_is_registered_says_how_it_serves(name):
+    kind, _ = methods.rerankers()[name]
+    assert kind.serves in {"alone", "together", "stream"}
+    assert kind.method is None or kind.method in methods.offered()

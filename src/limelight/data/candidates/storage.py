@@ -63,12 +63,7 @@ class MemoryArray:
 class ScratchArray:
     """An array in a file without a name, which is gone when this is closed or collected.
 
-    Parameters
-    ----------
-    folder
-        Where the file lives; the system's place for temporary files, unless given.
-    dtype
-        Of the elements.
+    The file lives in a folder, or in the system's place for temporary files.
 
     Examples
     --------
@@ -148,15 +143,7 @@ _CHUNK = 1 << 16
 class PairRows:
     """Rows of items and scores, one after the other.
 
-    Parameters
-    ----------
-    items, scores
-        Where they are stored.
-
-    Attributes
-    ----------
-    repeats : Repeats | None
-        Pairs that stand more than once in the rows that were placed.
+    ``repeats`` tells of pairs that stand more than once in the rows that were placed.
 
     Examples
     --------
@@ -196,20 +183,10 @@ class PairRows:
     def place(
         self, keys: Int64, indptr: Int64, *, first_row: int, at: int, order: Int64 | None = None
     ) -> None:
-        """Sort some rows and put them where they belong.
+        """Sort some rows and put them where they belong; the keys may be sorted in place.
 
-        Parameters
-        ----------
-        keys
-            Of the pairs. They may be sorted in place.
-        indptr
-            Where each row starts, from 0.
-        first_row
-            The number of the first row.
-        at
-            Where its first pair shall stand.
-        order
-            Which key comes where, if the keys are not in the order of the rows.
+        ``first_row`` is the number of the first row, ``at`` where its first pair shall stand.
+        ``order`` says which key comes where, if the keys are not in the order of the rows.
         """
         for rows in cut_rows(indptr, _CHUNK):
             starts = indptr[rows.start : rows.stop + 1]

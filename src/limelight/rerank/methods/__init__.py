@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,34 +24,21 @@ _FIRST = ("best_response", "frank_wolfe", "allocate")
 """Modules whose methods are offered first; the others follow by name."""
 
 
-class Registered(NamedTuple):
-    """A re-ranker that folders can hold, and its settings."""
-
-    kind: type[Reranker]
-    config: type[Settings]
-
-
-_REGISTERED: dict[str, Registered] = {}
+_REGISTERED: dict[str, tuple[type[Reranker], type[Settings]]] = {}
 
 
 def register(config: type[Settings]) -> Callable[[Kind], Kind]:
-    """Decorate a re-ranker so that it is found by its names.
-
-    Parameters
-    ----------
-    config
-        Its settings, which a folder holds beside its state.
-    """
+    """Decorate a re-ranker with these settings, so that it is found by its names."""
 
     def add(kind: Kind) -> Kind:
-        _REGISTERED[kind.__name__] = Registered(kind, config)
+        _REGISTERED[kind.__name__] = kind, config
         return kind
 
     return add
 
 
-def rerankers() -> dict[str, Registered]:
-    """Return all re-rankers that folders can hold, by class name.
+def rerankers() -> dict[str, tuple[type[Reranker], type[Settings]]]:
+    """Return all re-rankers that folders can hold, and their settings, by class name.
 
     Examples
     --------
@@ -71,7 +58,7 @@ def offered() -> dict[str, type[Reranker]]:
     ['best-response', 'online', 'prices', 'allocate', 'fairrec']
     """
     modules = _import_all()
-    kinds = [found.kind for found in _REGISTERED.values() if found.kind.method is not None]
+    kinds = [kind for kind, _ in _REGISTERED.values() if kind.method is not None]
     # Classes of other packages come last, in the order in which they were registered.
     own = {name: place for place, name in enumerate(modules)}
     kinds.sort(key=lambda kind: own.get(kind.__module__, len(own)))

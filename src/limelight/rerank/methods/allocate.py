@@ -56,25 +56,7 @@ class Bounds(NamedTuple):
 class Auction:
     """Lists within bounds, and the prices that brought them about.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    k
-        Length of the lists.
-    bounds
-        By account.
-    accounts
-        Of items; unless given, every item has its own.
-    threads, seed
-        As for a ledger.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        Who is shown what; exposure counts lists.
-    prices : float64 array
-        Of accounts; subsidies are negative prices.
+    Exposure in its ledger counts lists. Subsidies are negative prices.
     """
 
     def __init__(
@@ -121,9 +103,8 @@ class Auction:
     def bound(self) -> float:
         """Return what the relevance of lists within the bounds cannot exceed, per user."""
         subsidies = (-self.prices[self.ledger.accounts]).astype(np.float32)
-        everybody = np.zeros(self.pool.n_users, dtype=np.int32)
         k = self.ledger.places.shape[1]
-        places = choose(self.pool, k, subsidies[None], everybody, self.ledger.threads)
+        places = choose(self.pool, k, subsidies[None], None, self.ledger.threads)
         worth = 0.0
         for _, ids, _, relevance in self.pool.chosen(places):
             worth += float(np.sum(relevance + np.where(ids >= 0, subsidies[ids], 0)))
@@ -151,13 +132,7 @@ class Auction:
 
 
 def repair(auction: Auction) -> None:
-    """Swap items that can be spared for items that are short, those that lose least first.
-
-    Parameters
-    ----------
-    auction
-        Which has run. Its ledger is put right.
-    """
+    """Swap items that can be spared for items that are short, those that lose least first."""
     ledger = auction.ledger
     while (short := auction.short()).any():
         swaps = 0

@@ -43,23 +43,9 @@ class RoundRobin:
     an empty window, it is filled again from what is in stock, together with those of the users
     who come next and have little left. The outcome does not depend on how wide windows are.
 
-    Parameters
-    ----------
-    ranking
-        Who ranks what.
-    order
-        Who takes the turns of a round. Users who can be given nothing at all take none.
-    copies
-        How many copies there are of every item.
-    k
-        How many items a user can be given, at most.
-    width
-        How many items a window has; more than k.
-
-    Attributes
-    ----------
-    refills, searches
-        How many windows were filled again, and in how many searches.
+    ``order`` says who takes the turns of a round; users who can be given nothing at all take none.
+    There are so many ``copies`` of every item, and a user can be given ``k`` items at most. A
+    window has room for ``width`` items, more than k.
     """
 
     def __init__(self, ranking: Ranking, order: Int32, copies: int, *, k: int, width: int) -> None:
@@ -71,7 +57,6 @@ class RoundRobin:
         self._stock = np.full(ranking.n_items, copies, dtype=np.int32)
         self._own = empty_lists(n_users, k)
         self._picks = empty_lists(n_users, k)
-        self.refills = self.searches = 0
         for rows in batches(n_users, _BATCH):
             self._fill(ranking, np.arange(rows.start, rows.stop))
             for own, window in zip(self._own, self._windows, strict=True):
@@ -95,8 +80,6 @@ class RoundRobin:
             users = game.nearly_empty(turn, last, max(1, self._width // _NEARLY_EMPTY), most)
             in_stock = np.flatnonzero(self._stock > 0).astype(np.int32)
             self._fill(self._ranking.among(in_stock), users)
-            self.searches += 1
-            self.refills += len(users)
             start, turn = turn, game.play(turn, last)
             # Where all want the same few items, a window is stale before many have had their turn.
             most = min(_BATCH, max(_FEWEST, 2 * (turn - start)))

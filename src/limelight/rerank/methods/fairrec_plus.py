@@ -23,18 +23,8 @@ def play_envy_free(ranking: Ranking, order: Int32, copies: int, *, k: int) -> Pi
     """Hand out copies in turns, and let users swap what they hold after every round.
 
     Everybody's scores are shifted so that the least of them is 0; an item that is hidden from a
-    user is worth nothing to her, and leaves her list if a swap brought it there.
-
-    Parameters
-    ----------
-    ranking
-        Who ranks what.
-    order
-        Who takes the turns of the first round. In every other, those whom others envy come last.
-    copies
-        How many copies there are of every item.
-    k
-        How many items a user can be given, at most.
+    user is worth nothing to her, and leaves her list if a swap brought it there. ``order`` is that
+    of the first round; in every other, those whom others envy come last.
     """
     _check_size(ranking)
     own = own_lists(ranking, ranking.n_items)
@@ -106,14 +96,8 @@ def swap_along_cycles(worth: Float64, users: Int32) -> tuple[Int32, Int32]:
 
     Everybody points to the bundle that she likes best of those left, her own if none is better.
     Following the pointers ends in a cycle; its members take what they point to, and leave.
-    Nobody envies those who leave with her or after her, so that no cycle of envy remains.
-
-    Parameters
-    ----------
-    worth
-        What the user in the row thinks of the bundle of the user in the column.
-    users
-        Who may swap.
+    Nobody envies those who leave with her or after her, so that no cycle of envy remains. Worth is
+    what the user in the row thinks of the bundle of the user in the column.
 
     Returns
     -------

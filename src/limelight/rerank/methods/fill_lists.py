@@ -40,15 +40,8 @@ def fill_up(picks: Picks, *, by_score: bool) -> Lists:
     """Fill up what was handed out with each user's own best items.
 
     At most h of a user's own first k items are among the h that she was handed, so those k are
-    enough to fill a list of k.
-
-    Parameters
-    ----------
-    picks
-        What was handed out.
-    by_score
-        Whether to sort the lists by score, equal scores by number; otherwise what was handed out
-        comes first.
+    enough to fill a list of k. Lists are sorted by score, equal scores by number; or else what was
+    handed out comes first.
 
     Examples
     --------

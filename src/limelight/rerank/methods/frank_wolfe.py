@@ -112,10 +112,9 @@ class FrankWolfe(Reranker):
         """Find the mixture for the users of a pool."""
         market = self.config.market(pool, k)
         market.ledger.open()
-        everybody = np.zeros(pool.n_users, dtype=np.int32)
 
         def respond(prices: Float32) -> Float64:
-            places = choose(pool, k, prices[None], everybody, market.ledger.threads)
+            places = choose(pool, k, prices[None], None, market.ledger.threads)
             return market.ledger.exposure_of(places)
 
         return mix_prices(
@@ -132,18 +131,10 @@ def mix_prices(
     price: Callable[[Float64], Float64],
     respond: Callable[[Float32], Float64],
 ) -> Mixture:
-    """Mix the prices of so many steps.
+    """Mix the prices of so many steps, from some exposure on.
 
-    Parameters
-    ----------
-    steps
-        How many sets of prices.
-    exposure
-        To begin with.
-    price
-        Gives the subsidies of items that have some exposure.
-    respond
-        Gives the exposure that everybody's choice at subsidies would give.
+    ``price`` gives the subsidies of items at an exposure, ``respond`` the exposure that everybody's
+    choice at some subsidies gives.
     """
     subsidies = np.empty((steps, len(exposure)), dtype=np.float32)
     chances = np.zeros(steps)

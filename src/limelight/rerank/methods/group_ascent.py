@@ -46,19 +46,6 @@ class PricedLists(NamedTuple):
 class Ascent:
     """Prices that follow the shares of groups, over the users of a pool.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    k
-        Length of the lists.
-    members
-        Which item belongs to which groups.
-    wishes
-        Bounds of the shares of groups.
-    threads
-        How many threads may be used. What is found does not depend on it.
-
     Attributes
     ----------
     unit : float
@@ -93,9 +80,7 @@ class Ascent:
             return self.own
         ledger = self._ledger
         subsidies = -self.item_prices(prices).astype(np.float32)[None]
-        everybody = np.zeros(self.pool.n_users, dtype=np.int32)
-        k = len(ledger.weights)
-        ledger.places = choose(self.pool, k, subsidies, everybody, ledger.threads)
+        ledger.places = choose(self.pool, len(ledger.weights), subsidies, None, ledger.threads)
         shares = self.wishes.shares(self.members, ledger.exposure_of(ledger.places))
         kept = ledger.relevance() / self._own_relevance if self._own_relevance else 1.0
         return PricedLists(prices, ledger.places, shares, 1 - kept)
@@ -103,14 +88,8 @@ class Ascent:
     def climb(self, tolerance: float, rounds: int, start: Float64 | None = None) -> PricedLists:
         """Move prices until all wishes hold; return the best that were found.
 
-        Parameters
-        ----------
-        tolerance
-            How far a share may be outside its bounds, and how far inside where it has a price.
-        rounds
-            How often everybody chooses, at most.
-        start
-            Prices that are about right, in units; 0, unless given.
+        A share may be outside its bounds by the tolerance, and by as much inside where it has a
+        price. ``start`` are prices, in units, that are about right; 0, unless given.
         """
         prices = self.own.prices if start is None else start
         steps = np.full(len(prices), _STEP if start is None else _LATER_STEP)

@@ -273,9 +273,8 @@ class GroupPrices(Reranker):
         if pool.n_items != len(self.item_prices):
             message = f"prices are of {len(self.item_prices):,} items, not {pool.n_items:,}"
             raise DataError(message, hint="use the catalogue that the prices were found for")
-        everybody = np.zeros(pool.n_users, dtype=np.int32)
         threads = resolve_threads(self.config.num_threads)
-        return choose(pool, k, -self.item_prices[None], everybody, threads)
+        return choose(pool, k, -self.item_prices[None], None, threads)
 
 
 def _outcome(ascent: Ascent, found: PricedLists, tolerance: float) -> GroupOutcome:
