@@ -22,8 +22,8 @@ from limelight.jobs.rerank_controls import BestResponseShards, PricesShards, Sha
 from limelight.jobs.rerank_shards import FromFiles, FromModel, ListItems, Shards, Stage, Sums
 from limelight.jobs.service import PER_PIECE, Service
 from limelight.metrics.lists import Lists
-from limelight.rerank.market.market import Survey
-from limelight.rerank.measured import ExampleUsers, Figures, examples_of, figures, result_of
+from limelight.rerank.market.market import OwnListSurvey
+from limelight.rerank.measured import ExampleLists, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
 from limelight.rerank.rerank import check_lengths, least_loss, method_names, missed
 from limelight.rerank.result import Lengths
@@ -81,7 +81,7 @@ class Written(NamedTuple):
     """What a shard's lists come to, and some of them."""
 
     found: Figures
-    examples: ExampleUsers
+    examples: ExampleLists
     user_ids: Ids
     lists: Lists
 
@@ -109,7 +109,7 @@ class WriteLists:
         at = examples.rows
         # The examples are all the users that go back.
         shown = Lists(lists.ids[at], lists.scores[at])
-        return Written(found, ExampleUsers(np.arange(len(at)), examples.own), user_ids[at], shown)
+        return Written(found, ExampleLists(np.arange(len(at)), examples.own), user_ids[at], shown)
 
 
 def rerank(  # noqa: PLR0913
@@ -238,7 +238,7 @@ def _dial(
     own = functools.reduce(Sums.plus, (fact.own for fact in facts))
     places, n_users = sum(fact.places for fact in facts), sum(fact.n_users for fact in facts)
     unit = own.relevance / places if places else 1.0
-    survey = Survey(unit, places / max(n_users, 1), np.zeros(shards.n_items))
+    survey = OwnListSurvey(unit, places / max(n_users, 1), np.zeros(shards.n_items))
     if method == "prices":
         return PricesShards(pieces, shards, facts, survey=survey, seed=seed), method, FIRST
     welfare: WelfareName = "log"

@@ -113,7 +113,7 @@ class Model(Recommender):
             As for :meth:`recommend`.
         """
         if seen is None and filter_seen:
-            self._seen()  # says what to do
+            self._seen()  # raises, and says what to do
         return self._ranking(None, rows, seen if filter_seen else None)
 
     def _known_users(self, users: Any) -> Int64:

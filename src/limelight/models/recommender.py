@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Serves: TypeAlias = Literal["alone", "together", "stream"]
 """Whether a list depends on nobody else, on all who ask at once, or on those who came before."""
-_THREADS = "num_threads"
 _BATCH = 8192
 """How many users are served at once."""
 
@@ -69,7 +68,7 @@ class Recommender(ABC):
     def use_threads(self, threads: int) -> None:
         """Let it use so many threads; what it recommends does not depend on them."""
         for part in (self.model, self.reranker):
-            if part is not None and any(own.name == _THREADS for own in fields(part.config)):
+            if part is not None and any(own.name == "num_threads" for own in fields(part.config)):
                 part.config = replace(part.config, num_threads=threads)
 
     @property

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from limelight._base.arrays import batches
 from limelight._base.errors import DataError
 from limelight.data.candidates.candidates import Candidates
 from limelight.data.candidates.keys import cut_rows
@@ -77,7 +78,7 @@ class VectorRanking:
         if hidden is not None:
             hidden = take_columns(hidden, self._items)
         ids, scores = self._index.search(self._user_vectors(users), k, hidden)
-        # The padding is -1, which finds the last element.
+        # The padding, -1, picks the last element, which is -1 again.
         return Lists(np.append(self._items, np.int32(-1))[ids], scores)
 
     def among(self, items: Int32) -> VectorRanking:
@@ -221,3 +222,11 @@ def as_ranking(source: Any) -> Ranking:
         return source
     message = f"a ranking or candidates are wanted, not {type(source).__name__}"
     raise DataError(message, hint="pass model.ranking(...) or limelight.data.read_candidates(...)")
+
+
+def own_lists(ranking: Ranking, k: int, batch: int = 8192) -> Lists:
+    """Return the first k items of everybody's own ranking."""
+    own = empty_lists(ranking.n_users, k)
+    for rows in batches(ranking.n_users, batch):
+        own.ids[rows], own.scores[rows] = ranking.top(np.arange(rows.start, rows.stop), k)
+    return own

@@ -44,22 +44,22 @@ def figures(pool: Pool, places: Int32) -> Figures:
         worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
         losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
         gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
-    # A list's places that are among the first k are those of its user's own list.
+    # An own list is a user's first k candidates, so places below k stood in it before.
     stayed = int(np.sum((places >= 0) & (places < k)))
     return Figures(after, before, losses, (gained, kept), stayed, lengths_of(places))
 
 
-class ExampleUsers(NamedTuple):
+class ExampleLists(NamedTuple):
     """Some users of all kinds: their rows, and their lists before."""
 
     rows: Int64
     own: Int32
 
 
-def examples_of(candidates: Candidates, k: int) -> ExampleUsers:
+def examples_of(candidates: Candidates, k: int) -> ExampleLists:
     """Choose users to show, and look up their own lists."""
     rows = example_rows(candidates.counts)
-    return ExampleUsers(rows, CandidateRanking(candidates).top(rows, k).ids)
+    return ExampleLists(rows, CandidateRanking(candidates).top(rows, k).ids)
 
 
 def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankResult:
@@ -79,7 +79,7 @@ def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankR
     )
 
 
-def result_of(found: Figures, examples: ExampleUsers, **known: Any) -> RerankResult:
+def result_of(found: Figures, examples: ExampleLists, **known: Any) -> RerankResult:
     """Put figures of all users into a result, whose other fields are ``known``."""
     metrics = found.after.result()
     metrics |= {f"{name}_before": value for name, value in found.before.result().items()}

@@ -86,7 +86,8 @@ def rerank_bytes(supply: Supply, k: int, memory: int) -> int:
         gathering += held
     relevance = _RELEVANCE * n_pairs if _RELEVANCE * n_pairs <= memory else 0
     crowds = _CROWD * n_pairs if 3 * _RELEVANCE * n_pairs <= memory else 0
-    # Things are tried before everybody chooses, when crowds are made.
+    # Welfares are tried on some users before the blocks of all users take the form that kernels
+    # read, so the two never stand in memory together.
     working = max(crowds, _TRIED * min(n_pairs, _FEW))
     choosing = held + relevance + working + _PLACE * supply.n_users * k + _SLACK
     return supply.source + max(gathering, choosing)

@@ -157,6 +157,14 @@ class Reranker(ABC):
     def places_from(self, pool: Pool, k: int) -> Int32:
         """Return the same lists as places among each user's candidates, ascending, then -1."""
 
+    @classmethod
+    def usual(cls, *, seed: int, threads: int) -> Self:
+        """Return one with the usual settings, but for what it draws with and may use."""
+        found, known = cls(), {"random_state": seed, "num_threads": threads}
+        names = known.keys() & {own.name for own in fields(found.config)}
+        found.config = replace(found.config, **{name: known[name] for name in names})
+        return found
+
     def at(self, strength: float) -> Self:
         """Return the same re-ranker at another strength, with nothing remembered."""
         found = type(self).__new__(type(self))

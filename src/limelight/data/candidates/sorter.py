@@ -51,7 +51,7 @@ class PairSorter:
     def __init__(self, memory: int, folder: str | os.PathLike[str] | None = None) -> None:
         self._memory, self._folder = memory, folder
         self._capacity = min(max(2, memory // BUFFER_BYTES), 1 << 31)  # places have 32 bits
-        # Memory that is never written to is never taken.
+        # The system gives memory when it is first written to, so an empty buffer costs nothing.
         self._users = np.empty(self._capacity, dtype=np.int32)
         self._keys = np.empty(self._capacity, dtype=np.int64)
         self._held = 0

@@ -25,7 +25,7 @@ _COMPARISONS = 64
 """How often in a sweep items are compared anew."""
 
 
-class Survey(NamedTuple):
+class OwnListSurvey(NamedTuple):
     """What everybody's own list comes to; it gives strength its unit."""
 
     unit: float
@@ -53,7 +53,7 @@ class Market:
         *,
         threads: int,
         seed: int | Sequence[int],
-        survey: Survey | None = None,
+        survey: OwnListSurvey | None = None,
         by_place: bool = False,
     ) -> None:
         self.pool, self.welfare = pool, welfare
@@ -65,7 +65,7 @@ class Market:
         self._pull = welfare.pull(self.survey.merit)
         self._by_place = by_place
 
-    def _survey_own_lists(self) -> Survey:
+    def _survey_own_lists(self) -> OwnListSurvey:
         weights, merit = self.ledger.weights, np.zeros(self.pool.n_items)
         relevance = exposure = 0.0
         for rows, ids, _, values in self.pool.chosen(self.pool.own_places(len(weights))):
@@ -76,7 +76,7 @@ class Market:
                 merit += np.bincount(items, self.pool.relevance(rows), self.pool.n_items)
         unit = relevance / exposure if exposure else 1.0
         total = relevance if self.welfare.by_impact else exposure
-        return Survey(unit, total / max(self.pool.n_users, 1), merit)
+        return OwnListSurvey(unit, total / max(self.pool.n_users, 1), merit)
 
     def resume(self, exposure: Float64, served: float) -> None:
         """Go on from the exposure that earlier users gave."""
@@ -118,7 +118,7 @@ class Market:
         """Table what exposure is worth, at the knots."""
         if not self._by_place:
             return marginal(knots())
-        # The mean of the slope over the stretch that one more place takes an item.
+        # One more place moves an item from x to x + place: it is worth the mean slope in between.
         expected = max(float(self._entitlement.mean()) * self.ledger.served, 1e-12)
         place = float(self.ledger.weights.mean()) / expected
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -138,6 +138,9 @@ def choose(pool: Pool, k: int, subsidies: Float32, draws: Int32 | None, threads:
     Subsidies are what is added to the relevance of each item, one row a set of prices; ``draws``
     says which row each user has, the first one unless given.
     """
+    if pool.n_items != subsidies.shape[1]:
+        message = f"prices are of {subsidies.shape[1]:,} items, not {pool.n_items:,}"
+        raise DataError(message, hint="use the catalogue that the prices were found for")
     if draws is None:
         draws = np.zeros(pool.n_users, dtype=np.int32)
     places = np.empty((pool.n_users, k), dtype=np.int32)

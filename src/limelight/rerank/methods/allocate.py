@@ -87,7 +87,8 @@ class Auction:
                 break
             self.prices[short] -= _STEP * self._unit
             self.prices[over] += _STEP * self._unit
-            # One by one: at the same price all would take what is short of a single list.
+            # One user at a time, because at the same price all would take an item that lacks a
+            # single list.
             self.ledger.sweep(lambda: self._support(self.prices), batch=1)
         if np.isfinite(self.bounds.high).any():
             self._enforce()
@@ -153,7 +154,7 @@ class _Swaps:
         self._relevance: Float32 = auction.pool.relevance(rows)
         users = row_numbers(self._indptr)
         wanted = np.flatnonzero(short[self._accounts])
-        # A first guess of the loss: the last item of the list is given away.
+        # Swaps are tried by a first guess of their loss, as if the last item were given away.
         last = self._indptr[users[wanted]] + self._ledger.places[rows][users[wanted]].max(axis=1)
         loss = self._relevance[last] - self._relevance[wanted]
         self._wanted: Int64 = wanted[np.argsort(loss, kind="stable")]

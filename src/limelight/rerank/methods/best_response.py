@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight._base.settings import Settings, check_integer, check_number, hyperparameters, setting
 from limelight._native import resolve_threads
-from limelight.rerank.market.market import Market, Survey
+from limelight.rerank.market.market import Market, OwnListSurvey
 from limelight.rerank.methods import register
 from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
 from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
@@ -46,7 +46,7 @@ class MarketConfig(PoolConfig, SubsidyConfig):
         PoolConfig.check_own_settings(self)
 
     def market(
-        self, pool: Pool, k: int, survey: Survey | None = None, *, by_place: bool = False
+        self, pool: Pool, k: int, survey: OwnListSurvey | None = None, *, by_place: bool = False
     ) -> Market:
         """Make a market with these settings."""
         check_integer("k", k, least=1)
@@ -164,7 +164,7 @@ class Online(Reranker):
         Of every item so far.
     served_ : float
         How many users it is of.
-    survey_ : Survey
+    survey_ : OwnListSurvey
         What strength is in units of: what the own lists of the first users came to, who should be
         many. Warm up before single requests are served.
 
@@ -187,7 +187,7 @@ class Online(Reranker):
     config: MarketConfig
     exposure_: Float64
     served_: float
-    survey_: Survey
+    survey_: OwnListSurvey
     __init__ = hyperparameters(MarketConfig)
 
     def warm_up(
@@ -227,7 +227,7 @@ class Online(Reranker):
             exposure = state.array("exposure", (n_items,)).astype(np.float64)
             self.exposure_, self.served_ = np.maximum(exposure, 0), state.number("served")
             merit = state.array("merit", (n_items,)).astype(np.float64)
-            self.survey_ = Survey(state.number("unit"), state.number("total"), merit)
+            self.survey_ = OwnListSurvey(state.number("unit"), state.number("total"), merit)
 
     def reset(self) -> None:
         """Forget who was served."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,24 +15,37 @@ from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError
 from limelight._base.settings import Settings, hyperparameters, setting
 from limelight._native import kernels
+from limelight.metrics.lists import Lists
+from limelight.recommend.ranking import own_lists
 from limelight.recommend.topk import empty_lists
 from limelight.rerank.methods import register
 from limelight.rerank.methods.fairrec_plus import play_envy_free
-from limelight.rerank.methods.fill_lists import Picks, fill_up, own_lists
 from limelight.rerank.reranker import RankingReranker
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Int32, Int64
-    from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
 
 
+_FILLED = 1024
+"""How many users are filled up at once; each takes k x k comparisons."""
 _BATCH = 4096
 """How many users are searched for at once, which bounds what a search holds beside the windows."""
 _FEWEST = 256
 """How many at least; a search lays out the items in stock, which must pay."""
 _NEARLY_EMPTY = 16
 """A window is filled again with others if fewer than one in so many of its items are left."""
+
+
+class Picks(NamedTuple):
+    """What the first phase handed out."""
+
+    lists: Lists
+    """In the order in which it was handed out."""
+    own: Lists
+    """The first k items of every user's own ranking, which fill up the lists."""
+    handed_out: int
+    """How many copies were handed out."""
 
 
 class RoundRobin:
@@ -81,7 +94,8 @@ class RoundRobin:
             in_stock = np.flatnonzero(self._stock > 0).astype(np.int32)
             self._fill(self._ranking.among(in_stock), users)
             start, turn = turn, game.play(turn, last)
-            # Where all want the same few items, a window is stale before many have had their turn.
+            # Where all want the same few items, these are gone after a few turns, and windows that
+            # were filled for many users are filled in vain. So fewer are filled the next time.
             most = min(_BATCH, max(_FEWEST, 2 * (turn - start)))
         return Picks(self._picks, self._own, turn)
 
@@ -90,6 +104,41 @@ class RoundRobin:
         self._windows.ids[users], self._windows.scores[users] = ids, scores
         self._next[users], self._stop[users] = 0, (ids >= 0).sum(axis=1)
         self._complete[users] = self._stop[users] < self._width
+
+
+def fill_up(picks: Picks, *, by_score: bool) -> Lists:
+    """Fill up what was handed out with each user's own best items.
+
+    At most h of a user's own first k items are among the h that she was handed, so those k are
+    enough to fill a list of k. Lists are sorted by score, equal scores by number; or else what was
+    handed out comes first.
+
+    Examples
+    --------
+    >>> handed = Lists(np.array([[4, -1]], np.int32), np.array([[0.1, -np.inf]], np.float32))
+    >>> own = Lists(np.array([[2, 0]], np.int32), np.array([[0.9, 0.5]], np.float32))
+    >>> fill_up(Picks(handed, own, 1), by_score=True).ids
+    array([[2, 4]], dtype=int32)
+    """
+    n_users, k = picks.lists.ids.shape
+    lists = empty_lists(n_users, k)
+    for rows in batches(n_users, _FILLED):
+        handed, own = (Lists(part.ids[rows], part.scores[rows]) for part in picks[:2])
+        repeated = (own.ids[:, :, None] == handed.ids[:, None, :]).any(axis=2)
+        ids = np.hstack([handed.ids, np.where(repeated, -1, own.ids)])
+        scores = np.hstack([handed.scores, own.scores])
+        _keep(ids, scores, np.argsort(ids < 0, axis=1, kind="stable")[:, :k], lists, rows)
+        if by_score:
+            ids, scores = lists.ids[rows], lists.scores[rows]
+            _keep(ids, scores, np.lexsort((ids, -scores)), lists, rows)
+    return lists
+
+
+def _keep(ids: np.ndarray, scores: np.ndarray, places: np.ndarray, out: Lists, rows: slice) -> None:
+    """Put the entries at some places of each row into lists."""
+    chosen = np.take_along_axis(ids, places, axis=1)
+    out.scores[rows] = np.where(chosen < 0, -np.inf, np.take_along_axis(scores, places, axis=1))
+    out.ids[rows] = chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +262,7 @@ class FairRec(RankingReranker):
         generator = np.random.default_rng(self.config.random_state)
         order = generator.permutation(ranking.n_users).astype(np.int32)
         if self.config.envy_free:
-            return play_envy_free(ranking, order, guarantee, k=places)
+            return Picks(*play_envy_free(ranking, order, guarantee, k=places))
         width = min(self._width(places), ranking.n_items)
         return RoundRobin(ranking, order, guarantee, k=places, width=width).play()
 

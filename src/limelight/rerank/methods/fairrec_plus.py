@@ -8,8 +8,8 @@ import numpy as np
 
 from limelight._base.errors import ConfigError
 from limelight.metrics.lists import Lists
+from limelight.recommend.ranking import own_lists
 from limelight.recommend.topk import empty_lists
-from limelight.rerank.methods.fill_lists import Picks, own_lists
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32, Int64
@@ -19,12 +19,15 @@ MOST_PAIRS = 25_000_000
 """The largest number of scores, and of pairs of users, that are held."""
 
 
-def play_envy_free(ranking: Ranking, order: Int32, copies: int, *, k: int) -> Picks:
+def play_envy_free(
+    ranking: Ranking, order: Int32, copies: int, *, k: int
+) -> tuple[Lists, Lists, int]:
     """Hand out copies in turns, and let users swap what they hold after every round.
 
     Everybody's scores are shifted so that the least of them is 0; an item that is hidden from a
     user is worth nothing to her, and leaves her list if a swap brought it there. ``order`` is that
-    of the first round; in every other, those whom others envy come last.
+    of the first round; in every other, those whom others envy come last. Returns what was handed
+    out, everybody's own lists, and how many copies that took.
     """
     _check_size(ranking)
     own = own_lists(ranking, ranking.n_items)
@@ -34,7 +37,7 @@ def play_envy_free(ranking: Ranking, order: Int32, copies: int, *, k: int) -> Pi
     order = order[own.ids[order, 0] >= 0]
     lists = _as_lists(_play(scores, order, copies, k), scores)
     handed_out = int((lists.ids >= 0).sum())
-    return Picks(lists, Lists(own.ids[:, :k], own.scores[:, :k]), handed_out)
+    return lists, Lists(own.ids[:, :k], own.scores[:, :k]), handed_out
 
 
 def _check_size(ranking: Ranking) -> None:

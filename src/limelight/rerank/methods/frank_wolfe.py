@@ -105,8 +105,14 @@ class FrankWolfe(Reranker):
             return Prices(self.mix(pool, k), self.config)
 
     def places_from(self, pool: Pool, k: int) -> Int32:
-        """Find the policy for these users and draw a list for each, by row number."""
-        return Prices(self.mix(pool, k), self.config).places_from(pool, k)
+        """Find the policy for these users and draw a list for each, by her id."""
+        prices = Prices(self.mix(pool, k), self.config)
+        return prices.places_from(pool, k, user_ids=pool.candidates.user_ids)
+
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
+        # A ranking knows its users by row number, so candidates are drawn for in the same way.
+        with self.pool(ranking) as pool:
+            return Prices(self.mix(pool, k), self.config).lists_from(pool, k)
 
     def mix(self, pool: Pool, k: int) -> Mixture:
         """Find the mixture for the users of a pool."""
@@ -202,10 +208,6 @@ class Prices(Reranker):
         if len(ids) != pool.n_users:
             message = f"{len(ids):,} user ids for {pool.n_users:,} users"
             raise DataError(message, hint="pass one id for each row of the ranking")
-        n_items = self.mixture.subsidies.shape[1]
-        if pool.n_items != n_items:
-            message = f"prices are of {n_items:,} items, not {pool.n_items:,}"
-            raise DataError(message, hint="use the catalogue that the prices were found for")
         threads = resolve_threads(self.config.num_threads)
         return choose(pool, k, self.mixture.subsidies, self.draw(ids), threads)
 
@@ -224,13 +226,7 @@ class Prices(Reranker):
         self.mixture = Mixture(subsidies, chances)
 
     def draw(self, user_ids: Any) -> Int32:
-        """Return which set of prices each user has.
-
-        Parameters
-        ----------
-        user_ids
-            Integers or text.
-        """
+        """Return which set of prices each user has, by ids that are integers or text."""
         ends = np.cumsum(self.mixture.chances)
         numbers = uniform(user_ids, self.config.random_state)
         drawn: Int64 = np.searchsorted(ends, numbers, side="right")

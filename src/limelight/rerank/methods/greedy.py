@@ -56,14 +56,7 @@ def popularity_bins(counts: Float64, cuts: Sequence[float]) -> Int64:
     """Part the items, the most popular first: 0 is the head, the last bin is the tail.
 
     The first bin takes items until it holds at least the first cut's share of all interactions,
-    and so on. Equally popular items go by number.
-
-    Parameters
-    ----------
-    counts
-        How many interactions every item has.
-    cuts
-        Where bins end: shares of all interactions, ascending.
+    and so on; cuts ascend. Equally popular items go by number.
 
     Examples
     --------
@@ -93,14 +86,7 @@ def bin_shares(counts: Float64, bins: Int64, n_bins: int) -> Float64:
 def user_tastes(histories: Any, bins: Int64, shares: Float64) -> Float64:
     """Return the share of every bin in each user's history, users x bins.
 
-    Parameters
-    ----------
-    histories
-        Users x items, a sparse matrix or interactions.
-    bins
-        The bin of every item.
-    shares
-        What a user without a history is taken to like.
+    A user without a history is taken to like bins by the given shares.
 
     Examples
     --------

@@ -25,7 +25,7 @@ _GROW, _SHRINK = 1.3, 0.5
 _STEP, _LATER_STEP, _LARGEST_STEP = 0.05, 0.01, 1.0
 """Of prices, at first and where a guess is known, in units of the mean relevance of own lists."""
 _SMALLEST_STEP = 1e-6  # nothing changes by less
-_DEAREST = 10.0  # in the same units: who is not shown at this price is out of reach
+_DEAREST = 10.0  # in the same units; beyond it, a price changes nothing any more
 _PATIENCE = 30
 """How many rounds may bring nothing better."""
 

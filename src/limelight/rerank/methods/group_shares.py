@@ -270,9 +270,6 @@ class GroupPrices(Reranker):
 
     def places_from(self, pool: Pool, k: int) -> Int32:
         """Return what everybody chooses at these prices."""
-        if pool.n_items != len(self.item_prices):
-            message = f"prices are of {len(self.item_prices):,} items, not {pool.n_items:,}"
-            raise DataError(message, hint="use the catalogue that the prices were found for")
         threads = resolve_threads(self.config.num_threads)
         return choose(pool, k, -self.item_prices[None], None, threads)
 

@@ -6,7 +6,7 @@ A dial whose turns are kept on disk, so that a search goes on where it was inter
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,11 +223,8 @@ class RerankerDial(Dial):
 
     def __init__(self, setting: Setting, kind: type[Reranker]) -> None:
         super().__init__(setting)
-        self._reranker, self.whole = kind(), kind.strength_is_count
-        known = {"random_state": setting.seed, "num_threads": setting.threads}
-        used = {own.name for own in fields(self._reranker.config)} & known.keys()
-        config = replace(self._reranker.config, **{name: known[name] for name in used})
-        self._reranker.config = config
+        self._reranker = kind.usual(seed=setting.seed, threads=setting.threads)
+        self.whole = kind.strength_is_count
 
     @property
     def most(self) -> float:
