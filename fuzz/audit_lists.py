@@ -7,7 +7,9 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["limelight.data", "limelight.audit", "limelight.metrics", "tables"]):
+with atheris.instrument_imports(
+    include=["limelight.data", "limelight.audit", "limelight.metrics", "tables"]
+):
     from harness import run
     from tables import draw_source
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.support import oracles
 
 from limelight.models.neural.multvae import annealed
 from limelight.models.neural.network import (
@@ -18,7 +19,6 @@ from limelight.models.neural.network import (
 )
 from limelight.models.neural.train import batch_of
 from limelight.solve.problem import sparse_rows
-from limelight.testing import oracles
 from limelight.testing.planted import random_interactions
 
 KEY = jax.random.key(5)

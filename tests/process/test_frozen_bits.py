@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import limelight as ll
-from limelight.testing.pages import page_data
+from tests.support.page_data import page_data
 
 folder, found = Path(sys.argv[1]), {}
 

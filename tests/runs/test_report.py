@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from limelight.testing.pages import page_data
+from tests.support.page_data import page_data
 
 SMALL = ("--users", 300, "--items", 60, "--interactions", 4000)
 

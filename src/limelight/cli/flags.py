@@ -318,8 +318,10 @@ def _panel_of(parameter: Any) -> str:
     return getattr(parameter, "rich_help_panel", None) or "Options"
 
 
-def showing(defaults: Callable[[], dict[str, str]]) -> type[TyperCommand]:
-    """Make a kind of command whose help shows defaults that stand elsewhere in the library.
+def showing(
+    defaults: Callable[[], dict[str, str]], choices: Callable[[], dict[str, str]] = dict
+) -> type[TyperCommand]:
+    """Make a kind of command whose help shows defaults and choices that the library knows.
 
     They are looked up when the help is printed and not before, because that imports the library.
     """
@@ -332,6 +334,8 @@ def showing(defaults: Callable[[], dict[str, str]]) -> type[TyperCommand]:
             options: list[Any] = [option for option in shown.params if option.name in known]
             for option in options:
                 option.help = f"{option.help}  [default: {known[option.name]}]"
+            for name, metavar in choices().items():
+                next(option for option in shown.params if option.name == name).metavar = metavar
             Verb.format_help(shown, ctx, formatter)
 
     return Command

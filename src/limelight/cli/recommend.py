@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from limelight.store.model_size import ModelSize
 
 _BATCH = 8192
-_TOGETHER = ("BestResponse", "FairRec", "Allocate")
 _FEW = 100
 """From so many users on, lists that are made together share exposure."""
 
@@ -134,8 +133,7 @@ def recommend(
     question = _question(model, reading, history, user_id)
     if question.histories is None and model.learned.seen is None:
         refuse_without_history(model, keep_seen=keep_seen)
-    if kind := getattr(model, "reranker", None):
-        _note_control(type(kind).__name__, len(question.user_ids))
+    _note_control(model.serves, len(question.user_ids))
     k = min(k, len(model.item_ids))  # a file holds no padding
     if output is None:
         _print_lists(model, question, k, filter_seen=not keep_seen)
@@ -254,23 +252,18 @@ def known_size(folder: Path) -> "ModelSize | None":
 def load_model(folder: Path, threads: int | None) -> "Model | Reranked":
     """Load a model and what re-ranks its lists, and let them use so many threads."""
     from limelight.rerank.folder import load
-    from limelight.rerank.reranker import Reranked
 
     found = load(folder)
-    parts: tuple[Any, ...] = (
-        (found.model, found.reranker) if isinstance(found, Reranked) else (found,)
-    )
     if threads is not None:
-        for part in parts:
-            part.config = replace(part.config, num_threads=threads)
+        found.use_threads(threads)
     return found
 
 
-def _note_control(kind: str, n_users: int) -> None:
+def _note_control(serves: str, n_users: int) -> None:
     """Say what a re-ranked model's lists depend on."""
-    if kind == "Online":
+    if serves == "stream":
         note("The model's stream starts where it was saved; who is served here is not remembered.")
-    elif kind in _TOGETHER and n_users < _FEW:
+    elif serves == "together" and n_users < _FEW:
         note(
             f"Lists of this model are made for many users together; for {n_users:,} they are "
             "nearly those of the model without control."
@@ -281,7 +274,7 @@ def refuse_without_history(model: "Model | Reranked", *, keep_seen: bool) -> Non
     """Refuse what a model cannot do that was saved without the histories of its users."""
     from limelight.models.neural.model import NeuralModel
 
-    if isinstance(getattr(model, "model", model), NeuralModel):
+    if isinstance(model.model, NeuralModel):
         message = "the network was saved without histories, which it answers its users from"
         raise DataError(message, hint="give the histories with --history")
     if not keep_seen:

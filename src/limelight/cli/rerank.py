@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from limelight.data.candidates.candidates import Candidates
     from limelight.rerank.methods.group_shares import GroupShare
-    from limelight.rerank.result import Change, RerankResult
+    from limelight.rerank.result import ExposureChange, RerankResult
     from limelight.store.checkpoint import Checkpoint
 
 _GIB = 2**30
@@ -41,7 +41,7 @@ _SHOWN = 15
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command(cls=showing(_defaults))(rerank)
+    app.command(cls=showing(_defaults, _choices))(rerank)
 
 
 @takes_flags
@@ -80,7 +80,7 @@ def rerank(
     method: Annotated[
         str | None,
         typer.Option(
-            metavar="auto|best-response|online|prices|allocate|fairrec",
+            metavar="METHOD",
             help="How to make the lists; auto takes what loses least.",
         ),
     ] = None,
@@ -196,7 +196,7 @@ def rerank(
             found = _in_pieces(where, candidates, output, kept, given)
         else:
             found = make(source, checkpoint=kept, **given)
-        changes: Sequence[Change | GroupShare] = found.groups
+        changes: Sequence[ExposureChange | GroupShare] = found.groups
         if groups is not None and not has_group_target:
             changes = found.group_changes(groups)
         if not in_pieces:
@@ -244,12 +244,12 @@ def _open(
         return path
     _refuse_catalogue(catalogue)
     from limelight.cli.recommend import load_model
-    from limelight.recommend.candidates import stage
+    from limelight.recommend.candidates import candidates_of
 
     model = load_model(path, threads)
-    if hasattr(model, "reranker"):
+    if model.reranker is not None:
         note("The model's own control is left out: its plain lists are re-ranked.")
-    return stage(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
+    return candidates_of(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
 
 
 def _refuse_catalogue(catalogue: Path | None) -> None:
@@ -285,7 +285,7 @@ def _in_pieces(
         return make(pieces, source, output, kept, **settings)
 
 
-def _group_lines(changes: "Sequence[Change | GroupShare]") -> list[str]:
+def _group_lines(changes: "Sequence[ExposureChange | GroupShare]") -> list[str]:
     """Show the shares of groups before and after; of many, those that gained and lost most."""
     lines = [
         f"{str(change.id)[:30]:<32}{100 * change.before:>8.2f}%{100 * change.after:>8.2f}%"
@@ -315,3 +315,9 @@ def _defaults() -> dict[str, str]:
     from limelight.rerank import rerank as make
 
     return signature_defaults(make, "k", "method", "relevance")
+
+
+def _choices() -> dict[str, str]:
+    from limelight.rerank.rerank import method_names
+
+    return {"method": "|".join(method_names())}

@@ -13,7 +13,7 @@ import numpy as np
 
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.models.exadmm import ExADMM
-from limelight.recommend.candidates import stage
+from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank.targets.goal import Measure
 
@@ -89,7 +89,7 @@ class Judges:
 
     def __init__(self, model: Model, parts: Sequence[HeldOut], k: int) -> None:
         self.k = k
-        rankings = [CandidateRanking(stage(model.ranking(part.history))) for part in parts]
+        rankings = [CandidateRanking(candidates_of(model.ranking(part.history))) for part in parts]
         self.sittings = [
             Sitting(part, ranking, ranking.top(np.arange(ranking.n_users), k).ids)
             for part, ranking in zip(parts, rankings, strict=True)

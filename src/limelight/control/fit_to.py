@@ -24,7 +24,7 @@ from limelight.metrics.exposure import exposure, handout_gini
 from limelight.metrics.lists import position_weights
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
-from limelight.recommend.candidates import stage
+from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank.methods.best_response import BestResponse, Online
 from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
@@ -326,7 +326,7 @@ def _makers(plain: Model, split: Split, k: int, serve: Serve) -> dict[str, Maker
             f"best response ({name})": partial(BestResponse, welfare=name, num_threads=threads)
             for name in welfares
         }
-    known = CandidateRanking(stage(plain.ranking(as_unseen(split.train.matrix, _KNOWN))))
+    known = CandidateRanking(candidates_of(plain.ranking(as_unseen(split.train.matrix, _KNOWN))))
 
     def warm(**settings: Any) -> Online:
         online: Online = Online(num_threads=threads, **settings)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from limelight.control.controls import warm_fit
 from limelight.control.frontier_folder import PLAIN
 from limelight.control.held_out_users import as_unseen
-from limelight.recommend.candidates import stage, usual_width
+from limelight.recommend.candidates import candidates_of, usual_width
 from limelight.rerank.methods.best_response import BestResponse, Online
 from limelight.rerank.methods.frank_wolfe import FrankWolfe
 from limelight.rerank.relevance import calibrate
@@ -230,7 +230,7 @@ class Served(ExitStack):
         return self._stage(as_unseen(self.split.train.matrix, _KNOWN))
 
     def _stage(self, histories: Any) -> Candidates:
-        return self.enter_context(stage(self.plain.ranking(histories), self._width))
+        return self.enter_context(candidates_of(self.plain.ranking(histories), self._width))
 
 
 class Reranking(Method):

@@ -5,7 +5,6 @@ What a model that was fitted to a target has to show.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +29,6 @@ from limelight.report.exhibit import (
     measure_lists,
 )
 from limelight.report.page import write_page
-from limelight.rerank.reranker import Reranked
 
 if TYPE_CHECKING:
     import os
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from limelight.data.split import Split
     from limelight.models.base import Model
     from limelight.rerank.methods.group_shares import GroupShare
+    from limelight.rerank.reranker import Reranked
 
 
 _RESAMPLES = 1000
@@ -235,16 +234,12 @@ def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> d
 
 def lists_of(served: Model | Reranked, part: HeldOut, k: int) -> Int32:
     """Return the lists of held-out users."""
-    if isinstance(served, Reranked):
-        return served.recommend(part.history, k, user_ids=part.user_ids).ids
-    return served.recommend(part.history, k).ids
+    return served.recommend(part.history, k, user_ids=part.user_ids).ids
 
 
 def fresh(served: Model | Reranked) -> Model | Reranked:
     """Return the same without a common memory of who was served."""
-    if isinstance(served, Reranked):
-        return Reranked(copy.deepcopy(served.reranker), served.model)
-    return served
+    return served.fresh()
 
 
 def _plain(wish: Any) -> Any:

@@ -22,10 +22,10 @@ from limelight.jobs.rerank_controls import BestResponseShards, PricesShards, Sha
 from limelight.jobs.rerank_shards import FromFiles, FromModel, ListItems, Shards, Stage, Sums
 from limelight.jobs.service import PER_PIECE, Service
 from limelight.metrics.lists import Lists
-from limelight.rerank.market.market import Survey
-from limelight.rerank.measured import Examples, Figures, examples_of, figures, result_of
+from limelight.rerank.market.market import OwnListSurvey
+from limelight.rerank.measured import ExampleLists, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
-from limelight.rerank.rerank import METHODS, check_lengths, least_loss, missed
+from limelight.rerank.rerank import check_lengths, least_loss, method_names, missed
 from limelight.rerank.result import Lengths
 from limelight.rerank.targets.controls import Setting
 from limelight.rerank.targets.goal import as_goal
@@ -81,7 +81,7 @@ class Written(NamedTuple):
     """What a shard's lists come to, and some of them."""
 
     found: Figures
-    examples: Examples
+    examples: ExampleLists
     user_ids: Ids
     lists: Lists
 
@@ -109,7 +109,7 @@ class WriteLists:
         at = examples.rows
         # The examples are all the users that go back.
         shown = Lists(lists.ids[at], lists.scores[at])
-        return Written(found, Examples(np.arange(len(at)), examples.own), user_ids[at], shown)
+        return Written(found, ExampleLists(np.arange(len(at)), examples.own), user_ids[at], shown)
 
 
 def rerank(  # noqa: PLR0913
@@ -198,7 +198,7 @@ def rerank(  # noqa: PLR0913
 def _check(k: int, method: str, relevance: str, random_state: int) -> None:
     check_integer("k", k, least=1)
     check_integer("random_state", random_state, least=0)
-    check_choice("method", method, METHODS)
+    check_choice("method", method, method_names())
     check_choice("relevance", relevance, ("auto", "score"))
     if method in _IN_TURN:
         message = f"{method} {_IN_TURN[method]}, so it cannot be done in pieces"
@@ -238,7 +238,7 @@ def _dial(
     own = functools.reduce(Sums.plus, (fact.own for fact in facts))
     places, n_users = sum(fact.places for fact in facts), sum(fact.n_users for fact in facts)
     unit = own.relevance / places if places else 1.0
-    survey = Survey(unit, places / max(n_users, 1), np.zeros(shards.n_items))
+    survey = OwnListSurvey(unit, places / max(n_users, 1), np.zeros(shards.n_items))
     if method == "prices":
         return PricesShards(pieces, shards, facts, survey=survey, seed=seed), method, FIRST
     welfare: WelfareName = "log"

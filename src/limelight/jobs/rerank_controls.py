@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int32
     from limelight._base.executor import Pieces, Work
     from limelight.jobs.rerank_shards import Facts, Shards
-    from limelight.rerank.market.market import Survey
+    from limelight.rerank.market.market import OwnListSurvey
     from limelight.rerank.welfare import Welfare
 
 _FIRST = ((1.0, 1), (1.0, 1), (0.3, 4))
@@ -48,7 +48,7 @@ class Respond:
 
     shards: Shards
     welfare: Welfare
-    survey: Survey
+    survey: OwnListSurvey
     exposure: Float64
     """Of all users, as it was when the round began."""
     n_users: int
@@ -216,7 +216,7 @@ class BestResponseShards(ShardDial):
         facts: Sequence[Facts],
         welfare: Welfare,
         *,
-        survey: Survey,
+        survey: OwnListSurvey,
         seed: int,
     ) -> None:
         super().__init__(pieces, shards, facts)
@@ -259,7 +259,7 @@ class PricesShards(ShardDial):
         shards: Shards,
         facts: Sequence[Facts],
         *,
-        survey: Survey,
+        survey: OwnListSurvey,
         seed: int,
     ) -> None:
         super().__init__(pieces, shards, facts)

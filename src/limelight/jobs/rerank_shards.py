@@ -16,10 +16,9 @@ from limelight.data.read import choose_columns
 from limelight.data.sources import open_parts
 from limelight.jobs.service import Service, UserPiece
 from limelight.metrics.lists import position_weights
-from limelight.recommend.candidates import stage, usual_width
+from limelight.recommend.candidates import candidates_of, usual_width
 from limelight.rerank.market.ledger import Ledger
 from limelight.rerank.market.pool import Law, Pool
-from limelight.rerank.reranker import Reranked
 from limelight.store.arrays import load_arrays, map_arrays, save_arrays
 from limelight.store.ids import read_ids, write_ids
 
@@ -165,13 +164,13 @@ class FromModel:
     def open(self, number: int, memory: int) -> Candidates:
         """Rank the catalogue for the users of a shard."""
         found = self.service.open()
-        model = found.model if isinstance(found, Reranked) else found
+        model = found.model
         start = number * self.per_shard
         stop = min(start + self.per_shard, self.service.n_users)
         piece = UserPiece(number, start, stop)
         ids = self.service.user_ids(piece), model.item_ids
         ranking = self.service.ranking(model, piece)
-        return stage(ranking, usual_width(self.service.n_users), memory=memory, ids=ids)
+        return candidates_of(ranking, usual_width(self.service.n_users), memory=memory, ids=ids)
 
 
 @dataclass(frozen=True)

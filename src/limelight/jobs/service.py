@@ -13,9 +13,6 @@ from limelight.models.exadmm import ExADMM
 from limelight.models.popularity import Random
 from limelight.recommend.candidates import usual_width
 from limelight.rerank.folder import open_light
-from limelight.rerank.methods.frank_wolfe import Prices
-from limelight.rerank.methods.group_shares import GroupPrices
-from limelight.rerank.reranker import Reranked
 from limelight.solve.problem import sparse_rows
 from limelight.store.ids import read_some_ids
 from limelight.store.model_folder import USERS, read_histories
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.recommend.ranking import Ranking
+    from limelight.rerank.reranker import Reranked
 
 BATCH = 8192
 PER_PIECE = 8 * BATCH
@@ -92,13 +90,12 @@ class Service:
     def open(self) -> Model | Reranked:
         """Read the model without its users."""
         found = open_light(self.folder)
-        model = found.model if isinstance(found, Reranked) else found
-        model.config = replace(model.config, num_threads=self.threads)
-        if isinstance(found, Reranked):
+        found.use_threads(self.threads)
+        if found.reranker is not None:
             config: Any = found.reranker.config
             # As many candidates as everybody would have if all were served at once.
             width = config.candidates or usual_width(self.n_users)
-            found.reranker.config = replace(config, num_threads=self.threads, candidates=width)
+            found.reranker.config = replace(config, candidates=width)
         return found
 
     def user_ids(self, piece: UserPiece) -> Ids:
@@ -111,12 +108,11 @@ class Service:
 
     def lists(self, found: Model | Reranked, piece: UserPiece, k: int) -> Iterator[Lists]:
         """Make the lists of a piece, batch by batch."""
-        if isinstance(found, Reranked):
-            ranking = self.ranking(found.model, piece)
+        ranking = self.ranking(found.model, piece)
+        if found.reranker is not None:
             more = {"user_ids": self.user_ids(piece)} if found.by_user else {}
             yield found.reranker.rerank(ranking, k, **more)
             return
-        ranking = self.ranking(found, piece)
         for rows in batches(ranking.n_users, BATCH):
             yield ranking.top(np.arange(rows.start, rows.stop), k)
 
@@ -140,8 +136,8 @@ def refuse_together(found: Model | Reranked, *, unseen: bool) -> None:
     unseen
         Whether users are to be folded in.
     """
-    if isinstance(found, Reranked):
-        if not isinstance(found.reranker, (Prices, GroupPrices)):
+    if found.reranker is not None:
+        if found.serves != "alone":
             message = (
                 "lists of this model are made for all users together, so not in pieces: "
                 f"{type(found.reranker).__name__}"

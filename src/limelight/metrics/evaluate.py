@@ -28,11 +28,25 @@ class HeldOutPart(Protocol):
         """Users x items, what it should find."""
 
 
-class Recommender(Protocol):
+class SupportsRecommend(Protocol):
     """Anything that makes ranked lists from histories."""
 
     def recommend(self, histories: Any, k: int) -> tuple[IntArray, Any]:
         """Return item numbers and scores, users x k, padded with -1 and -inf."""
+
+
+@runtime_checkable
+class ServesByUser(Protocol):
+    """Says whether a list depends on who its user is."""
+
+    by_user: bool
+
+
+@runtime_checkable
+class IdentifiedPart(Protocol):
+    """Held-out users who have ids."""
+
+    user_ids: Any
 
 
 class Evaluation(Mapping[str, float]):
@@ -110,7 +124,7 @@ class Evaluation(Mapping[str, float]):
 
 
 def evaluate(
-    model: Recommender, held_out: HeldOutPart, k: int | Sequence[int] = (5, 20)
+    model: SupportsRecommend, held_out: HeldOutPart, k: int | Sequence[int] = (5, 20)
 ) -> Evaluation:
     """Measure accuracy and exposure of a model's lists for held-out users.
 
@@ -153,10 +167,10 @@ def evaluate(
     """
     cutoffs = check_cutoffs(k)
     history, targets = _parts(held_out)
-    if getattr(model, "by_user", False) and hasattr(held_out, "user_ids"):
-        ids, _ = model.recommend(history, k=cutoffs[-1], user_ids=held_out.user_ids)  # type: ignore[call-arg]
-    else:
-        ids, _ = model.recommend(history, k=cutoffs[-1])
+    known: dict[str, Any] = {}
+    if isinstance(model, ServesByUser) and model.by_user and isinstance(held_out, IdentifiedPart):
+        known["user_ids"] = held_out.user_ids
+    ids, _ = model.recommend(history, k=cutoffs[-1], **known)
     accumulator = ListAccumulator(targets.shape[1], cutoffs)
     accumulator.update(ids, targets)
     return Evaluation(accumulator.result())

@@ -1,33 +1,27 @@
-"""What all models share: recommending, saving, saying what they are.
+"""What all models share, and what a fit leaves behind.
 
-What a fit leaves behind.
-
-Hyper-parameters: one frozen dataclass a method, the only place where a default stands.
+Hyper-parameters are one frozen dataclass a method, the only place where a default stands.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from limelight._base.arrays import batches
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.settings import Settings, check_integer, setting
+from limelight._base.settings import Settings, setting
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
-from limelight.metrics.lists import Lists
-from limelight.recommend.histories import history_rows, take_rows
+from limelight.models.recommender import Recommender
 from limelight.recommend.ranking import VectorRanking
-from limelight.recommend.topk import empty_lists
 from limelight.solve.trace import TraceRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -35,19 +29,13 @@ if TYPE_CHECKING:
     from limelight._base.documents import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
+    from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
     from limelight.solve.loop import Status
     from limelight.store.checkpoint import Place
 
 
-class Batch(NamedTuple):
-    """Lists of some of the users, and which rows of the question they answer."""
-
-    rows: slice
-    lists: Lists
-
-
-class Model(ABC):
+class Model(Recommender):
     """Learns from interactions, ranks the catalogue for users it has seen or not."""
 
     record: ClassVar[type] = TraceRecord
@@ -82,6 +70,15 @@ class Model(ABC):
         """
 
     @property
+    def model(self) -> Model:
+        """The model itself."""
+        return self
+
+    def _serve(self, ranking: Ranking, k: int, user_ids: Any) -> Callable[[slice], Lists]:
+        del user_ids
+        return lambda rows: ranking.top(np.arange(rows.start, rows.stop), k)
+
+    @property
     def learned(self) -> Learned:
         """Everything that the fit left behind."""
         if self._learned is None:
@@ -89,15 +86,9 @@ class Model(ABC):
             raise ConfigError(message, hint="call fit(X) first, or load a fitted model")
         return self._learned
 
-    @property
-    def user_ids(self) -> Ids:
-        """The id of each training user."""
-        return self.learned.user_ids
-
-    @property
-    def item_ids(self) -> Ids:
-        """The id of each item."""
-        return self.learned.item_ids
+    def restore(self, **learned: Any) -> None:
+        """Take over what a fit left behind: the fields of ``Learned``."""
+        self._learned = Learned(**learned)
 
     @property
     def trace_(self) -> list[Any]:
@@ -108,95 +99,6 @@ class Model(ABC):
     def status_(self) -> Status | None:
         """How the fit ended."""
         return self.learned.status
-
-    def recommend(
-        self, histories: Any = None, k: int = 10, *, users: Any = None, filter_seen: bool = True
-    ) -> Lists:
-        """Rank items for unseen users by their histories, or for users of the training data.
-
-        Parameters
-        ----------
-        histories : sparse matrix or Interactions, optional
-            Users to fold in, one row each.
-        k
-            Length of the lists.
-        users
-            Row numbers of training users; with neither ``histories`` nor ``users``, all of them.
-        filter_seen
-            Whether to leave out the items of a user's history.
-
-        Returns
-        -------
-        ids, scores
-            Two arrays of users x k. Item numbers are columns of the training matrix. Where fewer
-            than k items are left, a row ends in -1 and -inf.
-        """
-        found = list(self.recommend_batches(histories, k, users=users, filter_seen=filter_seen))
-        if not found:
-            return empty_lists(0, k)
-        return Lists(
-            np.concatenate([batch.lists.ids for batch in found]),
-            np.concatenate([batch.lists.scores for batch in found]),
-        )
-
-    def recommend_batches(
-        self,
-        histories: Any = None,
-        k: int = 10,
-        *,
-        users: Any = None,
-        filter_seen: bool = True,
-        batch_size: int = 8192,
-        first: int = 0,
-    ) -> Iterator[Batch]:
-        """Recommend as :meth:`recommend` does, one batch of users at a time.
-
-        Batches that begin before row ``first`` are left out; the others are the same.
-
-        Examples
-        --------
-        >>> import limelight as ll
-        >>> data = ll.marketplace(300, 100, 4000).interactions
-        >>> model = ll.IALS(factors=8, epochs=2).fit(data)
-        >>> [batch.lists.ids.shape for batch in model.recommend_batches(k=5, batch_size=200)]
-        [(200, 5), (100, 5)]
-        """
-        check_integer("k", k, least=1)
-        check_integer("batch_size", batch_size, least=1)
-        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
-        for rows in batches(ranking.n_users, batch_size):
-            if rows.start >= first:
-                yield Batch(rows, ranking.top(np.arange(rows.start, rows.stop), k))
-
-    def ranking(
-        self, histories: Any = None, *, users: Any = None, filter_seen: bool = True
-    ) -> Ranking:
-        """Return what ranks the catalogue for some users; re-rankers start from it.
-
-        Parameters
-        ----------
-        histories, users, filter_seen
-            As for :meth:`recommend`.
-
-        Examples
-        --------
-        >>> import limelight as ll
-        >>> data = ll.marketplace(300, 100, 4000).interactions
-        >>> model = ll.Popularity().fit(data)
-        >>> model.ranking(users=[3, 5]).top(np.array([1]), k=4).ids.shape
-        (1, 4)
-        """
-        if histories is not None and users is not None:
-            message = "histories and users were both given"
-            raise ConfigError(message, hint="pass histories for unseen users, users for known ones")
-        if histories is not None:
-            seen = history_rows(histories, self.item_ids)
-            return self._ranking(seen, np.arange(seen.n_rows), seen if filter_seen else None)
-        chosen = self._known_users(users)
-        hidden = self._seen() if filter_seen else None
-        if hidden is not None and users is not None:
-            hidden = take_rows(hidden, chosen)
-        return self._ranking(None, chosen, hidden)
 
     def ranking_of(self, rows: Int64, seen: Csr | None, *, filter_seen: bool = True) -> Ranking:
         """Rank for training users whose histories are given, not kept by the model.
@@ -211,7 +113,7 @@ class Model(ABC):
             As for :meth:`recommend`.
         """
         if seen is None and filter_seen:
-            self._seen()  # says what to do
+            self._seen()  # raises, and says what to do
         return self._ranking(None, rows, seen if filter_seen else None)
 
     def _known_users(self, users: Any) -> Int64:
@@ -244,12 +146,6 @@ class Model(ABC):
     def get_params(self) -> dict[str, Any]:
         """Return the hyper-parameters by name."""
         return asdict(self.config)
-
-    def save(self, path: str | Path, *, history: bool = True) -> None:
-        """Write the model to a folder; ``history=False`` leaves the training histories out."""
-        from limelight.models.folder import save_model
-
-        save_model(self, path, history=history)
 
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults, and what the model was fitted to."""

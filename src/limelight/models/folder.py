@@ -1,7 +1,4 @@
-"""Every model under the name that files and the command line know it by.
-
-Models to folders and back.
-"""
+"""Models to folders and back, and every model under the name that folders know it by."""
 
 from __future__ import annotations
 
@@ -10,12 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words, short
-from limelight.models.base import Learned
-from limelight.models.exadmm import ExADMM, ExADMMConfig
-from limelight.models.ials import IALS, IALSConfig
-from limelight.models.neural.multifr import MultiFR, MultiFRConfig
-from limelight.models.neural.multvae import MultDAE, MultDAEConfig, MultVAE, MultVAEConfig
-from limelight.models.popularity import Popularity, PopularityConfig, Random, RandomConfig
 from limelight.solve.loop import Status
 from limelight.solve.problem import sparse_rows
 from limelight.store.model_folder import (
@@ -33,18 +24,8 @@ if TYPE_CHECKING:
     from limelight.store.model_folder import StoredControl
 
 
-MODELS: dict[str, tuple[type[Model], type[Config]]] = {
-    kind.__name__: (kind, config)
-    for kind, config in (
-        (IALS, IALSConfig),
-        (ExADMM, ExADMMConfig),
-        (Popularity, PopularityConfig),
-        (Random, RandomConfig),
-        (MultVAE, MultVAEConfig),
-        (MultDAE, MultDAEConfig),
-        (MultiFR, MultiFRConfig),
-    )
-}
+MODELS: dict[str, tuple[type[Model], type[Config]]] = {}
+"""Models and their configs by name; the package adds those that it has."""
 
 
 def save_model(
@@ -52,16 +33,9 @@ def save_model(
 ) -> None:
     """Write a fitted model to a folder, whole or not at all.
 
-    Parameters
-    ----------
-    model
-        A fitted model.
-    path
-        The folder; one that holds a model is replaced, any other is left alone.
-    history
-        Whether to keep the training histories, which ``recommend`` leaves out of the lists.
-    control
-        How its lists are re-ranked, if they are.
+    A folder that holds a model is replaced, any other is left alone. Without its history, ``load``
+    gives a model that cannot leave out of its lists what users have seen. ``control`` says how its
+    lists are re-ranked, if they are.
     """
     learned = model.learned
     seen = learned.seen
@@ -81,17 +55,7 @@ def save_model(
 def config_of(
     model: Model, fingerprint: str, trace: Sequence[Any], status: Status | None
 ) -> dict[str, Any]:
-    """Say what a folder holds: a model with these settings, and how its fit went.
-
-    Parameters
-    ----------
-    model
-        A model, of which only the settings count.
-    fingerprint
-        Of the training data.
-    trace, status
-        What the fit left behind.
-    """
+    """Say what a folder holds: a model with its settings, and how a fit to some data went."""
     return {
         "model": type(model).__name__,
         "hyperparameters": model.get_params(),
@@ -104,17 +68,7 @@ def config_of(
 
 
 def load_model(path: str | Path) -> Model:
-    """Read a model that :meth:`save` wrote, without what re-ranks its lists.
-
-    Parameters
-    ----------
-    path
-        The model folder.
-
-    Returns
-    -------
-    Model
-        The model, as it was when it was saved.
+    """Read a model that :meth:`save` wrote, as it was, without what re-ranks its lists.
 
     Examples
     --------
@@ -134,21 +88,6 @@ def open_model(path: str | Path) -> Model:
 
     It has no histories, and row numbers for user ids. What is in the files is not checked: let
     :func:`load_model` do that once.
-
-    Parameters
-    ----------
-    path
-        The model folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import limelight as ll
-    >>> data = ll.marketplace(300, 100, 4000).interactions
-    >>> path = tempfile.mkdtemp() + "/model"
-    >>> ll.IALS(factors=8, epochs=2).fit(data).save(path)
-    >>> open_model(path)
-    IALS(factors=8, epochs=2) fitted to 300 users x 100 items
     """
     return _model(open_model_folder(path), path)
 
@@ -171,19 +110,19 @@ def _model(folder: ModelFolder, path: str | Path) -> Model:
         raise DataError(
             message, hint="the file config.json was changed; save the model again"
         ) from (error)
-    model._learned = _learned(folder, model, str(path))
+    _restore(model, folder, str(path))
     return model
 
 
-def _learned(folder: ModelFolder, model: Model, name: str) -> Learned:
-    """Take what a fit left behind, unless a model with these settings cannot have left it."""
+def _restore(model: Model, folder: ModelFolder, name: str) -> None:
+    """Take over what a fit left behind, unless a model with these settings cannot have left it."""
     shapes = {array: values.shape for array, values in folder.arrays.items()}
     expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
     if shapes not in (expected, expected | model.optional_shapes()):
         message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
         raise DataError(message, hint="its parts come from different models; save it again")
     trace, status = _read_fit(folder.config.get("fit", {}), model.record, name)
-    return Learned(
+    model.restore(
         arrays=folder.arrays,
         user_ids=folder.user_ids,
         item_ids=folder.item_ids,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,10 +17,43 @@ from limelight.recommend.ranking import RandomRanking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from limelight._base.arrays import Float32, Int64
     from limelight._native._kernels import Csr
     from limelight.recommend.ranking import Ranking
     from limelight.store.checkpoint import Place
+
+
+class WithoutEpochs(Model):
+    """A model that is fitted by looking at the interactions once."""
+
+    @abstractmethod
+    def _counted(self, rows: Csr) -> dict[str, NDArray[Any]]:
+        """Return the arrays that a fit leaves behind."""
+
+    def fit(
+        self,
+        X: Any,
+        *,
+        callback: Any = None,
+        show_progress: bool | None = None,
+        checkpoint: Place = None,
+    ) -> Self:
+        """Take in the catalogue, the histories and how often every item was chosen.
+
+        Parameters
+        ----------
+        X : Interactions or sparse matrix
+            Users x items; a stored positive value counts 1.
+        callback, show_progress, checkpoint
+            As for all models; there are no epochs to tell of.
+        """
+        del callback, show_progress, checkpoint
+        data = as_interactions(X)
+        rows = training_rows(data)
+        self._learned = learned(data, rows, self._counted(rows))
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +61,7 @@ class PopularityConfig(Config):
     """The settings of :class:`Popularity`."""
 
 
-class Popularity(VectorModel):
+class Popularity(WithoutEpochs, VectorModel):
     """Shows everybody the items with the most interactions.
 
     Parameters are the fields of :class:`~limelight.models.popularity.PopularityConfig`, by name.
@@ -43,34 +77,13 @@ class Popularity(VectorModel):
     config: PopularityConfig
     __init__ = hyperparameters(PopularityConfig)
 
-    def fit(
-        self,
-        X: Any,
-        *,
-        callback: Any = None,
-        show_progress: bool | None = None,
-        checkpoint: Place = None,
-    ) -> Self:
-        """Count the interactions of every item.
-
-        Parameters
-        ----------
-        X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
-        callback, show_progress, checkpoint
-            As for all models; there are no epochs to tell of.
-        """
-        del callback, show_progress, checkpoint
-        data = as_interactions(X)
-        rows = training_rows(data)
-        counts = np.bincount(rows.indices, minlength=rows.n_columns)
-        self._learned = learned(data, rows, {"item_counts": counts})
-        return self
-
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""
         del n_users
         return {"item_counts": (n_items,)}
+
+    def _counted(self, rows: Csr) -> dict[str, NDArray[Any]]:
+        return {"item_counts": np.bincount(rows.indices, minlength=rows.n_columns)}
 
     def _item_vectors(self) -> Float32:
         return self.learned.arrays["item_counts"].astype(np.float32)[:, None]
@@ -92,7 +105,7 @@ class RandomConfig(Config):
     )
 
 
-class Random(Model):
+class Random(WithoutEpochs):
     """Shows everybody items in an order of chance.
 
     Parameters are the fields of :class:`~limelight.models.popularity.RandomConfig`, by name.
@@ -109,31 +122,13 @@ class Random(Model):
     config: RandomConfig
     __init__ = hyperparameters(RandomConfig)
 
-    def fit(
-        self,
-        X: Any,
-        *,
-        callback: Any = None,
-        show_progress: bool | None = None,
-        checkpoint: Place = None,
-    ) -> Self:
-        """Remember the catalogue and the histories.
-
-        Parameters
-        ----------
-        X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
-        callback, show_progress, checkpoint
-            As for all models; there are no epochs to tell of.
-        """
-        del callback, show_progress, checkpoint
-        data = as_interactions(X)
-        self._learned = learned(data, training_rows(data), {})
-        return self
-
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit leaves behind: there is none."""
         del n_users, n_items
+        return {}
+
+    def _counted(self, rows: Csr) -> dict[str, NDArray[Any]]:
+        del rows
         return {}
 
     def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:

@@ -9,8 +9,9 @@ import numpy as np
 from limelight._base.arrays import batches
 from limelight.data.candidates.candidates import MEMORY, Candidates
 from limelight.data.candidates.keys import cut_rows
-from limelight.data.candidates.sorter import PairSorter
-from limelight.data.rows import pair_numbers, row_numbers
+from limelight.data.candidates.sorter import BUFFER_BYTES, PairSorter
+from limelight.data.candidates.storage import MemoryArray, PairRows
+from limelight.data.rows import pair_numbers, row_numbers, row_starts
 from limelight.recommend.ranking import CandidateRanking, as_ranking
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ _MOST_PAIRS = 1 << 29
 """How many candidates are kept for the users of a model, unless told otherwise."""
 _FEWEST, _MOST = 500, 4000
 """How many each of them has, at least and at most."""
-_FEW_USERS, _FEW_PAIRS = 20_000, 1 << 22
+_PILOT_USERS, _PILOT_PAIRS = 20_000, 1 << 22
 """How many users, with how many candidates that are held in memory, are enough to try things on."""
 
 
-def stage(
+def candidates_of(
     ranking: Ranking | Candidates,
     width: int | None = None,
     *,
@@ -61,7 +62,7 @@ def stage(
     --------
     >>> import limelight as ll
     >>> model = ll.Popularity().fit(ll.marketplace(50, 20, 300).interactions)
-    >>> stage(model.ranking(), width=5)
+    >>> candidates_of(model.ranking(), width=5)
     Candidates(50 users x 20 items, 250 pairs, in memory)
     """
     ranking = as_ranking(ranking)
@@ -69,7 +70,6 @@ def stage(
         return ranking.candidates
     if width is None:
         width = usual_width(ranking.n_users)
-
     width = min(width, ranking.n_items)
 
     def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
@@ -105,24 +105,14 @@ def batch_rows(width: int) -> int:
     return min(_ROWS, max(1, _PAIRS // max(width, 1)))
 
 
-def without(
+def leave_out_seen(
     candidates: Candidates,
     history: csr_matrix,
     *,
     memory: int = MEMORY,
     folder: str | os.PathLike[str] | None = None,
 ) -> Candidates:
-    """Leave out what users have seen.
-
-    Parameters
-    ----------
-    candidates
-        Which stay open.
-    history
-        One row a user, in the numbers of the candidates.
-    memory, folder
-        As for :func:`limelight.data.read_candidates`.
-    """
+    """Leave out what users have seen: one row a user, in the numbers of the candidates."""
 
     def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
         for rows in cut_rows(candidates.indptr, _PAIRS):
@@ -137,43 +127,28 @@ def without(
     return _gather(pairs(), (candidates.user_ids, candidates.item_ids), memory, folder)
 
 
-def sample(candidates: Candidates, n_users: int, seed: int) -> Candidates:
-    """Return the candidates of some users, drawn at random, in memory.
-
-    Parameters
-    ----------
-    candidates
-        Of all users, and they stay open.
-    n_users
-        How many to draw.
-    seed
-        Of the draw.
-    """
+def sample_users(candidates: Candidates, n_users: int, seed: int) -> Candidates:
+    """Return the candidates of so many users, drawn at random, in memory."""
     drawn = np.random.default_rng(seed).permutation(candidates.n_users)[:n_users]
     drawn.sort()
     block = candidates.take(drawn)
     users = row_numbers(block.indptr).astype(np.int64)
     pairs = iter([(users, block.items, block.scores)])
     user_ids = np.asarray(candidates.user_ids)[drawn]
-    return _gather(pairs, (user_ids, candidates.item_ids), 64 * len(block.items) + MEMORY, None)
+    memory = BUFFER_BYTES * len(block.items) + MEMORY
+    return _gather(pairs, (user_ids, candidates.item_ids), memory, None)
 
 
-def few(candidates: Candidates, seed: int) -> Candidates | None:
-    """Return the candidates of enough users to try things on; None if there are hardly more.
-
-    Parameters
-    ----------
-    candidates, seed
-        As for :func:`sample`.
-    """
-    n_users = few_users(candidates)
-    return sample(candidates, n_users, seed) if 2 * n_users < candidates.n_users else None
+def pilot_users(candidates: Candidates, seed: int) -> Candidates | None:
+    """Return the candidates of enough users to try things on; None if there are hardly more."""
+    n_users = pilot_size(candidates)
+    return sample_users(candidates, n_users, seed) if 2 * n_users < candidates.n_users else None
 
 
-def few_users(candidates: Candidates) -> int:
+def pilot_size(candidates: Candidates) -> int:
     """Return how many users are enough to try things on."""
     mean_count = max(candidates.n_pairs / max(candidates.n_users, 1), 1.0)
-    return int(min(_FEW_USERS, max(_FEW_PAIRS / mean_count, 1)))
+    return int(min(_PILOT_USERS, max(_PILOT_PAIRS / mean_count, 1)))
 
 
 def _gather(
@@ -182,15 +157,43 @@ def _gather(
     memory: int,
     folder: str | os.PathLike[str] | None,
 ) -> Candidates:
-    """Sort pairs that come user by user; users without any stay, with no candidate."""
-    sorter = PairSorter(memory, folder)
+    """Put together pairs that come user by user; users without any stay, with no candidate.
+
+    Pairs that come in the order of candidates are taken as they are. The sorter is for the others,
+    and for more than fit in memory.
+    """
     counts = np.zeros(len(ids[0]), dtype=np.int64)
+    held: list[tuple[Int32, Int32, Float32]] = []
+    sorter: PairSorter | None = None
     try:
         for users, items, scores in pairs:
             counts += np.bincount(users, minlength=len(counts))
-            sorter.add(users.astype(np.int32), items, scores)
-        _, rows = sorter.finish()
+            held.append((users.astype(np.int32), items, scores))
+            if sorter is None and not (
+                _are_in_order(*held[-1]) and counts.sum() <= memory // BUFFER_BYTES
+            ):
+                sorter = PairSorter(memory, folder)
+            if sorter is not None:
+                for found in held:
+                    sorter.add(*found)
+                held.clear()
+        rows = _as_rows(held) if sorter is None else sorter.finish()[1]
     except BaseException:
-        sorter.close()
+        if sorter is not None:
+            sorter.close()
         raise
-    return Candidates(np.append(0, np.cumsum(counts)), rows, *ids)
+    return Candidates(row_starts(counts), rows, *ids)
+
+
+def _are_in_order(users: Int32, items: Int32, scores: Float32) -> bool:
+    """Tell whether each user's highest score comes first, ties by item number."""
+    falls = scores[1:] < scores[:-1]
+    ties = (scores[1:] == scores[:-1]) & (items[1:] > items[:-1])
+    return bool((falls | ties | (users[1:] > users[:-1])).all())
+
+
+def _as_rows(held: list[tuple[Int32, Int32, Float32]]) -> PairRows:
+    items = np.concatenate([np.empty(0, np.int32), *(items for _, items, _ in held)])
+    scores = np.concatenate([np.empty(0, np.float32), *(scores for _, _, scores in held)])
+    # The sorter knows one zero only, so -0 becomes 0 here as well.
+    return PairRows(MemoryArray(items), MemoryArray(scores + np.float32(0)))

@@ -28,17 +28,7 @@ def loaded_bytes(model: ModelSize) -> int:
 
 
 def recommend_bytes(model: ModelSize, k: int, batch_size: int) -> int:
-    """Estimate the bytes that lists for all users of a model take, made batch by batch.
-
-    Parameters
-    ----------
-    model
-        How large it is.
-    k
-        Length of the lists.
-    batch_size
-        How many users are served at once.
-    """
+    """Estimate the bytes that lists for all users of a model take, made batch by batch."""
     n_users = min(batch_size, model.n_users)
     queries = 2 * n_users * padded_width(model.width) * _FLOAT
     histories = _GATHERED * model.n_entries * n_users / max(1, model.n_users)

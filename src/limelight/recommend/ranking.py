@@ -1,7 +1,4 @@
-"""Who asks for a list, and what ranks the catalogue for them.
-
-Candidates from anybody's recommender, as a ranking of the catalogue.
-"""
+"""Who asks for a list, and what ranks the catalogue for them: vectors, chance, or candidates."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from limelight._base.arrays import batches
 from limelight._base.errors import DataError
 from limelight.data.candidates.candidates import Candidates
 from limelight.data.candidates.keys import cut_rows
@@ -43,20 +41,8 @@ class Ranking(Protocol):
 class VectorRanking:
     """Scores are products of user and item vectors.
 
-    Parameters
-    ----------
-    item_vectors
-        One row an item.
-    user_vectors
-        Gives the vectors of users by their rows.
-    n_users
-        How many users there are.
-    hidden
-        Items that are never listed, one row a user.
-    threads
-        How many threads a search may use.
-    items
-        The only items to list; all, unless given.
+    ``user_vectors`` gives the vectors of users by their rows. Hidden items, one row a user, are
+    never listed; with ``items``, these alone are.
 
     Examples
     --------
@@ -92,7 +78,7 @@ class VectorRanking:
         if hidden is not None:
             hidden = take_columns(hidden, self._items)
         ids, scores = self._index.search(self._user_vectors(users), k, hidden)
-        # The padding is -1, which finds the last element.
+        # The padding, -1, picks the last element, which is -1 again.
         return Lists(np.append(self._items, np.int32(-1))[ids], scores)
 
     def among(self, items: Int32) -> VectorRanking:
@@ -110,18 +96,7 @@ class VectorRanking:
 class RandomRanking:
     """Every user ranks the items in an order of her own, drawn by seed and row number.
 
-    Parameters
-    ----------
-    users
-        The row number of each user, which draws her order.
-    n_items
-        How many items there are.
-    hidden
-        Items that are never listed, one row a user.
-    seed
-        Of the orders.
-    items
-        The only items to list; all, unless given.
+    Hidden items, one row a user, are never listed; with ``items``, these alone are.
 
     Examples
     --------
@@ -172,12 +147,7 @@ _PAIRS = 1 << 22
 class CandidateRanking:
     """Every user ranks her candidates by score, and nothing else.
 
-    Parameters
-    ----------
-    candidates
-        Of all users; they must stay open as long as this is used.
-    items
-        The only items to list; all, unless given.
+    The candidates must stay open as long as this is used. With ``items``, these alone are listed.
 
     Examples
     --------
@@ -252,3 +222,11 @@ def as_ranking(source: Any) -> Ranking:
         return source
     message = f"a ranking or candidates are wanted, not {type(source).__name__}"
     raise DataError(message, hint="pass model.ranking(...) or limelight.data.read_candidates(...)")
+
+
+def own_lists(ranking: Ranking, k: int, batch: int = 8192) -> Lists:
+    """Return the first k items of everybody's own ranking."""
+    own = empty_lists(ranking.n_users, k)
+    for rows in batches(ranking.n_users, batch):
+        own.ids[rows], own.scores[rows] = ranking.top(np.arange(rows.start, rows.stop), k)
+    return own

@@ -30,14 +30,7 @@ def empty_lists(n_users: int, k: int) -> Lists:
 
 
 class ItemIndex:
-    """Item factors laid out for searches.
-
-    Parameters
-    ----------
-    item_factors
-        One row an item.
-    threads
-        How many threads a search may use.
+    """Item factors, one row an item, laid out for searches.
 
     Examples
     --------
@@ -56,14 +49,8 @@ class ItemIndex:
     def search(self, queries: Float32, k: int, history: Csr | None = None) -> Lists:
         """Return the k items with the largest scores; equal scores go to the lower item number.
 
-        Parameters
-        ----------
-        queries
-            One row a user.
-        k
-            The length of the lists. Where fewer items are left, a list ends in -1 and -inf.
-        history
-            Items to leave out, one row a query.
+        Queries and the items to leave out have one row a user. Where fewer than k items are left, a
+        list ends in -1 and -inf.
         """
         if k < 1:
             message = f"k must be at least 1: {k}"

@@ -6,39 +6,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from limelight._base.errors import ConfigError, DataError, LimelightError
 from limelight._base.text import first_words, short
-from limelight.models.folder import load_model, open_model, save_model
-from limelight.rerank.methods.allocate import Allocate, AllocateConfig
-from limelight.rerank.methods.best_response import (
-    BestResponse,
-    BestResponseConfig,
-    MarketConfig,
-    Online,
-)
-from limelight.rerank.methods.fairrec import FairRec, FairRecConfig
-from limelight.rerank.methods.frank_wolfe import FrankWolfe, FrankWolfeConfig, Prices
-from limelight.rerank.methods.group_shares import GroupPrices, GroupSharesConfig
+from limelight.models.folder import load_model, open_model
+from limelight.rerank.methods import rerankers
 from limelight.rerank.relevance import Relevance, ScoreRelevance
-from limelight.rerank.reranker import Memory, Reranked, Reranker
 from limelight.rerank.welfare import GiniWelfare, Impact, MinimumExposure, Power, TargetShares
 from limelight.store.model_folder import StoredControl, load_control
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from limelight._base.settings import Settings
     from limelight.models.base import Model
+    from limelight.rerank.reranker import Reranked, Reranker
 
-_RERANKERS: dict[str, tuple[type[Reranker], type[Settings]]] = {
-    "Allocate": (Allocate, AllocateConfig),
-    "BestResponse": (BestResponse, BestResponseConfig),
-    "FairRec": (FairRec, FairRecConfig),
-    "FrankWolfe": (FrankWolfe, FrankWolfeConfig),
-    "GroupPrices": (GroupPrices, GroupSharesConfig),
-    "Online": (Online, MarketConfig),
-    "Prices": (Prices, FrankWolfeConfig),
-}
 _KINDS = {
     kind.__name__: kind
     for kind in (
@@ -54,31 +37,18 @@ _KINDS = {
 _PAIRS = "pairs"
 
 
-def save_reranked(reranked: Reranked, path: str | Path, *, history: bool = True) -> None:
-    """Write a model and its re-ranker to one folder, whole or not at all.
-
-    Parameters
-    ----------
-    reranked
-        Whose model has been fitted.
-    path
-        The folder; one that holds a model is replaced, any other is left alone.
-    history
-        Whether to keep the training histories.
-    """
-    reranker = reranked.reranker
-    name = type(reranker).__name__
-    if name not in _RERANKERS:
+def control_of(reranker: Reranker) -> StoredControl:
+    """Return what a folder says of a re-ranker: its name, its settings and its state."""
+    name, known = type(reranker).__name__, rerankers()
+    if name not in known:
         message = f"this re-ranker cannot be saved: {reranker!r}"
-        raise ConfigError(message, hint=f"these can: {', '.join(_RERANKERS)}")
-    memory = reranker.memory()
-    settings = {
-        field.name: _encoded(getattr(reranker.config, field.name))
-        for field in fields(reranker.config)
-    }
-    values = {key: _encoded(value) for key, value in memory.values.items()}
-    record = {"reranker": name, "settings": settings, "memory": values}
-    save_model(reranked.model, path, history=history, control=StoredControl(record, memory.arrays))
+        raise ConfigError(message, hint=f"these can: {', '.join(known)}")
+    settings = {own.name: getattr(reranker.config, own.name) for own in fields(reranker.config)}
+    state = reranker.state().saved()
+    arrays = {key: value for key, value in state.items() if isinstance(value, np.ndarray)}
+    values = {key: value for key, value in state.items() if key not in arrays}
+    record = {"reranker": name, "settings": _encoded_all(settings), "memory": _encoded_all(values)}
+    return StoredControl(record, arrays)
 
 
 def load(path: str | Path) -> Model | Reranked:
@@ -118,23 +88,31 @@ def _controlled(model: Model, path: str | Path) -> Model | Reranked:
     if control is None:
         return model
     name = control.record.get("reranker")
-    if not isinstance(name, str) or name not in _RERANKERS:
+    known = rerankers()
+    if not isinstance(name, str) or name not in known:
         message = f"model folder {str(path)!r} holds an unknown re-ranker: {short(name)}"
-        raise DataError(message, hint=f"this limelight knows: {', '.join(_RERANKERS)}")
-    kind, config = _RERANKERS[name]
+        raise DataError(message, hint=f"this limelight knows: {', '.join(known)}")
+    kind, config = known[name]
     try:
-        settings = {key: _decoded(value) for key, value in control.record["settings"].items()}
         reranker = kind.__new__(kind)
-        reranker.config = config(**settings)
-        values = {key: _decoded(value) for key, value in control.record["memory"].items()}
-        reranker.remember(Memory(values, control.arrays), len(model.item_ids))
+        reranker.config = config(**_decoded_all(control.record["settings"]))
+        saved = _decoded_all(control.record["memory"]) | control.arrays
+        reranker.restore(reranker.state_type.of(saved), len(model.item_ids))
     except (LimelightError, TypeError, KeyError, AttributeError, ValueError) as error:
         reason = getattr(error, "message", f"{type(error).__name__} {first_words(error)}")
         message = f"model folder {str(path)!r} has a re-ranker that cannot be used: {reason}"
         raise DataError(message, hint="its parts come from different models; save it again") from (
             error
         )
-    return Reranked(reranker, model)
+    return reranker.over(model)
+
+
+def _encoded_all(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: _encoded(value) for name, value in values.items()}
+
+
+def _decoded_all(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: _decoded(value) for name, value in values.items()}
 
 
 def _encoded(value: Any) -> Any:

@@ -33,15 +33,7 @@ class Figures(NamedTuple):
 
 
 def figures(pool: Pool, places: Int32) -> Figures:
-    """Measure the lists of a pool's users, and their own.
-
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    places
-        Everybody's list: places among her candidates.
-    """
+    """Measure the lists of a pool's users, as places among their candidates, and their own."""
     k, own = places.shape[1], pool.own_places(places.shape[1])
     after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
     losses = np.zeros(pool.n_users, dtype=np.float32)
@@ -52,37 +44,29 @@ def figures(pool: Pool, places: Int32) -> Figures:
         worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
         losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
         gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
-    # A list's places that are among the first k are those of its user's own list.
+    # An own list is a user's first k candidates, so places below k stood in it before.
     stayed = int(np.sum((places >= 0) & (places < k)))
     return Figures(after, before, losses, (gained, kept), stayed, lengths_of(places))
 
 
-class Examples(NamedTuple):
+class ExampleLists(NamedTuple):
     """Some users of all kinds: their rows, and their lists before."""
 
     rows: Int64
     own: Int32
 
 
-def examples_of(candidates: Candidates, k: int) -> Examples:
+def examples_of(candidates: Candidates, k: int) -> ExampleLists:
     """Choose users to show, and look up their own lists."""
     rows = example_rows(candidates.counts)
-    return Examples(rows, CandidateRanking(candidates).top(rows, k).ids)
+    return ExampleLists(rows, CandidateRanking(candidates).top(rows, k).ids)
 
 
 def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankResult:
-    """Measure lists, and everybody's own.
+    """Measure lists, and everybody's own, and put them into a result.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    places
-        Everybody's list: places among her candidates.
-    started
-        When the work began, by ``time.perf_counter``.
-    known
-        What else the result says: how the lists were made, and for what.
+    Work began when ``time.perf_counter`` was ``started``; ``known`` is what else the result says:
+    how the lists were made, and for what.
     """
     return result_of(
         figures(pool, places),
@@ -95,18 +79,8 @@ def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankR
     )
 
 
-def result_of(found: Figures, examples: Examples, **known: Any) -> RerankResult:
-    """Put figures into words.
-
-    Parameters
-    ----------
-    found
-        Of all users.
-    examples
-        Users to show.
-    known
-        The other fields of the result.
-    """
+def result_of(found: Figures, examples: ExampleLists, **known: Any) -> RerankResult:
+    """Put figures of all users into a result, whose other fields are ``known``."""
     metrics = found.after.result()
     metrics |= {f"{name}_before": value for name, value in found.before.result().items()}
     gained, kept = found.relevance

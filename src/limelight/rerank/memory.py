@@ -70,14 +70,7 @@ def table_supply(path: Path) -> Supply:
 def rerank_bytes(supply: Supply, k: int, memory: int) -> int:
     """Estimate the bytes that re-ranking takes beside what the process holds.
 
-    Parameters
-    ----------
-    supply
-        The candidates.
-    k
-        Length of the lists.
-    memory
-        As for :func:`limelight.rerank`: what does not fit goes to scratch files.
+    Of candidates, what is more than so many bytes of ``memory`` goes to scratch files.
 
     Examples
     --------
@@ -93,7 +86,8 @@ def rerank_bytes(supply: Supply, k: int, memory: int) -> int:
         gathering += held
     relevance = _RELEVANCE * n_pairs if _RELEVANCE * n_pairs <= memory else 0
     ranked = _RANKED * n_pairs if 3 * _RELEVANCE * n_pairs <= memory else 0
-    # Things are tried before everybody chooses, when ranked candidates are made.
+    # Welfares are tried on some users before the blocks of all users take the form that kernels
+    # read, so the two never stand in memory together.
     working = max(ranked, _TRIED * min(n_pairs, _FEW))
     choosing = held + relevance + working + _PLACE * supply.n_users * k + _SLACK
     return supply.source + max(gathering, choosing)

@@ -214,7 +214,7 @@ def calibrate(ranking: Ranking, targets: Any, k: int = 20, *, seed: int = 0) -> 
         message = "no held-out pair to calibrate with"
         raise DataError(message, hint="hold out some interactions of users who have candidates")
     users = np.sort(generator.permutation(users)[:_USERS])
-    pairs = _thin(_look(ranking, users, wanted, k), generator)
+    pairs = _thin(_gains_of(ranking, users, wanted, k), generator)
     if not pairs.gains.any():
         message = f"none of the held-out pairs of {len(users):,} users is among their candidates"
         raise DataError(message, hint="check that both name users and items in the same way")
@@ -222,7 +222,7 @@ def calibrate(ranking: Ranking, targets: Any, k: int = 20, *, seed: int = 0) -> 
     return min(laws, key=lambda found: found[0])[1]
 
 
-def _look(ranking: Ranking, users: Int64, targets: Csr, k: int) -> _Pairs:
+def _gains_of(ranking: Ranking, users: Int64, targets: Csr, k: int) -> _Pairs:
     """Find the gain of every candidate of some users."""
     ids, scores = ranking.top(users, min(_DEPTH, ranking.n_items))
     is_there = ids >= 0

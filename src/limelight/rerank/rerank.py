@@ -20,10 +20,11 @@ from limelight.data.candidates.candidates import MEMORY, Candidates, aligned_pai
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.models.base import Model
-from limelight.recommend.candidates import few_users, sample, stage, without
+from limelight.recommend.candidates import candidates_of, leave_out_seen, pilot_size, sample_users
 from limelight.recommend.ranking import CandidateRanking, Ranking
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.measured import measured
+from limelight.rerank.methods import offered
 from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance, calibrate
 from limelight.rerank.targets.controls import (
@@ -34,6 +35,7 @@ from limelight.rerank.targets.controls import (
     KeptDial,
     OnlineDial,
     PricesDial,
+    RerankerDial,
     Setting,
 )
 from limelight.rerank.targets.goal import Goal, as_goal
@@ -126,7 +128,6 @@ def reach_groups(setting: Setting, goal: GroupGoal, law: Law) -> tuple[Int32, di
     }
 
 
-METHODS = ("auto", "best-response", "online", "prices", "allocate", "fairrec")
 _FAR = 0.01  # a target that is missed by more is worth a note
 
 
@@ -216,7 +217,7 @@ def rerank(  # noqa: PLR0913
     started = time.perf_counter()
     wishes = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
     targets = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
-    check_choice("method", method, METHODS)
+    check_choice("method", method, method_names())
     goal = as_group_goal(groups, wishes, targets, method) or as_goal(**targets)
     check_integer("k", k, least=1)
     check_integer("random_state", random_state, least=0)
@@ -257,9 +258,9 @@ def _open(
 ) -> Candidates:
     """Read candidates, or take them as they are, and leave out what users have seen."""
     if isinstance(source, Model):
-        source = stage(source.ranking(), ids=(source.user_ids, source.item_ids), **room)
+        source = candidates_of(source.ranking(), ids=(source.user_ids, source.item_ids), **room)
     if isinstance(source, (Candidates, Ranking)):
-        found = stage(source, **room)
+        found = candidates_of(source, **room)
     else:
         found = read_candidates(source, catalogue=catalogue, show_progress=show_progress, **room)
         catalogue = None
@@ -268,7 +269,7 @@ def _open(
         raise ConfigError(message, hint="leave it out, or pass a file or a frame of candidates")
     if history is None:
         return found
-    return without(found, aligned_pairs(history, found, "history"), **room)
+    return leave_out_seen(found, aligned_pairs(history, found, "history"), **room)
 
 
 def _check_names(source: object, **pairs: object) -> None:
@@ -296,6 +297,11 @@ def _kept(dial: Dial, checkpoint: Place, goal: str, name: str) -> Dial | KeptDia
     return KeptDial(dial, place, about | {"candidates": at.pool.fingerprint()})
 
 
+def method_names() -> list[str]:
+    """Return what ``method`` may be."""
+    return ["auto", *offered()]
+
+
 def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
     if method == "allocate":
         return AllocateDial(setting)
@@ -307,6 +313,8 @@ def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
         "best-response": BestResponseDial,
         "online": OnlineDial,
     }
+    if method not in kinds:
+        return RerankerDial(setting, offered()[method])
     return kinds[method](setting, as_welfare(welfare))
 
 
@@ -350,7 +358,7 @@ def least_loss(setting: Setting, goal: Goal, law: Law) -> tuple[WelfareName, flo
     """Try welfares on some of the users; return the best, and a strength to start from."""
     candidates = setting.pool.candidates
     welfares: tuple[WelfareName, ...] = ("log", "power")
-    some = sample(candidates, few_users(candidates), setting.seed)
+    some = sample_users(candidates, pilot_size(candidates), setting.seed)
     with some, Pool(some, law) as pool:
         trial = Setting(pool, setting.k, setting.threads, setting.seed)
         found = {name: _trial(_dial(trial, "best-response", name), goal) for name in welfares}

@@ -2,45 +2,97 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from limelight._base.arrays import batches
 from limelight._base.documents import Document, Table, pairs
 from limelight._base.errors import DataError
-from limelight._base.settings import check_number
+from limelight._base.settings import Settings, check_integer, check_number, setting
 from limelight._base.text import settings, short
 from limelight.metrics.lists import Lists
-from limelight.models.base import Batch
+from limelight.models.recommender import Recommender
+from limelight.recommend.candidates import candidates_of
+from limelight.recommend.ranking import CandidateRanking, as_ranking
+from limelight.rerank.folder import control_of
+from limelight.rerank.market.pool import Pool
+from limelight.rerank.relevance import BY_RANK, check_law
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from limelight._base.settings import Settings
+    from limelight._base.arrays import Int32
     from limelight.data.candidates.candidates import Candidates
-    from limelight.models.base import Learned, Model
+    from limelight.models.base import Model
+    from limelight.models.recommender import Serves
     from limelight.recommend.ranking import Ranking
+    from limelight.rerank.market.pool import Law
+    from limelight.store.model_folder import Control
 
 
-class Memory(NamedTuple):
-    """What a re-ranker knows beside its settings."""
+@dataclass(frozen=True, kw_only=True)
+class PoolConfig(Settings):
+    """The settings of all re-rankers that choose from a pool of candidates.
 
-    values: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    It stands before the class of a method's own settings in a list of bases: dataclasses collect
+    fields from the last base on, so the own settings come first in signatures and texts.
+    """
+
+    relevance: Law = setting(
+        BY_RANK,
+        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
+    )
+    candidates: int | None = setting(
+        None,
+        "How many items of a model's ranking each user chooses from; see ``candidates_of``.",
+        at_least=1,
+    )
+    random_state: int = setting(
+        # The order in which users choose; users on whom prices are tried first.
+        0,
+        "Seed of all that is drawn.",
+    )
+    num_threads: int = setting(
+        0, "How many threads to use; 0 means all that the process may use.", at_most=2**12
+    )
+
+    def check_own_settings(self) -> None:
+        """Check that the relevance is known."""
+        check_law(self.relevance)
+
+
+@dataclass(frozen=True, eq=False)
+class RerankerState:
+    """What a re-ranker knows beside its settings: the fields of a subclass, saved by name."""
+
+    @classmethod
+    def of(cls, saved: Mapping[str, Any]) -> Self:
+        """Take over what was saved. What is missing is None, and refused where it is needed."""
+        return cls(**{own.name: saved.get(own.name) for own in fields(cls)})
+
+    def saved(self) -> dict[str, Any]:
+        """Return what there is to save, by name."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was saved."""
+        return all(value is None for value in self.saved().values())
 
     def number(self, name: str) -> float:
         """Return a number from 0 up, or refuse it."""
-        check_number(name, self.values.get(name))
-        return float(self.values[name])
+        value = getattr(self, name)
+        check_number(name, value)
+        return float(value)
 
     def array(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return an array of finite numbers of a shape, or refuse it."""
-        found = self.arrays.get(name)
+        found: NDArray[Any] | None = getattr(self, name)
         if found is None or found.shape != shape or found.dtype.kind != "f":
             what = "nothing" if found is None else f"{found.dtype} of shape {found.shape}"
             message = f"{name} must be numbers of shape {shape}: {what}"
@@ -53,13 +105,25 @@ class Memory(NamedTuple):
 
 
 class Reranker(ABC):
-    """Makes the lists of many users together, so that items share the exposure."""
+    """Makes the lists of many users together, so that items share the exposure.
 
-    config: Settings
+    A subclass says by :meth:`places_from` which of their candidates users are shown. Its config
+    derives from :class:`PoolConfig`.
+    """
+
+    config: Any
+    state_type: ClassVar[type[RerankerState]] = RerankerState
+    method: ClassVar[str | None] = None
+    """What ``ll.rerank(method=...)`` calls it; None where it is not offered there."""
+    strength_setting: ClassVar[str] = "strength"
+    """Which setting says how much exposure counts."""
+    strength_is_count: ClassVar[bool] = False
+    """Whether that is a whole number: of lists in which every item should stand."""
+    serves: ClassVar[Serves] = "together"
+    """What a list depends on, beside its user."""
     by_user: ClassVar[bool] = False
     """Whether a list depends on who the user is: ``rerank`` then takes ``user_ids``."""
 
-    @abstractmethod
     def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
@@ -71,6 +135,42 @@ class Reranker(ABC):
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """
+        check_integer("k", k, least=1)
+        return self._lists(as_ranking(ranking), k)
+
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
+        with self.pool(ranking) as pool:
+            return self.lists_from(pool, k)
+
+    def pool(self, ranking: Ranking | Candidates) -> Pool:
+        """Return the candidates of a ranking's users, with their relevance; close it after use."""
+        return Pool(candidates_of(ranking, self.config.candidates), self.config.relevance)
+
+    def lists_from(self, pool: Pool, k: int) -> Lists:
+        """Return lists as :meth:`rerank` does, from a pool that stays open.
+
+        A search that tries several strengths over the same users works out their relevance once.
+        """
+        return pool.lists(self.places_from(pool, k))
+
+    @abstractmethod
+    def places_from(self, pool: Pool, k: int) -> Int32:
+        """Return the same lists as places among each user's candidates, ascending, then -1."""
+
+    @classmethod
+    def usual(cls, *, seed: int, threads: int) -> Self:
+        """Return one with the usual settings, but for what it draws with and may use."""
+        found, known = cls(), {"random_state": seed, "num_threads": threads}
+        names = known.keys() & {own.name for own in fields(found.config)}
+        found.config = replace(found.config, **{name: known[name] for name in names})
+        return found
+
+    def at(self, strength: float) -> Self:
+        """Return the same re-ranker at another strength, with nothing remembered."""
+        found = type(self).__new__(type(self))
+        value = int(strength) if self.strength_is_count else strength
+        found.config = replace(self.config, **{self.strength_setting: value})
+        return found
 
     def over(self, model: Model) -> Reranked:
         """Return a model's lists as this re-ranker makes them, for ``ll.evaluate`` and others.
@@ -87,30 +187,44 @@ class Reranker(ABC):
         """
         return Reranked(self, model)
 
-    def memory(self) -> Memory:
+    def state(self) -> RerankerState:
         """Return what it knows beside its settings, to be saved."""
-        return Memory({}, {})
+        return RerankerState()
 
-    def remember(self, memory: Memory, n_items: int) -> None:
+    def restore(self, state: Any, n_items: int) -> None:
         """Take over what another one knew, of so many items."""
-        del memory, n_items
+        del state, n_items
 
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults."""
         return f"{type(self).__name__}({settings(self.config.changed())})"
 
     def _repr_html_(self) -> str:
-        return Document(type(self).__name__, [self.summary()], self._as_usual()).html()
+        usual = [] if self.config.changed() else ["All settings are the defaults."]
+        return Document(type(self).__name__, [self.summary()], usual).html()
 
     def summary(self) -> Table:
         """Tabulate the settings that differ from the defaults."""
         return pairs((name, short(value)) for name, value in self.config.changed().items())
 
-    def _as_usual(self) -> list[str]:
-        return [] if self.config.changed() else ["All settings are the defaults."]
+
+class RankingReranker(Reranker):
+    """A re-ranker that needs scores alone, not relevance: it takes rankings without a pool."""
+
+    @abstractmethod
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
+        """Return lists of k places, one row for each user of the ranking."""
+
+    def lists_from(self, pool: Pool, k: int) -> Lists:
+        """Return lists of the candidates of a pool."""
+        return self._lists(CandidateRanking(pool.candidates), k)
+
+    def places_from(self, pool: Pool, k: int) -> Int32:
+        """Return the same lists as places among each user's candidates."""
+        return pool.places_of(self.lists_from(pool, k).ids)
 
 
-class Reranked:
+class Reranked(Recommender):
     """A model and the re-ranker that makes its lists.
 
     Parameters
@@ -122,112 +236,32 @@ class Reranked:
     """
 
     def __init__(self, reranker: Reranker, model: Model) -> None:
-        self.reranker = reranker
-        self.model = model
+        self.reranker, self._model = reranker, model
+        self.serves, self.by_user = reranker.serves, reranker.by_user
+
+    @property
+    def model(self) -> Model:
+        """The model whose lists are re-ranked."""
+        return self._model
+
+    def fresh(self) -> Self:
+        """Return the same, without a common memory of who was served."""
+        return type(self)(copy.deepcopy(self.reranker), self._model)
+
+    def _serve(self, ranking: Ranking, k: int, user_ids: Any) -> Callable[[slice], Lists]:
+        known = {"user_ids": user_ids} if self.by_user else {}
+        ids, scores = self.reranker.rerank(ranking, k, **known)
+        return lambda rows: Lists(ids[rows], scores[rows])
+
+    def _control(self) -> Control:
+        return control_of(self.reranker)
 
     def __repr__(self) -> str:
-        """Show both."""
-        return f"{self.reranker!r} over {self.model!r}"
+        """Show the re-ranker, then the model."""
+        return f"{self.reranker!r} over {self._model!r}"
 
     def _repr_html_(self) -> str:
-        above, below = type(self.reranker).__name__, type(self.model).__name__
-        tables = {above: self.reranker.summary(), below: self.model.summary()}
+        above, below = type(self.reranker).__name__, type(self._model).__name__
+        tables = {above: self.reranker.summary(), below: self._model.summary()}
         named = [Table((name, ""), found.rows) for name, found in tables.items()]
         return Document(f"{above} over {below}", named).html()
-
-    @property
-    def by_user(self) -> bool:
-        """Whether a list depends on who the user is."""
-        return self.reranker.by_user
-
-    def recommend(
-        self,
-        histories: Any = None,
-        k: int = 10,
-        *,
-        users: Any = None,
-        filter_seen: bool = True,
-        user_ids: Any = None,
-    ) -> Lists:
-        """Make the lists of all these users together.
-
-        Parameters
-        ----------
-        histories, k, users, filter_seen
-            As for a model's ``recommend``. A list depends on who else asks.
-        user_ids
-            Who the users are, for ``Prices``. Known of training users and of interactions; of a
-            matrix, row numbers stand for them unless they are given.
-        """
-        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
-        if not self.by_user:
-            return self.reranker.rerank(ranking, k)
-        if user_ids is None:
-            user_ids = self._ids_of(histories, users)
-        return self.reranker.rerank(ranking, k, user_ids=user_ids)  # type: ignore[call-arg]
-
-    def _ids_of(self, histories: Any, users: Any) -> Any:
-        if histories is not None:
-            return getattr(histories, "user_ids", None)
-        return self.user_ids if users is None else self.user_ids[np.atleast_1d(users)]
-
-    def ranking(
-        self, histories: Any = None, *, users: Any = None, filter_seen: bool = True
-    ) -> Ranking:
-        """Return what the model itself ranks, before anything is re-ranked.
-
-        Parameters
-        ----------
-        histories, users, filter_seen
-            As for a model's ``ranking``.
-        """
-        return self.model.ranking(histories, users=users, filter_seen=filter_seen)
-
-    def recommend_batches(
-        self,
-        histories: Any = None,
-        k: int = 10,
-        *,
-        users: Any = None,
-        filter_seen: bool = True,
-        batch_size: int = 8192,
-        first: int = 0,
-    ) -> Iterator[Batch]:
-        """Make the lists of all users together, and hand them out a batch at a time.
-
-        Parameters
-        ----------
-        histories, k, users, filter_seen, batch_size, first
-            As for a model's ``recommend_batches``.
-        """
-        ids, scores = self.recommend(histories, k, users=users, filter_seen=filter_seen)
-        for rows in batches(len(ids), batch_size):
-            if rows.start >= first:
-                yield Batch(rows, Lists(ids[rows], scores[rows]))
-
-    @property
-    def user_ids(self) -> NDArray[Any]:
-        """The id of each training user."""
-        return np.asarray(self.model.user_ids)
-
-    @property
-    def item_ids(self) -> NDArray[Any]:
-        """The id of each item."""
-        return np.asarray(self.model.item_ids)
-
-    @property
-    def learned(self) -> Learned:
-        """Everything that the fit of the model left behind."""
-        return self.model.learned
-
-    def save(self, path: str | Path, *, history: bool = True) -> None:
-        """Write both to a folder that ``ll.load`` reads.
-
-        Parameters
-        ----------
-        path, history
-            As for a model's ``save``.
-        """
-        from limelight.rerank.folder import save_reranked
-
-        save_reranked(self, path, history=history)

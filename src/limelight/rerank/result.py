@@ -1,7 +1,4 @@
-"""Re-ranked lists, with what they cost and who gained.
-
-What a re-ranking has to show: everybody's own lists, and the new ones.
-"""
+"""Re-ranked lists, with what they cost and who gained."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ _SHOWN, _GROUPS = 5, 12
 """How many items of each kind, and how many groups, a notebook shows."""
 
 
-class Change(NamedTuple):
+class ExposureChange(NamedTuple):
     """The share of all exposure that an item or a group has, before and after."""
 
     id: Any
@@ -149,7 +146,7 @@ class RerankResult:
             }
         )
 
-    def changes(self, top: int = 10) -> tuple[list[Change], list[Change]]:
+    def changes(self, top: int = 10) -> tuple[list[ExposureChange], list[ExposureChange]]:
         """Return the items that gained most and those that lost most, as shares of exposure.
 
         Parameters
@@ -163,7 +160,7 @@ class RerankResult:
         gained, lost = gained[after[gained] > before[gained]], lost[after[lost] < before[lost]]
         return self._named(gained, before, after), self._named(lost, before, after)
 
-    def group_changes(self, groups: Source) -> list[Change]:
+    def group_changes(self, groups: Source) -> list[ExposureChange]:
         """Return what groups of items gained, those that gained most first.
 
         Parameters
@@ -175,13 +172,13 @@ class RerankResult:
         shares = (
             group_exposure(members, e) / e.sum() for e in (self.exposure_before, self.exposure)
         )
-        changes = map(Change, members.group_ids, *(share.tolist() for share in shares))
+        changes = map(ExposureChange, members.group_ids, *(share.tolist() for share in shares))
         return sorted(changes, key=lambda change: change.before - change.after)
 
-    def _named(self, items: Int64, before: Float64, after: Float64) -> list[Change]:
+    def _named(self, items: Int64, before: Float64, after: Float64) -> list[ExposureChange]:
         ids = np.asarray(self.item_ids)[items].tolist()
         shares = zip(before[items].tolist(), after[items].tolist(), strict=True)
-        return [Change(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
+        return [ExposureChange(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
 
     def exposures(self) -> dict[str, Float64]:
         """Return the exposure of every item, before and after, for figures."""
@@ -209,7 +206,50 @@ class RerankResult:
         catalogue
             A table with ``item_id`` and ``title``, to call items by their titles.
         """
-        write_page(with_titles_and_groups(exhibit_of(self), groups, catalogue), path)
+        write_page(with_titles_and_groups(self.exhibit(), groups, catalogue), path)
+
+    def exhibit(self) -> Exhibit:
+        """Put together what a page shows of the lists, and of everybody's own."""
+        k = self.k
+        own = {
+            name.removesuffix("_before"): value
+            for name, value in self.metrics.items()
+            if name.endswith("_before")
+        }
+        now = {name: value for name, value in self.metrics.items() if not name.endswith("_before")}
+        users = np.asarray(self.user_ids)[self.examples]
+        return Exhibit(
+            kind="rerank",
+            title=f"Lists of {k}, re-ranked",
+            k=k,
+            points=(
+                ExhibitPoint(
+                    "Own lists",
+                    "everybody's own lists",
+                    own | {f"relevance@{k}": 1.0},
+                    strength=0.0,
+                    shown=ShownLists(self.exposure_before, self.own_examples),
+                ),
+                ExhibitPoint(
+                    self.method,
+                    self.method,
+                    now | {f"relevance@{k}": 1 - self.relevance_loss},
+                    strength=self.strength,
+                    settings={"method": self.method, "strength": self.strength, **self.goal},
+                    shown=ShownLists(self.exposure, self.lists.ids[self.examples]),
+                ),
+            ),
+            item_ids=self.item_ids,
+            chosen=1,
+            examples=ExampleUsers(users),
+            data={
+                "Users": f"{self.lengths.users:,}",
+                "Items": f"{len(self.item_ids):,}",
+                "Places": f"{self.lengths.places:,}",
+            },
+            made=how_made(seconds=self.seconds),
+            notes=self.notes,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the lists, ready for JSON."""
@@ -318,7 +358,7 @@ class RerankResult:
         return "\n".join(lines)
 
 
-def _shares(change: Change | GroupShare) -> tuple[str, ...]:
+def _shares(change: ExposureChange | GroupShare) -> tuple[str, ...]:
     return str(change.id), f"{100 * change.before:.3f} %", f"{100 * change.after:.3f} %"
 
 
@@ -337,53 +377,3 @@ def user_relevance(relevance: Float32) -> Float64:
     array([1.])
     """
     return np.asarray(relevance @ position_weights(relevance.shape[1]))
-
-
-def exhibit_of(found: RerankResult) -> Exhibit:
-    """Put together what a page shows of re-ranked lists.
-
-    Parameters
-    ----------
-    found
-        The lists.
-    """
-    k = found.k
-    own = {
-        name.removesuffix("_before"): value
-        for name, value in found.metrics.items()
-        if name.endswith("_before")
-    }
-    now = {name: value for name, value in found.metrics.items() if not name.endswith("_before")}
-    users = np.asarray(found.user_ids)[found.examples]
-    return Exhibit(
-        kind="rerank",
-        title=f"Lists of {k}, re-ranked",
-        k=k,
-        points=(
-            ExhibitPoint(
-                "Own lists",
-                "everybody's own lists",
-                own | {f"relevance@{k}": 1.0},
-                strength=0.0,
-                shown=ShownLists(found.exposure_before, found.own_examples),
-            ),
-            ExhibitPoint(
-                found.method,
-                found.method,
-                now | {f"relevance@{k}": 1 - found.relevance_loss},
-                strength=found.strength,
-                settings={"method": found.method, "strength": found.strength, **found.goal},
-                shown=ShownLists(found.exposure, found.lists.ids[found.examples]),
-            ),
-        ),
-        item_ids=found.item_ids,
-        chosen=1,
-        examples=ExampleUsers(users),
-        data={
-            "Users": f"{found.lengths.users:,}",
-            "Items": f"{len(found.item_ids):,}",
-            "Places": f"{found.lengths.places:,}",
-        },
-        made=how_made(seconds=found.seconds),
-        notes=found.notes,
-    )

@@ -1,5 +1,4 @@
-"""What tests of limelight, and of models built on it, are made from.
+"""What tests of models built on limelight are made from.
 
-``oracles`` holds the NumPy twins of the kernels and steps, in float64 and written to be read;
-``planted`` makes data whose answer is known; ``contracts`` holds tests that every model inherits.
+``contracts`` holds tests that every model inherits; ``planted`` makes data whose answer is known.
 """

@@ -67,14 +67,14 @@ def test_prices_are_those_of_one_machine(pieces, tmp_path):
 def test_welfare_is_about_that_of_one_machine(pieces, model, folder, tmp_path):
     """At one strength: what lists are worth, relevance and the welfare of exposure together."""
     from limelight.jobs.rerank import _dial, _origin, _stage
-    from limelight.recommend.candidates import stage
+    from limelight.recommend.candidates import candidates_of
     from limelight.rerank.market.market import Market
     from limelight.rerank.market.pool import Pool
     from limelight.rerank.relevance import BY_RANK
     from limelight.rerank.welfare import as_welfare
 
     strength, welfare = 0.5, as_welfare("log")
-    with Pool(stage(model.ranking()), BY_RANK) as pool:
+    with Pool(candidates_of(model.ranking()), BY_RANK) as pool:
         market = Market(pool, 10, welfare, threads=1, seed=0)
         market.ledger.open()
         own = market.ledger.relevance()
@@ -171,11 +171,11 @@ def test_lists_longer_than_candidates_are_refused(pieces, folder, tmp_path):
 
 
 def test_a_pool_of_a_shard_is_that_of_its_candidates(tmp_path, model):
-    from limelight.recommend.candidates import stage
+    from limelight.recommend.candidates import candidates_of
     from limelight.rerank.market.pool import Pool
     from limelight.rerank.relevance import BY_RANK
 
-    candidates = stage(model.ranking(users=np.arange(30)), 40)
+    candidates = candidates_of(model.ranking(users=np.arange(30)), 40)
     shards = Shards(tmp_path, candidates.n_items, 5, BY_RANK, 1 << 30, 1)
     shards.keep(3, candidates)
     with shards.pool(3) as found, Pool(candidates, BY_RANK) as wanted:

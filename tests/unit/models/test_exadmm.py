@@ -3,13 +3,13 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.support import oracles
 
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight._native import kernels, use_variant
 from limelight.data import marketplace
 from limelight.models import ExADMM
 from limelight.models.exadmm import ExADMMConfig
-from limelight.testing import oracles
 from limelight.testing.contracts import LearnerContract
 from limelight.testing.planted import checkerboard, random_interactions
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.support import oracles
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
-from limelight.testing import oracles
 
 N_USERS, N_ITEMS = 300, 80
 DATA = ll.marketplace(N_USERS, N_ITEMS, 5000).interactions

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from tests.support import oracles
 
 from limelight._native import kernels, use_variant
 from limelight.models import IALS
-from limelight.testing import oracles
 from limelight.testing.contracts import LearnerContract
 from limelight.testing.planted import random_interactions
 

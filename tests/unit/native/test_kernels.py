@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.support import oracles
 from tests.support.examples import examples
 
 from limelight._base.errors import ConfigError
 from limelight._native import kernels, use_variant, variant
 from limelight.solve.problem import sparse_rows
-from limelight.testing import oracles
 from limelight.testing.planted import random_interactions
 
 SHAPES = [(70, 45, 16, 0.2), (300, 200, 48, 0.1), (33, 600, 64, 0.3), (20, 900, 160, 0.4)]

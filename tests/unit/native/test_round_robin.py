@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import oracles
 from tests.support.examples import examples
 
 from limelight._native import kernels
-from limelight.testing import oracles
 
 
 def ranked(scores):

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.support.page_data import page_data
 
 import limelight as ll
 from limelight.data.groups import Groups
@@ -15,7 +16,6 @@ from limelight.report.exhibit import ExampleUsers, Exhibit, ExhibitPoint, ShownL
 from limelight.report.page import render, write_page
 from limelight.report.payload import payload, sentence
 from limelight.report.titles import read_titles, require_titles, with_titles_and_groups
-from limelight.testing.pages import page_data
 
 HOSTILE = "</script><script>alert('x')</script>" + '"' * 5 + "\u202e" + "{{payload}}" + "x" * 10_000
 

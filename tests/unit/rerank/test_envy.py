@@ -65,7 +65,7 @@ def test_no_cycles_of_envy_are_left(size, seed):
     ranking, scores = instance(n_users, n_items, seed=seed)
     order = np.random.default_rng(seed).permutation(n_users).astype(np.int32)
     copies = n_users * k // n_items
-    bundles = play_envy_free(ranking, order, copies, k=k).lists.ids
+    bundles = play_envy_free(ranking, order, copies, k=k)[0].ids
     values = scores - scores.min(axis=1, keepdims=True)
     worth = np.stack([values[:, row[row >= 0]].sum(axis=1) for row in bundles], axis=1)
     assert not has_cycle(worth > np.diag(worth)[:, None])

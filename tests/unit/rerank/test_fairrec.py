@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.support import oracles
 from tests.support.examples import examples
 
 import limelight as ll
@@ -13,7 +14,6 @@ from limelight.recommend.ranking import RandomRanking, VectorRanking
 from limelight.rerank import FairRec
 from limelight.rerank.methods import fairrec as round_robin
 from limelight.solve.problem import sparse_rows
-from limelight.testing import oracles
 
 
 def whole_numbers(n_users, n_items, *, seed, spread=3):

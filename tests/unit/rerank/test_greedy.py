@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.support import oracles
 from tests.support.examples import examples
 
 import limelight as ll
@@ -15,7 +16,6 @@ from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank import Greedy
 from limelight.rerank.methods import greedy
 from limelight.rerank.methods.greedy import popularity_bins
-from limelight.testing import oracles
 
 METHODS = ["xquad", "xquad_binary", "calibrated"]
 

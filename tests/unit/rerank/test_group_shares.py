@@ -7,7 +7,7 @@ import pytest
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.groups import Groups
-from limelight.recommend import candidates as stage
+from limelight.recommend import candidates as making
 from limelight.rerank import GroupPrices, ScoreRelevance, read_groups
 from limelight.rerank.methods.group_ascent import Ascent
 from limelight.rerank.targets.groups import as_bounds, as_groups, as_target, read_shares
@@ -206,7 +206,7 @@ def test_the_nearest_is_found_when_wishes_are_out_of_reach(market):
 def test_groups_that_are_nobodys_candidates_leave_the_others_alone(crowd):
     pool, _ = crowd(800, 12, seed=3)
     labels = np.arange(12) % 3
-    candidates = stage.stage(pool.candidates)
+    candidates = making.candidates_of(pool.candidates)
     table = pa.table({"item_id": [*range(12), 12], "group": [*(f"g{g}" for g in labels), "none"]})
     members = read_groups(table, np.arange(13))
     wide = wider(candidates)
@@ -242,7 +242,7 @@ def test_the_same_on_any_number_of_threads_and_again(market, sellers):
 def test_many_users_start_from_the_prices_of_some(market, sellers, monkeypatch):
     plain = ll.GroupShares(target="equal")
     plain.fit(ranking_of(market), K, groups=sellers)
-    monkeypatch.setattr(stage, "_FEW_PAIRS", 300 * N_ITEMS)
+    monkeypatch.setattr(making, "_PILOT_PAIRS", 300 * N_ITEMS)
     method = ll.GroupShares(target="equal")
     method.fit(ranking_of(market), K, groups=sellers)
     assert method.outcome_.is_met

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import oracles
 from tests.support.examples import examples
 
 from limelight._native import kernels
 from limelight.metrics.lists import position_weights
 from limelight.rerank.market.ledger import Help, Ledger, knots
 from limelight.rerank.welfare import Power
-from limelight.testing import oracles
 
 
 def support(ledger, strength, welfare):

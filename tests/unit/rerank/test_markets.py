@@ -5,7 +5,7 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
-from limelight.recommend.candidates import stage
+from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank import (
     GiniWelfare,
@@ -273,7 +273,7 @@ def test_what_is_no_ranking_and_no_law_is_refused(market):
 
 def test_thorough_help_is_what_one_more_place_is_worth(market):
     welfare = Power(exponent=2.0, offset=0.5)
-    with Pool(stage(ranking_of(market)), BY_RANK) as pool:
+    with Pool(candidates_of(ranking_of(market)), BY_RANK) as pool:
         trade = Market(pool, K, welfare, threads=1, seed=0, by_place=True)
         trade.ledger.open()
         table = trade._support(1.0).table[0] / trade._support(1.0).table[0, 0]

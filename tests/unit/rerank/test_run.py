@@ -9,9 +9,9 @@ import pytest
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight.data import read_candidates
-from limelight.recommend import candidates as stage
+from limelight.recommend import candidates as making
 from limelight.rerank.market import pool
-from limelight.rerank.rerank import METHODS
+from limelight.rerank.rerank import method_names
 
 K = 10
 
@@ -53,7 +53,7 @@ def test_guarantees_meet_a_gini_with_the_least_that_does(table, method):
     assert stronger.relevance_loss >= result.relevance_loss
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", method_names())
 def test_a_loss_is_not_exceeded(table, method):
     result = ll.rerank(table, K, max_relevance_loss=0.05, method=method)
     assert result.relevance_loss <= 0.0505
@@ -95,7 +95,7 @@ def test_sources_agree(table, model, tmp_path):
 def test_memory_does_not_change_the_lists(table, monkeypatch):
     expected = ll.rerank(table, K, gini=0.3, method="best-response")
     monkeypatch.setattr(pool, "_PAIRS", 1 << 14)
-    monkeypatch.setattr(stage, "_PAIRS", 1 << 14)
+    monkeypatch.setattr(making, "_PAIRS", 1 << 14)
     in_blocks = ll.rerank(table, K, gini=0.3, method="best-response")
     on_disk = ll.rerank(table, K, gini=0.3, method="best-response", memory=1 << 20)
     np.testing.assert_array_equal(on_disk.lists.ids, in_blocks.lists.ids)

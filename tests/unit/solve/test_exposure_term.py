@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.support import oracles
 
 import limelight as ll
 from limelight._native import kernels, use_variant
@@ -16,7 +17,6 @@ from limelight.solve.problem import sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors
 from limelight.solve.steps import v_step
 from limelight.solve.trace import measure_objective
-from limelight.testing import oracles
 
 N_USERS, N_ITEMS, FACTORS = 120, 50, 6
 DATA = ll.marketplace(N_USERS, N_ITEMS, 1500).interactions

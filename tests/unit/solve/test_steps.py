@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import oracles
 from tests.support.examples import examples
 
 from limelight._base.errors import SolveError
@@ -17,7 +18,6 @@ from limelight.solve.state import SideNumber, State, initial_factors, pad_factor
 from limelight.solve.step_sizes import StepSizes
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
 from limelight.solve.trace import measure_objective
-from limelight.testing import oracles
 from limelight.testing.planted import random_interactions
 
 FACTORS = 8

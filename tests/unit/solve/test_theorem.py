@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.support import oracles
 
-from limelight.testing import oracles
 from limelight.testing.planted import random_interactions
 
 

@@ -1,7 +1,4 @@
-"""Candidates with scores, from anybody's recommender, for any number of users.
-
-Pairs of users and items, in the numbers of candidates.
-"""
+"""Candidates with scores, from anybody's recommender, for any number of users."""
 
 from __future__ import annotations
 
@@ -54,15 +51,6 @@ class Candidates:
 
     Items and scores are in memory, or in scratch files that are gone once this is closed or
     collected. Close it, or use it in a ``with`` block, to give the disk back early.
-
-    Parameters
-    ----------
-    indptr
-        Where each user's candidates start.
-    rows
-        Where items and scores are stored.
-    user_ids, item_ids
-        The ids by number.
 
     Examples
     --------
@@ -262,21 +250,8 @@ class _Watched:
     part: Part
     advance: Callable[[], None]
 
-    @property
-    def label(self) -> str:
-        return self.part.label
-
-    @property
-    def is_text(self) -> bool:
-        return self.part.is_text
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return self.part.columns
-
-    @property
-    def first_row(self) -> int:
-        return self.part.first_row
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.part, name)
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         yield from self.part.batches(names)
@@ -323,14 +298,7 @@ def _refuse_repeats(rows: PairRows, user_ids: Any, item_ids: Any) -> None:
 def aligned_pairs(source: Source, candidates: Candidates, what: str) -> scipy.sparse.csr_matrix:
     """Read pairs, one row for each user who has candidates; what is unknown is left out.
 
-    Parameters
-    ----------
-    source
-        A file or frame of users and items, as for ``ll.read``.
-    candidates
-        Whose numbers are taken.
-    what
-        What messages call the pairs.
+    The source is a file or frame, as for ``ll.read``; messages call the pairs ``what``.
 
     Examples
     --------

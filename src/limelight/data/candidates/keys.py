@@ -49,7 +49,7 @@ def encode(items: Int32, scores: Float32) -> Int64:
 def decode(keys: Int64) -> tuple[Int32, Float32]:
     """Return the items and scores of keys."""
     negated = _ordered((keys >> 32).astype(np.int32)).view(np.float32)
-    # From 0, not negated: there is one zero only.
+    # 0 - x and not -x, because that gives both zeros the same bits.
     return (keys & _LOW).astype(np.int32), 0 - negated
 
 

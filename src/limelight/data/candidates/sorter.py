@@ -36,12 +36,7 @@ _COUNTED = 1 << 20
 class PairSorter:
     """Gathers pairs and sorts them by user, score and item.
 
-    Parameters
-    ----------
-    memory
-        How many bytes to hold at most; more goes to scratch files.
-    folder
-        Where those live; the system's place for temporary files, unless given.
+    More than so many bytes of ``memory`` go to scratch files.
 
     Examples
     --------
@@ -56,7 +51,7 @@ class PairSorter:
     def __init__(self, memory: int, folder: str | os.PathLike[str] | None = None) -> None:
         self._memory, self._folder = memory, folder
         self._capacity = min(max(2, memory // BUFFER_BYTES), 1 << 31)  # places have 32 bits
-        # Memory that is never written to is never taken.
+        # The system gives memory when it is first written to, so an empty buffer costs nothing.
         self._users = np.empty(self._capacity, dtype=np.int32)
         self._keys = np.empty(self._capacity, dtype=np.int64)
         self._held = 0
@@ -108,7 +103,7 @@ class PairSorter:
 
     def _spill(self) -> None:
         """Put the full buffer on disk."""
-        # The last user may go on in the next buffer, so she waits for it.
+        # The row of the last user may go on in the next buffer, so her pairs stay in this one.
         last = int(np.searchsorted(self._users, self._users[-1])) if self._continues_rows() else 0
         if last > 0:
             self._append(last)
@@ -144,7 +139,15 @@ class PairSorter:
         self._held = 0
 
     def _merge(self, indptr: Int64) -> PairRows:
-        """Merge the runs into the rows that were placed before, from the last user down."""
+        """Merge the runs into the rows that were placed before, from the last user down.
+
+        Rows that came grouped already stand at the front of the file, close together; the pairs of
+        runs belong between them, so every row must move towards the end. From the last user down, a
+        block is always written at or behind the place that it was read from: nothing that is still
+        to be read is overwritten, and no second file is needed. The runs are sorted by user, so the
+        pairs of a block are the end of each, which is cut off once it is read. Disk space grows by
+        the block, not by the whole.
+        """
         rows = self._rows_on_disk()
         # Half a buffer, because pairs are held twice while they are put together.
         for block in reversed(list(cut_rows(indptr, self._capacity // 2))):

@@ -1,9 +1,7 @@
-"""Arrays that are kept elsewhere while nobody looks at them: in a file without a name.
+"""Where sorted rows of pairs stand: in memory, or in scratch files.
 
-The file is read and written piece by piece and never mapped, so that a process holds no more of it
-than it asked for. It has no name from the start, so nothing is left behind, whatever happens.
-
-Where sorted rows of pairs stand: in memory or on disk.
+A scratch file is read and written piece by piece and never mapped, so that a process holds no more
+of it than it asked for. It has no name from the start, so nothing is left behind, whatever happens.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,30 +24,6 @@ if TYPE_CHECKING:
 
 
 _FULL = "free some space there, or let the variable TMPDIR name a folder on a larger disk"
-
-
-class Stored(Protocol):
-    """A long array of which stretches can be read and written."""
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes."""
-
-    @property
-    def nbytes_on_disk(self) -> int:
-        """How much of the disk it takes."""
-
-    def read_into(self, start: int, out: NDArray[Any]) -> None:
-        """Copy the stretch that begins somewhere, as long as `out`."""
-
-    def pick(self, at: NDArray[np.int64], start: int, stop: int) -> NDArray[Any]:
-        """Copy some elements, all of them from one stretch."""
-
-    def write(self, start: int, values: NDArray[Any]) -> None:
-        """Put values where a stretch begins."""
-
-    def close(self) -> None:
-        """Let go of what is stored."""
 
 
 class MemoryArray:
@@ -89,12 +63,7 @@ class MemoryArray:
 class ScratchArray:
     """An array in a file without a name, which is gone when this is closed or collected.
 
-    Parameters
-    ----------
-    folder
-        Where the file lives; the system's place for temporary files, unless given.
-    dtype
-        Of the elements.
+    The file lives in a folder, or in the system's place for temporary files.
 
     Examples
     --------
@@ -163,6 +132,8 @@ def _bytes_of(values: NDArray[Any]) -> memoryview:
     return values.view(np.uint8).data
 
 
+Stored: TypeAlias = MemoryArray | ScratchArray
+"""A long array of which stretches can be read and written."""
 PAIR_BYTES = 8
 """What a pair takes: an item and a score."""
 _CHUNK = 1 << 16
@@ -172,15 +143,7 @@ _CHUNK = 1 << 16
 class PairRows:
     """Rows of items and scores, one after the other.
 
-    Parameters
-    ----------
-    items, scores
-        Where they are stored.
-
-    Attributes
-    ----------
-    repeats : Repeats | None
-        Pairs that stand more than once in the rows that were placed.
+    ``repeats`` tells of pairs that stand more than once in the rows that were placed.
 
     Examples
     --------
@@ -220,20 +183,10 @@ class PairRows:
     def place(
         self, keys: Int64, indptr: Int64, *, first_row: int, at: int, order: Int64 | None = None
     ) -> None:
-        """Sort some rows and put them where they belong.
+        """Sort some rows and put them where they belong; the keys may be sorted in place.
 
-        Parameters
-        ----------
-        keys
-            Of the pairs. They may be sorted in place.
-        indptr
-            Where each row starts, from 0.
-        first_row
-            The number of the first row.
-        at
-            Where its first pair shall stand.
-        order
-            Which key comes where, if the keys are not in the order of the rows.
+        ``first_row`` is the number of the first row, ``at`` where its first pair shall stand.
+        ``order`` says which key comes where, if the keys are not in the order of the rows.
         """
         for rows in cut_rows(indptr, _CHUNK):
             starts = indptr[rows.start : rows.stop + 1]

@@ -163,8 +163,15 @@ def dense(setup: RaceSetup) -> Iterator[Race]:
     regularization = np.ones(rows.n_rows, dtype=np.float32)
     out = np.empty((rows.n_rows, d), dtype=np.float32)
     system = (rows, factors, eigenvalues, regularization)
-    given = {"shift": None, "out": out, "probe": None, "response": None}
-    solve = partial(kernels.solve_rows, *system, **given, threads=setup.threads)
+    solve = partial(
+        kernels.solve_rows,
+        *system,
+        shift=None,
+        out=out,
+        probe=None,
+        response=None,
+        threads=setup.threads,
+    )
     flops = float(np.sum(direct(np.diff(rows.indptr).astype(np.float64), d)))
     race = setup.race_against_peak("dense", [Candidate("limelight", solve, flops=flops)])
     yield replace(race, data="made up", factors=d)

@@ -27,7 +27,7 @@ from limelight.data.split import split_users
 from limelight.lab.bench.task import read_named
 from limelight.lab.fronts import front
 from limelight.models import IALS
-from limelight.recommend.candidates import stage
+from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking
 from limelight.report.exhibit import measure_lists
 from limelight.report.figures.style import PALETTE, STYLE, load_matplotlib, save
@@ -105,7 +105,7 @@ def measure_fronts(
     model = IALS(**settings, random_state=seed).fit(split.train, show_progress=False)
     full = model.ranking(split.test.history)
     law = calibrate(model.ranking(split.validation.history), split.validation.targets, K)
-    with stage(full) as served, stage(known_users(model, split)) as known:
+    with candidates_of(full) as served, candidates_of(known_users(model, split)) as known:
         test, validation = CandidateRanking(served), CandidateRanking(known)
 
         def point(strength: float, ids: Int32) -> RerankedPoint:

@@ -1,7 +1,4 @@
-"""Where a source of chance stands, as an array.
-
-Who is shown what now, and the exposure that it gives: the state of a market.
-"""
+"""Who is shown what now, and the exposure that it gives: the state of a market."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _WORD = (1 << 64) - 1
 
 
 def generator_state(generator: np.random.Generator) -> NDArray[np.uint64]:
-    """Write down where a source of chance stands.
+    """Return the state of a random generator as an array.
 
     Examples
     --------
@@ -42,9 +39,9 @@ def generator_state(generator: np.random.Generator) -> NDArray[np.uint64]:
     return np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
 
 
-def restore_generator(generator: np.random.Generator, stand: NDArray[np.uint64]) -> None:
-    """Put a source of chance back to where it stood."""
-    low, high, inc_low, inc_high, has, held = stand.tolist()
+def restore_generator(generator: np.random.Generator, state_words: NDArray[np.uint64]) -> None:
+    """Put a random generator back into a state."""
+    low, high, inc_low, inc_high, has, held = state_words.tolist()
     state = dict(generator.bit_generator.state)
     state["state"] = {"state": low | high << 64, "inc": inc_low | inc_high << 64}
     state["has_uint32"], state["uinteger"] = has, held
@@ -78,22 +75,11 @@ class Help:
 
 
 class Ledger:
-    """Lists, and the exposure that they give to accounts.
+    """Lists, and the exposure that they give to accounts: items, or groups of them.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    weights
-        Of the places of a list.
-    accounts
-        Of items; unless given, every item has its own.
-    by_impact
-        Whether exposure counts as much as it is relevant, and help likewise.
-    threads
-        How many threads may be used. What is chosen does not depend on it.
-    seed
-        Of the order in which users choose.
+    ``weights`` are those of the places of a list. With ``by_impact``, exposure counts as much as it
+    is relevant, and help likewise. What is chosen depends on the seed, which draws the order of
+    users, and not on the number of threads.
 
     Attributes
     ----------
@@ -170,17 +156,23 @@ class Ledger:
     ) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.
 
+        A user who chooses first gives back the exposure of her present list, then takes the k
+        candidates of the largest relevance plus help, and the accounts get the exposure of the new
+        list. Users of a batch choose at the same exposure, so that threads can share them; whoever
+        comes in a later batch sees what they changed. Candidates are read a block at a time, so the
+        order is random among the blocks and within each, but never mixes two blocks.
+
         Parameters
         ----------
         support
-            Says how accounts are helped now.
+            Says how accounts are helped at the exposure that they have now.
         stretch
             How many users choose before it is asked again; by default a block of them.
         batch
-            How many users choose at the same prices; by default as many as do little harm.
+            How many users choose at the same exposure; by default as many as do little harm.
         turn
-            Whose turn it is, and of how many parts of the users; with the same seed each part is
-            another one. By default everybody's.
+            Which part of the users chooses, and of how many parts. The parts of the same seed
+            differ. By default there is one part, everybody.
         """
         changed, (part, parts) = 0, turn
         for block in self._generator.permutation(len(self.pool.blocks)):

@@ -1,7 +1,4 @@
-"""Exposure as a market: items are helped by what welfare says, users choose their lists in turn.
-
-What everybody would choose at prices that stay where they are.
-"""
+"""Exposure as a market: items are helped by what welfare says, users choose their lists in turn."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _COMPARISONS = 64
 """How often in a sweep items are compared anew."""
 
 
-class Survey(NamedTuple):
+class OwnListSurvey(NamedTuple):
     """What everybody's own list comes to; it gives strength its unit."""
 
     unit: float
@@ -42,30 +39,10 @@ class Survey(NamedTuple):
 class Market:
     """A ledger, and the help that welfare gives at the exposure it shows.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    k
-        Length of the lists.
-    welfare
-        Of exposure.
-    threads
-        How many threads may be used. What is chosen does not depend on it.
-    seed
-        Of the order in which users choose.
-    survey
-        Of earlier users, whose unit of strength is kept; made of these users, unless given.
-    by_place
-        Whether help is what one more place is worth, rather than the slope where an item stands.
-        They differ where an item may expect few places.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        Who is shown what.
-    survey : Survey
-        What strength is in units of.
+    Strength is in units of ``survey``: what everybody's own lists come to, or, where it is given,
+    those of earlier users. With ``by_place``, help is what one more place is worth, rather than the
+    slope where an item stands; they differ where an item may expect few places. What is chosen
+    depends on the seed, which draws the order of users, and not on the number of threads.
     """
 
     def __init__(
@@ -76,20 +53,19 @@ class Market:
         *,
         threads: int,
         seed: int | Sequence[int],
-        survey: Survey | None = None,
+        survey: OwnListSurvey | None = None,
         by_place: bool = False,
     ) -> None:
         self.pool, self.welfare = pool, welfare
         self.ledger = Ledger(
             pool, position_weights(k), by_impact=welfare.by_impact, threads=threads, seed=seed
         )
-        self.survey = self._look() if survey is None else survey
+        self.survey = self._survey_own_lists() if survey is None else survey
         self._entitlement = welfare.shares(pool.n_items) * self.survey.total
         self._pull = welfare.pull(self.survey.merit)
         self._by_place = by_place
 
-    def _look(self) -> Survey:
-        """Look at everybody's own list."""
+    def _survey_own_lists(self) -> OwnListSurvey:
         weights, merit = self.ledger.weights, np.zeros(self.pool.n_items)
         relevance = exposure = 0.0
         for rows, ids, _, values in self.pool.chosen(self.pool.own_places(len(weights))):
@@ -100,7 +76,7 @@ class Market:
                 merit += np.bincount(items, self.pool.relevance(rows), self.pool.n_items)
         unit = relevance / exposure if exposure else 1.0
         total = relevance if self.welfare.by_impact else exposure
-        return Survey(unit, total / max(self.pool.n_users, 1), merit)
+        return OwnListSurvey(unit, total / max(self.pool.n_users, 1), merit)
 
     def resume(self, exposure: Float64, served: float) -> None:
         """Go on from the exposure that earlier users gave."""
@@ -112,12 +88,7 @@ class Market:
     def sweep(self, strength: float, turn: tuple[int, int] = (0, 1)) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.
 
-        Parameters
-        ----------
-        strength
-            Of the help, in units of the mean relevance of everybody's own list.
-        turn
-            Whose turn it is, and of how many parts of the users.
+        With ``turn``, a part of the users does: which part, and of how many.
         """
         return self.ledger.sweep(lambda: self._support(strength), self._stretch(), turn=turn)
 
@@ -147,7 +118,7 @@ class Market:
         """Table what exposure is worth, at the knots."""
         if not self._by_place:
             return marginal(knots())
-        # The mean of the slope over the stretch that one more place takes an item.
+        # One more place moves an item from x to x + place: it is worth the mean slope in between.
         expected = max(float(self._entitlement.mean()) * self.ledger.served, 1e-12)
         place = float(self.ledger.weights.mean()) / expected
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -156,27 +127,22 @@ class Market:
 
     def _relative(self, exposure: Float64, users: float) -> Float64:
         share = self._entitlement * max(users, 1.0)
-        # Who is entitled to nothing has more than enough.
+        # An item that is entitled to nothing counts as far above its share, so it gets no help.
         x = np.divide(exposure, share, out=np.full(len(share), _PLENTY), where=share > 0)
         return np.asarray(x)
 
 
-def choose(pool: Pool, k: int, subsidies: Float32, draws: Int32, threads: int) -> Int32:
-    """Return everybody's best places at the prices that she drew.
+def choose(pool: Pool, k: int, subsidies: Float32, draws: Int32 | None, threads: int) -> Int32:
+    """Return everybody's best places at prices that stay where they are.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    k
-        Length of the lists.
-    subsidies
-        What is added to the relevance of each item, one row a set.
-    draws
-        Which row each user has.
-    threads
-        How many threads may be used.
+    Subsidies are what is added to the relevance of each item, one row a set of prices; ``draws``
+    says which row each user has, the first one unless given.
     """
+    if pool.n_items != subsidies.shape[1]:
+        message = f"prices are of {subsidies.shape[1]:,} items, not {pool.n_items:,}"
+        raise DataError(message, hint="use the catalogue that the prices were found for")
+    if draws is None:
+        draws = np.zeros(pool.n_users, dtype=np.int32)
     places = np.empty((pool.n_users, k), dtype=np.int32)
     for rows in pool.blocks:
         kernels.best_candidates(

@@ -47,18 +47,8 @@ class Chosen(NamedTuple):
 class Pool:
     """Candidates in blocks of users, each with its relevance.
 
-    Relevance is worked out once and kept in memory, or in a scratch file if it would not fit.
-
-    Parameters
-    ----------
-    candidates
-        Of all users. They must stay open as long as this is used.
-    law
-        Gives relevance.
-    memory
-        How many bytes of relevance may be held.
-    folder
-        Where scratch files live; the system's place for temporary files, unless given.
+    Relevance is worked out once by a law and kept in memory or, if it takes more bytes than
+    ``memory``, in a scratch file. The candidates must stay open as long as this is used.
     """
 
     def __init__(
@@ -79,7 +69,8 @@ class Pool:
         else:
             self._stored = ScratchArray(folder, np.float32)
         self._ranked: dict[int, kernels.RankedCandidates] = {}
-        # Twice in memory, here and there, would be once too often.
+        # The kernels' form of a block repeats its items and relevance. It is kept from sweep to
+        # sweep only where both copies fit.
         self._keeps = 3 * 4 * n_pairs <= memory
         for rows in self.blocks:
             block = candidates.block(rows.start, rows.stop)

@@ -1,19 +1,16 @@
-"""Bounds on how many lists show an item, at the least loss of relevance: prices found by auction.
+"""Allocate: every item, or group, in at least so many lists and at most so many.
 
-An item that too few lists show raises its subsidy little by little, one that too many show its
-price, and users choose again, until all bounds hold. A subsidy is paid only for lists that the item
-lacks and a price asked only for those beyond its bound, so users who lose least are the ones who
-change.
+The prices that keep the bounds at the least loss of relevance are found by auction. An item that
+too few lists show raises its subsidy little by little, one that too many show its price, and users
+choose again, until all bounds hold. A subsidy is paid only for lists that the item lacks and a
+price asked only for those beyond its bound, so users who lose least are the ones who change. What
+the auction leaves short is put right by the cheapest swaps.
 
 Whatever the prices are, no lists within the bounds are worth more than
 
     sum_u max (relevance + subsidy - price) - sum_j low_j subsidy_j + sum_j high_j price_j,
 
 which is the certificate: the true optimum lies between what was found and that.
-
-The cheapest swaps that give accounts the lists that an auction left them short of.
-
-Allocate: every item, or group, in at least so many lists and at most so many.
 """
 
 from __future__ import annotations
@@ -27,20 +24,17 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, check_integer, hyperparameters, setting
 from limelight._native import resolve_threads
 from limelight.data.rows import row_numbers
-from limelight.recommend.candidates import stage
-from limelight.recommend.ranking import as_ranking
 from limelight.rerank.market.ledger import Help, Ledger
 from limelight.rerank.market.market import choose
-from limelight.rerank.market.pool import Pool
-from limelight.rerank.relevance import BY_RANK, check_law
-from limelight.rerank.reranker import Reranker
+from limelight.rerank.methods import register
+from limelight.rerank.reranker import PoolConfig, Reranker
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight.data.candidates.candidates import Candidates
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
-    from limelight.rerank.market.pool import Law
+    from limelight.rerank.market.pool import Pool
 
 
 _STEP = 1 / 24
@@ -62,25 +56,7 @@ class Bounds(NamedTuple):
 class Auction:
     """Lists within bounds, and the prices that brought them about.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    k
-        Length of the lists.
-    bounds
-        By account.
-    accounts
-        Of items; unless given, every item has its own.
-    threads, seed
-        As for a ledger.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        Who is shown what; exposure counts lists.
-    prices : float64 array
-        Of accounts; subsidies are negative prices.
+    Exposure in its ledger counts lists. Subsidies are negative prices.
     """
 
     def __init__(
@@ -111,7 +87,8 @@ class Auction:
                 break
             self.prices[short] -= _STEP * self._unit
             self.prices[over] += _STEP * self._unit
-            # One by one: at the same price all would take what is short of a single list.
+            # One user at a time, because at the same price all would take an item that lacks a
+            # single list.
             self.ledger.sweep(lambda: self._support(self.prices), batch=1)
         if np.isfinite(self.bounds.high).any():
             self._enforce()
@@ -127,9 +104,8 @@ class Auction:
     def bound(self) -> float:
         """Return what the relevance of lists within the bounds cannot exceed, per user."""
         subsidies = (-self.prices[self.ledger.accounts]).astype(np.float32)
-        everybody = np.zeros(self.pool.n_users, dtype=np.int32)
         k = self.ledger.places.shape[1]
-        places = choose(self.pool, k, subsidies[None], everybody, self.ledger.threads)
+        places = choose(self.pool, k, subsidies[None], None, self.ledger.threads)
         worth = 0.0
         for _, ids, _, relevance in self.pool.chosen(places):
             worth += float(np.sum(relevance + np.where(ids >= 0, subsidies[ids], 0)))
@@ -144,7 +120,8 @@ class Auction:
         """Subsidise what a list below the bound adds, charge for what is beyond it."""
         is_subsidy = prices < 0
         bound = np.where(is_subsidy, self.bounds.low, self.bounds.high)
-        # Counts are whole: between the last that is below and the first that is not lies the edge.
+        # Counts are integers, so a threshold half-way below the bound separates short from served
+        # accounts without rounding error.
         edge = np.clip(bound, 1, 2.0**40) - 0.5
         return Help(edge / max(self.ledger.served, 1.0), -prices, np.empty((2, 0)))
 
@@ -156,13 +133,7 @@ class Auction:
 
 
 def repair(auction: Auction) -> None:
-    """Swap items that can be spared for items that are short, those that lose least first.
-
-    Parameters
-    ----------
-    auction
-        Which has run. Its ledger is put right.
-    """
+    """Swap items that can be spared for items that are short, those that lose least first."""
     ledger = auction.ledger
     while (short := auction.short()).any():
         swaps = 0
@@ -183,7 +154,7 @@ class _Swaps:
         self._relevance: Float32 = auction.pool.relevance(rows)
         users = row_numbers(self._indptr)
         wanted = np.flatnonzero(short[self._accounts])
-        # A first guess of the loss: the last item of the list is given away.
+        # Swaps are tried by a first guess of their loss, as if the last item were given away.
         last = self._indptr[users[wanted]] + self._ledger.places[rows][users[wanted]].max(axis=1)
         loss = self._relevance[last] - self._relevance[wanted]
         self._wanted: Int64 = wanted[np.argsort(loss, kind="stable")]
@@ -219,30 +190,22 @@ class _Swaps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllocateConfig(Settings):
-    """The settings of :class:`Allocate`."""
+class BoundsConfig(Settings):
+    """In how many lists items should stand."""
 
     at_least: int = setting(1, "In how many lists every item should stand.")
     at_most: int | None = setting(None, "In how many lists no item should stand more.", at_least=1)
-    relevance: Law = setting(
-        BY_RANK,
-        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
-    )
-    candidates: int | None = setting(
-        None,
-        "How many items of a model's ranking each user chooses from; see ``stage``.",
-        at_least=1,
-    )
-    random_state: int = setting(0, "Seed of the order in which users choose.")
-    num_threads: int = setting(
-        0, "How many threads to use; 0 means all that the process may use.", at_most=2**12
-    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocateConfig(PoolConfig, BoundsConfig):
+    """The settings of :class:`Allocate`."""
 
     def check_own_settings(self) -> None:
         """Check that the bounds leave room, and that the relevance is known."""
         if self.at_most is not None:
             check_integer("at_most", self.at_most, least=max(1, self.at_least))
-        check_law(self.relevance)
+        PoolConfig.check_own_settings(self)
 
 
 @dataclass(frozen=True)
@@ -260,6 +223,7 @@ class AllocateOutcome:
     number where a bound is broken."""
 
 
+@register(AllocateConfig)
 class Allocate(Reranker):
     """Keeps every item, or group of items, within bounds at about the least loss of relevance.
 
@@ -287,6 +251,7 @@ class Allocate(Reranker):
     (10, 60)
     """
 
+    method, strength_setting, strength_is_count = "allocate", "at_least", True
     config: AllocateConfig
     outcome_: AllocateOutcome
     __init__ = hyperparameters(AllocateConfig)
@@ -298,50 +263,49 @@ class Allocate(Reranker):
 
         Parameters
         ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        ranking, k
+            As for all re-rankers.
         groups
             The number of each item's group, from 0; -1 for items without one, which have no bounds.
             Bounds then are of groups.
         """
         check_integer("k", k, least=1)
-        ranking = as_ranking(ranking)
-        accounts, bounds = self._bounds(ranking, k, groups)
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            auction = Auction(
-                pool,
-                min(k, ranking.n_items),
-                bounds,
-                accounts=accounts,
-                threads=resolve_threads(self.config.num_threads),
-                seed=self.config.random_state,
-            )
-            auction.run()
-            repair(auction)
-            kept, own = auction.ledger.relevance(), auction.own
-            short, over = int(auction.short().sum()), int(auction.over().sum())
-            gap = max(0.0, auction.bound() - kept) / own if own else 0.0
-            self.outcome_ = AllocateOutcome(
-                short=short,
-                over=over,
-                relevance_loss=1 - kept / own if own else 0.0,
-                gap=np.nan if short or over else gap,
-            )
-            places = np.full((ranking.n_users, k), -1, dtype=np.int32)
-            places[:, : auction.ledger.places.shape[1]] = auction.ledger.places
-            return pool.lists(places)
+        with self.pool(ranking) as pool:
+            return pool.lists(self.places_from(pool, k, groups=groups))
 
-    def _bounds(
-        self, ranking: Ranking, k: int, groups: Int32 | None
-    ) -> tuple[Int32 | None, Bounds]:
-        accounts, n_bounded, what = None, ranking.n_items, "items"
+    def places_from(self, pool: Pool, k: int, *, groups: Int32 | None = None) -> Int32:
+        """Return the same lists as places among each user's candidates."""
+        accounts, bounds = self._bounds(pool, k, groups)
+        auction = Auction(
+            pool,
+            min(k, pool.n_items),
+            bounds,
+            accounts=accounts,
+            threads=resolve_threads(self.config.num_threads),
+            seed=self.config.random_state,
+        )
+        auction.run()
+        repair(auction)
+        kept, own = auction.ledger.relevance(), auction.own
+        short, over = int(auction.short().sum()), int(auction.over().sum())
+        gap = max(0.0, auction.bound() - kept) / own if own else 0.0
+        self.outcome_ = AllocateOutcome(
+            short=short,
+            over=over,
+            relevance_loss=1 - kept / own if own else 0.0,
+            gap=np.nan if short or over else gap,
+        )
+        places = np.full((pool.n_users, k), -1, dtype=np.int32)
+        places[:, : auction.ledger.places.shape[1]] = auction.ledger.places
+        return places
+
+    def _bounds(self, pool: Pool, k: int, groups: Int32 | None) -> tuple[Int32 | None, Bounds]:
+        accounts, n_bounded, what = None, pool.n_items, "items"
         if groups is not None:
-            groups = _checked_groups(groups, ranking.n_items)
+            groups = _checked_groups(groups, pool.n_items)
             n_bounded, what = int(groups.max(initial=-1)) + 1, "groups"
             accounts = np.where(groups < 0, n_bounded, groups).astype(np.int32)
-        places = ranking.n_users * min(k, ranking.n_items)
+        places = pool.n_users * min(k, pool.n_items)
         if self.config.at_least * n_bounded > places:
             message = (
                 f"at_least is too large for {places:,} places and {n_bounded:,} {what}: "

@@ -9,19 +9,16 @@ import numpy as np
 
 from limelight._base.settings import Settings, check_integer, check_number, hyperparameters, setting
 from limelight._native import resolve_threads
-from limelight.recommend.candidates import stage
-from limelight.rerank.market.market import Market, Survey
-from limelight.rerank.market.pool import Pool
-from limelight.rerank.relevance import BY_RANK, check_law
-from limelight.rerank.reranker import Memory, Reranker
+from limelight.rerank.market.market import Market, OwnListSurvey
+from limelight.rerank.methods import register
+from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
 from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
-    from limelight._base.arrays import Float64
+    from limelight._base.arrays import Float64, Int32
     from limelight.data.candidates.candidates import Candidates
-    from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
-    from limelight.rerank.market.pool import Law
+    from limelight.rerank.market.pool import Pool
 
 
 _COOLING = (4.0, 2.5, 1.6, 1.0)
@@ -30,34 +27,26 @@ less, end at better ones than those that start from nobody's sharing."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarketConfig(Settings):
-    """The settings of re-rankers in which items are subsidised."""
+class SubsidyConfig(Settings):
+    """How strongly items are subsidised, and for what."""
 
     strength: float = setting(
         0.1, "How much exposure counts against relevance; 0 gives the plain lists."
     )
     welfare: Welfare | WelfareName = setting(LOG, "What shared exposure is worth.")
-    relevance: Law = setting(
-        BY_RANK,
-        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
-    )
-    candidates: int | None = setting(
-        None,
-        "How many items of a model's ranking each user chooses from; see ``stage``.",
-        at_least=1,
-    )
-    random_state: int = setting(0, "Seed of all that is drawn.")
-    num_threads: int = setting(
-        0, "How many threads to use; 0 means all that the process may use.", at_most=2**12
-    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarketConfig(PoolConfig, SubsidyConfig):
+    """The settings of re-rankers in which items are subsidised."""
 
     def check_own_settings(self) -> None:
         """Check that welfare and relevance are known."""
         as_welfare(self.welfare)
-        check_law(self.relevance)
+        PoolConfig.check_own_settings(self)
 
     def market(
-        self, pool: Pool, k: int, survey: Survey | None = None, *, by_place: bool = False
+        self, pool: Pool, k: int, survey: OwnListSurvey | None = None, *, by_place: bool = False
     ) -> Market:
         """Make a market with these settings."""
         check_integer("k", k, least=1)
@@ -99,6 +88,7 @@ class MarketOutcome:
     """How many lists changed in the last sweep."""
 
 
+@register(BestResponseConfig)
 class BestResponse(Reranker):
     """Makes the lists of many users together, at the best trade-off known.
 
@@ -128,33 +118,36 @@ class BestResponse(Reranker):
     True
     """
 
+    method = "best-response"
     config: BestResponseConfig
     outcome_: MarketOutcome
     __init__ = hyperparameters(BestResponseConfig)
 
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Return lists of k places, one row for each user of the ranking.
-
-        Parameters
-        ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
-        """
-        check_integer("k", k, least=1)
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            market = self.config.market(pool, k, by_place=self.config.thorough)
-            market.ledger.open()
-            own, changed = market.ledger.relevance(), 0
-            for factor in _COOLING if self.config.thorough else (1.0,):
-                for _ in range(self.config.sweeps):
-                    changed = market.sweep(factor * self.config.strength)
-            loss = 1 - market.ledger.relevance() / own if own else 0.0
-            self.outcome_ = MarketOutcome(loss, changed)
-            return pool.lists(market.ledger.places)
+    def places_from(self, pool: Pool, k: int) -> Int32:
+        """Let everybody choose until lists are about settled."""
+        market = self.config.market(pool, k, by_place=self.config.thorough)
+        market.ledger.open()
+        own, changed = market.ledger.relevance(), 0
+        for factor in _COOLING if self.config.thorough else (1.0,):
+            for _ in range(self.config.sweeps):
+                changed = market.sweep(factor * self.config.strength)
+        loss = 1 - market.ledger.relevance() / own if own else 0.0
+        self.outcome_ = MarketOutcome(loss, changed)
+        return market.ledger.places
 
 
+@dataclass(frozen=True, eq=False)
+class OnlineState(RerankerState):
+    """The exposure that users got so far, and what strength is in units of."""
+
+    served: float
+    unit: float
+    total: float
+    exposure: Float64
+    merit: Float64
+
+
+@register(MarketConfig)
 class Online(Reranker):
     """Serves users one after the other, each once, knowing only who came before.
 
@@ -171,7 +164,7 @@ class Online(Reranker):
         Of every item so far.
     served_ : float
         How many users it is of.
-    survey_ : Survey
+    survey_ : OwnListSurvey
         What strength is in units of: what the own lists of the first users came to, who should be
         many. Warm up before single requests are served.
 
@@ -189,10 +182,12 @@ class Online(Reranker):
     110.0
     """
 
+    method, serves = "online", "stream"
+    state_type = OnlineState
     config: MarketConfig
     exposure_: Float64
     served_: float
-    survey_: Survey
+    survey_: OwnListSurvey
     __init__ = hyperparameters(MarketConfig)
 
     def warm_up(
@@ -220,43 +215,31 @@ class Online(Reranker):
         self.served_ = float(users)
         return self
 
-    def memory(self) -> Memory:
+    def state(self) -> RerankerState:
         """Return who was served so far."""
         if not hasattr(self, "exposure_"):
-            return Memory({}, {})
-        unit, total, merit = self.survey_
-        values = {"served": self.served_, "unit": unit, "total": total}
-        return Memory(values, {"exposure": self.exposure_, "merit": merit})
+            return RerankerState()
+        return OnlineState(self.served_, *self.survey_[:2], self.exposure_, self.survey_.merit)
 
-    def remember(self, memory: Memory, n_items: int) -> None:
+    def restore(self, state: OnlineState, n_items: int) -> None:
         """Go on from where another one was."""
-        if memory.values or memory.arrays:
-            exposure = memory.array("exposure", (n_items,)).astype(np.float64)
-            self.exposure_, self.served_ = np.maximum(exposure, 0), memory.number("served")
-            merit = memory.array("merit", (n_items,)).astype(np.float64)
-            self.survey_ = Survey(memory.number("unit"), memory.number("total"), merit)
+        if not state.is_empty:
+            exposure = state.array("exposure", (n_items,)).astype(np.float64)
+            self.exposure_, self.served_ = np.maximum(exposure, 0), state.number("served")
+            merit = state.array("merit", (n_items,)).astype(np.float64)
+            self.survey_ = OwnListSurvey(state.number("unit"), state.number("total"), merit)
 
     def reset(self) -> None:
         """Forget who was served."""
         for name in ("exposure_", "served_", "survey_"):
             self.__dict__.pop(name, None)
 
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Serve the users of a ranking in the order of its rows.
-
-        Parameters
-        ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
-        """
-        check_integer("k", k, least=1)
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            market = self.config.market(pool, k, getattr(self, "survey_", None))
-            if hasattr(self, "exposure_"):
-                market.resume(self.exposure_, self.served_)
-            market.serve(self.config.strength)
-            self.exposure_, self.served_ = market.ledger.exposure, market.ledger.served
-            self.survey_ = market.survey
-            return pool.lists(market.ledger.places)
+    def places_from(self, pool: Pool, k: int) -> Int32:
+        """Serve the users in the order of the rows, after those who were served before."""
+        market = self.config.market(pool, k, getattr(self, "survey_", None))
+        if hasattr(self, "exposure_"):
+            market.resume(self.exposure_, self.served_)
+        market.serve(self.config.strength)
+        self.exposure_, self.served_ = market.ledger.exposure, market.ledger.served
+        self.survey_ = market.survey
+        return market.ledger.places

@@ -1,39 +1,51 @@
-"""Handing out copies of items in turns, without ever holding users x items scores.
+"""FairRec: every item in a guaranteed number of lists (Patro et al. 2020).
 
-FairRec: every item in a guaranteed number of lists (Patro et al. 2020).
+Copies of items are handed out in turns, without ever holding users x items scores.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError
-from limelight._base.settings import Settings, check_integer, hyperparameters, setting
+from limelight._base.settings import Settings, hyperparameters, setting
 from limelight._native import kernels
-from limelight.recommend.ranking import as_ranking
+from limelight.metrics.lists import Lists
+from limelight.recommend.ranking import own_lists
 from limelight.recommend.topk import empty_lists
+from limelight.rerank.methods import register
 from limelight.rerank.methods.fairrec_plus import play_envy_free
-from limelight.rerank.methods.fill_lists import Picks, fill_up, own_lists
-from limelight.rerank.reranker import Reranker
+from limelight.rerank.reranker import RankingReranker
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Int32, Int64
-    from limelight.data.candidates.candidates import Candidates
-    from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
 
 
+_FILLED = 1024
+"""How many users are filled up at once; each takes k x k comparisons."""
 _BATCH = 4096
 """How many users are searched for at once, which bounds what a search holds beside the windows."""
 _FEWEST = 256
 """How many at least; a search lays out the items in stock, which must pay."""
 _NEARLY_EMPTY = 16
 """A window is filled again with others if fewer than one in so many of its items are left."""
+
+
+class Picks(NamedTuple):
+    """What the first phase handed out."""
+
+    lists: Lists
+    """In the order in which it was handed out."""
+    own: Lists
+    """The first k items of every user's own ranking, which fill up the lists."""
+    handed_out: int
+    """How many copies were handed out."""
 
 
 class RoundRobin:
@@ -44,23 +56,9 @@ class RoundRobin:
     an empty window, it is filled again from what is in stock, together with those of the users
     who come next and have little left. The outcome does not depend on how wide windows are.
 
-    Parameters
-    ----------
-    ranking
-        Who ranks what.
-    order
-        Who takes the turns of a round. Users who can be given nothing at all take none.
-    copies
-        How many copies there are of every item.
-    k
-        How many items a user can be given, at most.
-    width
-        How many items a window has; more than k.
-
-    Attributes
-    ----------
-    refills, searches
-        How many windows were filled again, and in how many searches.
+    ``order`` says who takes the turns of a round; users who can be given nothing at all take none.
+    There are so many ``copies`` of every item, and a user can be given ``k`` items at most. A
+    window has room for ``width`` items, more than k.
     """
 
     def __init__(self, ranking: Ranking, order: Int32, copies: int, *, k: int, width: int) -> None:
@@ -72,7 +70,6 @@ class RoundRobin:
         self._stock = np.full(ranking.n_items, copies, dtype=np.int32)
         self._own = empty_lists(n_users, k)
         self._picks = empty_lists(n_users, k)
-        self.refills = self.searches = 0
         for rows in batches(n_users, _BATCH):
             self._fill(ranking, np.arange(rows.start, rows.stop))
             for own, window in zip(self._own, self._windows, strict=True):
@@ -98,10 +95,9 @@ class RoundRobin:
             users = game.nearly_empty(turn, last, max(1, self._width // _NEARLY_EMPTY), most)
             in_stock = np.flatnonzero(self._stock > 0).astype(np.int32)
             self._fill(self._ranking.among(in_stock), users)
-            self.searches += 1
-            self.refills += len(users)
             start, turn = turn, game.play(turn, last)
-            # Where all want the same few items, a window is stale before many have had their turn.
+            # Where all want the same few items, these are gone after a few turns, and windows that
+            # were filled for many users are filled in vain. So fewer are filled the next time.
             most = min(_BATCH, max(_FEWEST, 2 * (turn - start)))
         return Picks(self._picks, self._own, turn)
 
@@ -110,6 +106,41 @@ class RoundRobin:
         self._windows.ids[users], self._windows.scores[users] = ids, scores
         self._next[users], self._stop[users] = 0, (ids >= 0).sum(axis=1)
         self._complete[users] = self._stop[users] < self._width
+
+
+def fill_up(picks: Picks, *, by_score: bool) -> Lists:
+    """Fill up what was handed out with each user's own best items.
+
+    At most h of a user's own first k items are among the h that she was handed, so those k are
+    enough to fill a list of k. Lists are sorted by score, equal scores by number; or else what was
+    handed out comes first.
+
+    Examples
+    --------
+    >>> handed = Lists(np.array([[4, -1]], np.int32), np.array([[0.1, -np.inf]], np.float32))
+    >>> own = Lists(np.array([[2, 0]], np.int32), np.array([[0.9, 0.5]], np.float32))
+    >>> fill_up(Picks(handed, own, 1), by_score=True).ids
+    array([[2, 4]], dtype=int32)
+    """
+    n_users, k = picks.lists.ids.shape
+    lists = empty_lists(n_users, k)
+    for rows in batches(n_users, _FILLED):
+        handed, own = (Lists(part.ids[rows], part.scores[rows]) for part in picks[:2])
+        repeated = (own.ids[:, :, None] == handed.ids[:, None, :]).any(axis=2)
+        ids = np.hstack([handed.ids, np.where(repeated, -1, own.ids)])
+        scores = np.hstack([handed.scores, own.scores])
+        _keep(ids, scores, np.argsort(ids < 0, axis=1, kind="stable")[:, :k], lists, rows)
+        if by_score:
+            ids, scores = lists.ids[rows], lists.scores[rows]
+            _keep(ids, scores, np.lexsort((ids, -scores)), lists, rows)
+    return lists
+
+
+def _keep(ids: np.ndarray, scores: np.ndarray, places: np.ndarray, out: Lists, rows: slice) -> None:
+    """Put the entries at some places of each row into lists."""
+    chosen = np.take_along_axis(ids, places, axis=1)
+    out.scores[rows] = np.where(chosen < 0, -np.inf, np.take_along_axis(scores, places, axis=1))
+    out.ids[rows] = chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +195,8 @@ class FairRecOutcome:
         return self.handed_out == self.copies
 
 
-class FairRec(Reranker):
+@register(FairRecConfig)
+class FairRec(RankingReranker):
     """Guarantees every item a number of lists, and shares the rest by relevance.
 
     There are l = floor(alpha m k / n) copies of each of the n items for the lists of m users.
@@ -195,22 +227,12 @@ class FairRec(Reranker):
     15
     """
 
+    method, strength_setting, strength_is_count = "fairrec", "guarantee", True
     config: FairRecConfig
     outcome_: FairRecOutcome
     __init__ = hyperparameters(FairRecConfig)
 
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Return lists of k places, one row for each user of the ranking.
-
-        Parameters
-        ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
-        """
-        check_integer("k", k, least=1)
-        ranking = as_ranking(ranking)
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
         places = min(k, ranking.n_items)
         guarantee = self._guarantee(ranking, places)
         picks = self._hand_out(ranking, guarantee, places)
@@ -242,7 +264,7 @@ class FairRec(Reranker):
         generator = np.random.default_rng(self.config.random_state)
         order = generator.permutation(ranking.n_users).astype(np.int32)
         if self.config.envy_free:
-            return play_envy_free(ranking, order, guarantee, k=places)
+            return Picks(*play_envy_free(ranking, order, guarantee, k=places))
         width = min(self._width(places), ranking.n_items)
         return RoundRobin(ranking, order, guarantee, k=places, width=width).play()
 

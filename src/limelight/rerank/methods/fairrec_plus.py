@@ -8,8 +8,8 @@ import numpy as np
 
 from limelight._base.errors import ConfigError
 from limelight.metrics.lists import Lists
+from limelight.recommend.ranking import own_lists
 from limelight.recommend.topk import empty_lists
-from limelight.rerank.methods.fill_lists import Picks, own_lists
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32, Int64
@@ -19,22 +19,15 @@ MOST_PAIRS = 25_000_000
 """The largest number of scores, and of pairs of users, that are held."""
 
 
-def play_envy_free(ranking: Ranking, order: Int32, copies: int, *, k: int) -> Picks:
+def play_envy_free(
+    ranking: Ranking, order: Int32, copies: int, *, k: int
+) -> tuple[Lists, Lists, int]:
     """Hand out copies in turns, and let users swap what they hold after every round.
 
     Everybody's scores are shifted so that the least of them is 0; an item that is hidden from a
-    user is worth nothing to her, and leaves her list if a swap brought it there.
-
-    Parameters
-    ----------
-    ranking
-        Who ranks what.
-    order
-        Who takes the turns of the first round. In every other, those whom others envy come last.
-    copies
-        How many copies there are of every item.
-    k
-        How many items a user can be given, at most.
+    user is worth nothing to her, and leaves her list if a swap brought it there. ``order`` is that
+    of the first round; in every other, those whom others envy come last. Returns what was handed
+    out, everybody's own lists, and how many copies that took.
     """
     _check_size(ranking)
     own = own_lists(ranking, ranking.n_items)
@@ -44,7 +37,7 @@ def play_envy_free(ranking: Ranking, order: Int32, copies: int, *, k: int) -> Pi
     order = order[own.ids[order, 0] >= 0]
     lists = _as_lists(_play(scores, order, copies, k), scores)
     handed_out = int((lists.ids >= 0).sum())
-    return Picks(lists, Lists(own.ids[:, :k], own.scores[:, :k]), handed_out)
+    return lists, Lists(own.ids[:, :k], own.scores[:, :k]), handed_out
 
 
 def _check_size(ranking: Ranking) -> None:
@@ -106,14 +99,8 @@ def swap_along_cycles(worth: Float64, users: Int32) -> tuple[Int32, Int32]:
 
     Everybody points to the bundle that she likes best of those left, her own if none is better.
     Following the pointers ends in a cycle; its members take what they point to, and leave.
-    Nobody envies those who leave with her or after her, so that no cycle of envy remains.
-
-    Parameters
-    ----------
-    worth
-        What the user in the row thinks of the bundle of the user in the column.
-    users
-        Who may swap.
+    Nobody envies those who leave with her or after her, so that no cycle of envy remains. Worth is
+    what the user in the row thinks of the bundle of the user in the column.
 
     Returns
     -------

@@ -16,13 +16,11 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_integer, hyperparameters, setting
 from limelight._base.text import short
 from limelight._native import resolve_threads
-from limelight.recommend.candidates import stage
-from limelight.recommend.ranking import as_ranking
 from limelight.rerank.market.market import choose
-from limelight.rerank.market.pool import Pool
+from limelight.rerank.methods import register
 from limelight.rerank.methods.best_response import MarketConfig
 from limelight.rerank.relevance import ScoreRelevance
-from limelight.rerank.reranker import Memory, Reranker
+from limelight.rerank.reranker import Reranker, RerankerState
 from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from limelight.data.candidates.candidates import Candidates
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
+    from limelight.rerank.market.pool import Pool
 
 _SMOOTH = Power(offset=1.0)
 """Steep prices fit the users that they were found for, and others less."""
@@ -61,6 +60,7 @@ class Mixture(NamedTuple):
     """Of the rows; they add up to 1."""
 
 
+@register(FrankWolfeConfig)
 class FrankWolfe(Reranker):
     """Lists drawn from the policy of the largest relevance plus welfare (Do and Usunier, 2021).
 
@@ -86,6 +86,7 @@ class FrankWolfe(Reranker):
     (100, 10)
     """
 
+    method = "prices"
     config: FrankWolfeConfig
     __init__ = hyperparameters(FrankWolfeConfig)
 
@@ -100,32 +101,26 @@ class FrankWolfe(Reranker):
         k
             Length of the lists.
         """
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
+        with self.pool(ranking) as pool:
             return Prices(self.mix(pool, k), self.config)
 
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Find the policy for these users and draw a list for each.
+    def places_from(self, pool: Pool, k: int) -> Int32:
+        """Find the policy for these users and draw a list for each, by her id."""
+        prices = Prices(self.mix(pool, k), self.config)
+        return prices.places_from(pool, k, user_ids=pool.candidates.user_ids)
 
-        Parameters
-        ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
-        """
-        candidates = stage(ranking, self.config.candidates)
-        with Pool(candidates, self.config.relevance) as pool:
-            prices = Prices(self.mix(pool, k), self.config)
-            return prices.choose(pool, k, np.arange(pool.n_users))
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
+        # A ranking knows its users by row number, so candidates are drawn for in the same way.
+        with self.pool(ranking) as pool:
+            return Prices(self.mix(pool, k), self.config).lists_from(pool, k)
 
     def mix(self, pool: Pool, k: int) -> Mixture:
         """Find the mixture for the users of a pool."""
         market = self.config.market(pool, k)
         market.ledger.open()
-        everybody = np.zeros(pool.n_users, dtype=np.int32)
 
         def respond(prices: Float32) -> Float64:
-            places = choose(pool, k, prices[None], everybody, market.ledger.threads)
+            places = choose(pool, k, prices[None], None, market.ledger.threads)
             return market.ledger.exposure_of(places)
 
         return mix_prices(
@@ -142,18 +137,10 @@ def mix_prices(
     price: Callable[[Float64], Float64],
     respond: Callable[[Float32], Float64],
 ) -> Mixture:
-    """Mix the prices of so many steps.
+    """Mix the prices of so many steps, from some exposure on.
 
-    Parameters
-    ----------
-    steps
-        How many sets of prices.
-    exposure
-        To begin with.
-    price
-        Gives the subsidies of items that have some exposure.
-    respond
-        Gives the exposure that everybody's choice at subsidies would give.
+    ``price`` gives the subsidies of items at an exposure, ``respond`` the exposure that everybody's
+    choice at some subsidies gives.
     """
     subsidies = np.empty((steps, len(exposure)), dtype=np.float32)
     chances = np.zeros(steps)
@@ -166,6 +153,15 @@ def mix_prices(
     return Mixture(subsidies, chances / chances.sum())
 
 
+@dataclass(frozen=True, eq=False)
+class PricesState(RerankerState):
+    """A mixture of prices."""
+
+    subsidies: Float32
+    chances: Float64
+
+
+@register(FrankWolfeConfig)
 class Prices(Reranker):
     """Serves anybody, at prices that she draws by a hash of her id: nothing is remembered.
 
@@ -181,7 +177,8 @@ class Prices(Reranker):
         draws.
     """
 
-    by_user = True
+    serves, by_user = "alone", True
+    state_type = PricesState
     config: FrankWolfeConfig
 
     def __init__(self, mixture: Mixture, config: FrankWolfeConfig) -> None:
@@ -192,54 +189,44 @@ class Prices(Reranker):
 
         Parameters
         ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        ranking, k
+            As for all re-rankers.
         user_ids
             Who the users are, integers or text; their row numbers, unless given.
         """
         check_integer("k", k, least=1)
-        ranking = as_ranking(ranking)
-        ids = np.arange(ranking.n_users) if user_ids is None else np.asarray(user_ids)
-        if len(ids) != ranking.n_users:
-            message = f"{len(ids):,} user ids for {ranking.n_users:,} users"
-            raise DataError(message, hint="pass one id for each row of the ranking")
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            return self.choose(pool, k, ids)
+        with self.pool(ranking) as pool:
+            return self.choose(pool, k, user_ids)
 
     def choose(self, pool: Pool, k: int, user_ids: Any) -> Lists:
         """Return the lists of a pool's users."""
-        if pool.n_items != self.mixture.subsidies.shape[1]:
-            n_items = self.mixture.subsidies.shape[1]
-            message = f"prices are of {n_items:,} items, not {pool.n_items:,}"
-            raise DataError(message, hint="use the catalogue that the prices were found for")
-        draws = self.draw(user_ids)
+        return pool.lists(self.places_from(pool, k, user_ids=user_ids))
+
+    def places_from(self, pool: Pool, k: int, *, user_ids: Any = None) -> Int32:
+        """Return the same lists as places among each user's candidates."""
+        ids = np.arange(pool.n_users) if user_ids is None else np.asarray(user_ids)
+        if len(ids) != pool.n_users:
+            message = f"{len(ids):,} user ids for {pool.n_users:,} users"
+            raise DataError(message, hint="pass one id for each row of the ranking")
         threads = resolve_threads(self.config.num_threads)
-        return pool.lists(choose(pool, k, self.mixture.subsidies, draws, threads))
+        return choose(pool, k, self.mixture.subsidies, self.draw(ids), threads)
 
-    def memory(self) -> Memory:
+    def state(self) -> PricesState:
         """Return the mixture."""
-        return Memory({}, self.mixture._asdict())
+        return PricesState(*self.mixture)
 
-    def remember(self, memory: Memory, n_items: int) -> None:
+    def restore(self, state: PricesState, n_items: int) -> None:
         """Take over a mixture."""
         steps = self.config.steps
-        subsidies = memory.array("subsidies", (steps, n_items)).astype(np.float32)
-        chances = memory.array("chances", (steps,)).astype(np.float64)
+        subsidies = state.array("subsidies", (steps, n_items)).astype(np.float32)
+        chances = state.array("chances", (steps,)).astype(np.float64)
         if (chances < 0).any() or not np.isclose(chances.sum(), 1):
             message = f"chances must be 0 or more and add up to 1: {short(chances.tolist())}"
             raise DataError(message, hint="save the model again")
         self.mixture = Mixture(subsidies, chances)
 
     def draw(self, user_ids: Any) -> Int32:
-        """Return which set of prices each user has.
-
-        Parameters
-        ----------
-        user_ids
-            Integers or text.
-        """
+        """Return which set of prices each user has, by ids that are integers or text."""
         ends = np.cumsum(self.mixture.chances)
         numbers = uniform(user_ids, self.config.random_state)
         drawn: Int64 = np.searchsorted(ends, numbers, side="right")

@@ -1,7 +1,4 @@
-"""Popular and less popular items, and how much of each every user chose so far.
-
-xQuAD and calibrated popularity: less popular items by each user's own taste for them.
-"""
+"""xQuAD and calibrated popularity: less popular items by each user's own taste for them."""
 
 from __future__ import annotations
 
@@ -15,12 +12,11 @@ from scipy.special import rel_entr
 
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.settings import Settings, check_integer, check_number, hyperparameters, setting
+from limelight._base.settings import Settings, check_number, hyperparameters, setting
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import row_numbers
-from limelight.recommend.ranking import as_ranking
 from limelight.recommend.topk import empty_lists
-from limelight.rerank.reranker import Reranker
+from limelight.rerank.reranker import RankingReranker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from limelight._base.arrays import Float64, Int64
-    from limelight.data.candidates.candidates import Candidates
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
 
@@ -61,14 +56,7 @@ def popularity_bins(counts: Float64, cuts: Sequence[float]) -> Int64:
     """Part the items, the most popular first: 0 is the head, the last bin is the tail.
 
     The first bin takes items until it holds at least the first cut's share of all interactions,
-    and so on. Equally popular items go by number.
-
-    Parameters
-    ----------
-    counts
-        How many interactions every item has.
-    cuts
-        Where bins end: shares of all interactions, ascending.
+    and so on; cuts ascend. Equally popular items go by number.
 
     Examples
     --------
@@ -98,14 +86,7 @@ def bin_shares(counts: Float64, bins: Int64, n_bins: int) -> Float64:
 def user_tastes(histories: Any, bins: Int64, shares: Float64) -> Float64:
     """Return the share of every bin in each user's history, users x bins.
 
-    Parameters
-    ----------
-    histories
-        Users x items, a sparse matrix or interactions.
-    bins
-        The bin of every item.
-    shares
-        What a user without a history is taken to like.
+    A user without a history is taken to like bins by the given shares.
 
     Examples
     --------
@@ -183,7 +164,7 @@ def _check_cuts(cuts: object) -> None:
 _configure = hyperparameters(GreedyConfig)
 
 
-class Greedy(Reranker):
+class Greedy(RankingReranker):
     """Fills each list place by place, weighing relevance against the popularity of what it shows.
 
     Items fall into bins by popularity: a head and a tail, or more. p_c is the share of bin c in a
@@ -226,6 +207,7 @@ class Greedy(Reranker):
     1 82
     """
 
+    serves = "alone"
     config: GreedyConfig
 
     def __init__(
@@ -239,18 +221,7 @@ class Greedy(Reranker):
         if profiles is not None:
             self._tastes = user_tastes(profiles, self._bins, self._shares)
 
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Return lists of k places, one row for each user of the ranking.
-
-        Parameters
-        ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
-        """
-        check_integer("k", k, least=1)
-        ranking = as_ranking(ranking)
+    def _lists(self, ranking: Ranking, k: int) -> Lists:
         tastes = self._tastes_of(ranking)
         width = min(max(k, self.config.candidates), ranking.n_items)
         lists = empty_lists(ranking.n_users, k)

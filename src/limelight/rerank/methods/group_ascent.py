@@ -25,12 +25,12 @@ _GROW, _SHRINK = 1.3, 0.5
 _STEP, _LATER_STEP, _LARGEST_STEP = 0.05, 0.01, 1.0
 """Of prices, at first and where a guess is known, in units of the mean relevance of own lists."""
 _SMALLEST_STEP = 1e-6  # nothing changes by less
-_DEAREST = 10.0  # in the same units: who is not shown at this price is out of reach
+_DEAREST = 10.0  # in the same units; beyond it, a price changes nothing any more
 _PATIENCE = 30
 """How many rounds may bring nothing better."""
 
 
-class Found(NamedTuple):
+class PricedLists(NamedTuple):
     """Prices, and what they come to for the users that they were found for."""
 
     prices: Float64
@@ -46,24 +46,11 @@ class Found(NamedTuple):
 class Ascent:
     """Prices that follow the shares of groups, over the users of a pool.
 
-    Parameters
-    ----------
-    pool
-        Candidates with relevance.
-    k
-        Length of the lists.
-    members
-        Which item belongs to which groups.
-    wishes
-        Bounds of the shares of groups.
-    threads
-        How many threads may be used. What is found does not depend on it.
-
     Attributes
     ----------
     unit : float
         The mean relevance of everybody's own list, place by place.
-    own : Found
+    own : PricedLists
         Everybody's own list.
     rounds : int
         How often everybody has chosen.
@@ -79,7 +66,7 @@ class Ascent:
         total = exposure.sum()
         self.unit = float(self._own_relevance * pool.n_users / total) if total else 1.0
         nothing = np.zeros(len(members.group_ids))
-        self.own = Found(nothing, self._ledger.places, wishes.shares(members, exposure), 0.0)
+        self.own = PricedLists(nothing, self._ledger.places, wishes.shares(members, exposure), 0.0)
         self.rounds = 0
 
     def item_prices(self, prices: Float64) -> Float64:
@@ -87,30 +74,22 @@ class Ascent:
         amounts = self.members.weights * prices[self.members.groups]
         return np.asarray(self.unit * np.bincount(self.members.items, amounts, self.pool.n_items))
 
-    def at(self, prices: Float64) -> Found:
+    def at(self, prices: Float64) -> PricedLists:
         """Return what everybody chooses at some prices."""
         if not prices.any():
             return self.own
         ledger = self._ledger
         subsidies = -self.item_prices(prices).astype(np.float32)[None]
-        everybody = np.zeros(self.pool.n_users, dtype=np.int32)
-        k = len(ledger.weights)
-        ledger.places = choose(self.pool, k, subsidies, everybody, ledger.threads)
+        ledger.places = choose(self.pool, len(ledger.weights), subsidies, None, ledger.threads)
         shares = self.wishes.shares(self.members, ledger.exposure_of(ledger.places))
         kept = ledger.relevance() / self._own_relevance if self._own_relevance else 1.0
-        return Found(prices, ledger.places, shares, 1 - kept)
+        return PricedLists(prices, ledger.places, shares, 1 - kept)
 
-    def climb(self, tolerance: float, rounds: int, start: Float64 | None = None) -> Found:
+    def climb(self, tolerance: float, rounds: int, start: Float64 | None = None) -> PricedLists:
         """Move prices until all wishes hold; return the best that were found.
 
-        Parameters
-        ----------
-        tolerance
-            How far a share may be outside its bounds, and how far inside where it has a price.
-        rounds
-            How often everybody chooses, at most.
-        start
-            Prices that are about right, in units; 0, unless given.
+        A share may be outside its bounds by the tolerance, and by as much inside where it has a
+        price. ``start`` are prices, in units, that are about right; 0, unless given.
         """
         prices = self.own.prices if start is None else start
         steps = np.full(len(prices), _STEP if start is None else _LATER_STEP)
@@ -133,7 +112,7 @@ class Ascent:
             prices, before = self._moved(prices, np.sign(slope) * steps), slope
         return best
 
-    def _slope(self, found: Found) -> Float64:
+    def _slope(self, found: PricedLists) -> Float64:
         """Return where prices should go: with the excess over a cap, or the lack below a floor.
 
         A price above 0 is there for a cap, one below 0 for a floor; without a price, a group within
@@ -143,7 +122,7 @@ class Ascent:
         needed = np.maximum(above, 0) + np.minimum(below, 0)
         return np.where(found.prices > 0, above, np.where(found.prices < 0, below, needed))
 
-    def _miss(self, found: Found, slope: Float64, tolerance: float) -> tuple[bool, float]:
+    def _miss(self, found: PricedLists, slope: Float64, tolerance: float) -> tuple[bool, float]:
         """Return how far wishes are missed, or, where they hold, how far prices do too much."""
         outside = np.maximum(self.wishes.violations(found.shares), 0)
         is_missed = bool(outside.max(initial=0.0) > tolerance)
@@ -155,6 +134,7 @@ class Ascent:
             # Targets say nothing of items without a group: groups together are neither taxed nor
             # helped, which is the stationarity of the Lagrangian.
             return np.asarray(moved - self.wishes.low @ moved)
-        # Between a cap and a floor there is no price: who comes from one side stops there.
+        # A group between its cap and its floor needs no price, so a price that changes its sign
+        # stops at 0 instead of jumping over the region where the bounds hold without one.
         has_crossed = (prices * moved < 0) & (self.wishes.low < self.wishes.high)
         return np.where(has_crossed, 0.0, moved)

@@ -20,12 +20,12 @@ import numpy as np
 from limelight._base.errors import DataError
 from limelight._base.settings import Settings, check_integer, hyperparameters, setting
 from limelight._native import resolve_threads
-from limelight.recommend.candidates import few, stage
+from limelight.recommend.candidates import pilot_users
 from limelight.rerank.market.market import choose
 from limelight.rerank.market.pool import Pool
+from limelight.rerank.methods import register
 from limelight.rerank.methods.group_ascent import Ascent
-from limelight.rerank.relevance import BY_RANK, check_law
-from limelight.rerank.reranker import Memory, Reranker
+from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
 from limelight.rerank.targets.groups import as_bounds, as_groups, as_target, check_wishes
 
 if TYPE_CHECKING:
@@ -36,14 +36,13 @@ if TYPE_CHECKING:
     from limelight.data.groups import Groups
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
-    from limelight.rerank.market.pool import Law
-    from limelight.rerank.methods.group_ascent import Found
+    from limelight.rerank.methods.group_ascent import PricedLists
     from limelight.rerank.targets.groups import Share, Wishes
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupSharesConfig(Settings):
-    """The settings of :class:`GroupShares`."""
+class GroupWishesConfig(Settings):
+    """What is wished of the exposure of groups."""
 
     at_most: Share | None = setting(
         None,
@@ -61,26 +60,16 @@ class GroupSharesConfig(Settings):
     )
     tolerance: float = setting(0.001, "How far a share may be from what was wished.", above=0)
     rounds: int = setting(200, "How often everybody chooses, at most.", at_least=1)
-    relevance: Law = setting(
-        BY_RANK,
-        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
-    )
-    candidates: int | None = setting(
-        None,
-        "How many items of a model's ranking each user chooses from; see ``stage``.",
-        at_least=1,
-    )
-    random_state: int = setting(
-        0, "Seed of the draw of users on whom prices are tried first, where there are many."
-    )
-    num_threads: int = setting(
-        0, "How many threads to use; 0 means all that the process may use.", at_most=2**12
-    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSharesConfig(PoolConfig, GroupWishesConfig):
+    """The settings of :class:`GroupShares`."""
 
     def check_own_settings(self) -> None:
         """Check the shares that are wished, and that the relevance is known."""
         check_wishes(self.at_most, self.at_least, self.target)
-        check_law(self.relevance)
+        PoolConfig.check_own_settings(self)
 
 
 class GroupShare(NamedTuple):
@@ -183,7 +172,7 @@ class GroupShares(Reranker):
         counts
             Interactions of every item, for ``target="interactions"``.
         """
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
+        with self.pool(ranking) as pool:
             return self.solve(pool, k, groups, counts)[0]
 
     def rerank(
@@ -193,19 +182,21 @@ class GroupShares(Reranker):
 
         Parameters
         ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
+        ranking, k
+            As for all re-rankers.
         groups, counts
             As for :meth:`fit`.
         """
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            return pool.lists(self.solve(pool, k, groups, counts)[1].places)
+        with self.pool(ranking) as pool:
+            return pool.lists(self.places_from(pool, k, groups=groups, counts=counts))
+
+    def places_from(self, pool: Pool, k: int, *, groups: Any = None, counts: Any = None) -> Int32:
+        """Return the same lists as places among each user's candidates."""
+        return self.solve(pool, k, groups, counts)[1].places
 
     def solve(
         self, pool: Pool, k: int, groups: Any, counts: Any = None
-    ) -> tuple[GroupPrices, Found]:
+    ) -> tuple[GroupPrices, PricedLists]:
         """Find the prices for the users of a pool."""
         check_integer("k", k, least=1)
         if groups is None:
@@ -216,7 +207,7 @@ class GroupShares(Reranker):
         threads = resolve_threads(self.config.num_threads)
         tolerance, rounds = self.config.tolerance, self.config.rounds
         start = None
-        if (some := few(pool.candidates, self.config.random_state)) is not None:
+        if (some := pilot_users(pool.candidates, self.config.random_state)) is not None:
             with some, Pool(some, self.config.relevance) as trial:
                 first = Ascent(trial, k, members, wishes, threads=threads)
                 start = first.climb(tolerance, rounds).prices
@@ -235,6 +226,15 @@ class GroupShares(Reranker):
         return as_bounds(config.at_most, config.at_least, members, n_items)
 
 
+@dataclass(frozen=True, eq=False)
+class GroupPricesState(RerankerState):
+    """The prices of groups and of items."""
+
+    prices: Mapping[Any, float]
+    item_prices: Float32
+
+
+@register(GroupSharesConfig)
 class GroupPrices(Reranker):
     """Serves anybody, at the prices of groups: nothing is remembered.
 
@@ -250,6 +250,8 @@ class GroupPrices(Reranker):
         How they were found: what relevance is, and how many candidates there are.
     """
 
+    serves = "alone"
+    state_type = GroupPricesState
     config: GroupSharesConfig
 
     def __init__(
@@ -257,40 +259,22 @@ class GroupPrices(Reranker):
     ) -> None:
         self.prices, self.item_prices, self.config = dict(prices), item_prices, config
 
-    def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
-        """Return lists of k places, one row for each user of the ranking.
-
-        Parameters
-        ----------
-        ranking
-            Who ranks what, such as ``model.ranking(histories)``, or candidates.
-        k
-            Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
-        """
-        check_integer("k", k, least=1)
-        with Pool(stage(ranking, self.config.candidates), self.config.relevance) as pool:
-            return pool.lists(self.choose(pool, k))
-
-    def memory(self) -> Memory:
+    def state(self) -> GroupPricesState:
         """Return the prices."""
-        return Memory({"prices": self.prices}, {"item_prices": self.item_prices})
+        return GroupPricesState(self.prices, self.item_prices)
 
-    def remember(self, memory: Memory, n_items: int) -> None:
+    def restore(self, state: GroupPricesState, n_items: int) -> None:
         """Take over prices."""
-        self.prices = {group: float(price) for group, price in memory.values["prices"].items()}
-        self.item_prices = memory.array("item_prices", (n_items,)).astype(np.float32)
+        self.prices = {group: float(price) for group, price in state.prices.items()}
+        self.item_prices = state.array("item_prices", (n_items,)).astype(np.float32)
 
-    def choose(self, pool: Pool, k: int) -> Int32:
-        """Return the places of the lists of a pool's users."""
-        if pool.n_items != len(self.item_prices):
-            message = f"prices are of {len(self.item_prices):,} items, not {pool.n_items:,}"
-            raise DataError(message, hint="use the catalogue that the prices were found for")
-        everybody = np.zeros(pool.n_users, dtype=np.int32)
+    def places_from(self, pool: Pool, k: int) -> Int32:
+        """Return what everybody chooses at these prices."""
         threads = resolve_threads(self.config.num_threads)
-        return choose(pool, k, -self.item_prices[None], everybody, threads)
+        return choose(pool, k, -self.item_prices[None], None, threads)
 
 
-def _outcome(ascent: Ascent, found: Found, tolerance: float) -> GroupOutcome:
+def _outcome(ascent: Ascent, found: PricedLists, tolerance: float) -> GroupOutcome:
     wishes, names = ascent.wishes, ascent.members.group_ids
     violations: Float64 = wishes.violations(found.shares)
     worst = int(np.argmax(violations))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Int32
     from limelight.rerank.market.pool import Pool
+    from limelight.rerank.reranker import Reranker
     from limelight.rerank.welfare import Welfare
     from limelight.store.checkpoint import Checkpoint
 
@@ -172,8 +173,12 @@ class _GuaranteeDial(Dial):
     @property
     def most(self) -> float:
         """As many as there are places."""
-        pool = self.setting.pool
-        return float(pool.n_users * min(self.setting.k, pool.n_items) // max(pool.n_items, 1))
+        return _most_lists(self.setting)
+
+
+def _most_lists(setting: Setting) -> float:
+    pool = setting.pool
+    return float(pool.n_users * min(setting.k, pool.n_items) // max(pool.n_items, 1))
 
 
 class AllocateDial(_GuaranteeDial):
@@ -211,6 +216,23 @@ class FairRecDial(_GuaranteeDial):
         method = FairRec(guarantee=int(strength), random_state=self.setting.seed)
         lists = method.rerank(CandidateRanking(self.setting.pool.candidates), self.setting.k)
         return self.setting.pool.places_of(lists.ids)
+
+
+class RerankerDial(Dial):
+    """Any re-ranker, made anew at every strength."""
+
+    def __init__(self, setting: Setting, kind: type[Reranker]) -> None:
+        super().__init__(setting)
+        self._reranker = kind.usual(seed=setting.seed, threads=setting.threads)
+        self.whole = kind.strength_is_count
+
+    @property
+    def most(self) -> float:
+        """As many lists as an item can have, or the largest strength of all."""
+        return _most_lists(self.setting) if self.whole else super().most
+
+    def _make(self, strength: float) -> Int32:
+        return self._reranker.at(strength).places_from(self.setting.pool, self.setting.k)
 
 
 class KeptDial:
