@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from limelight.audit.lists import ListTable
     from limelight.audit.parts import PartCounts
     from limelight.data.sources import Source
+    from limelight.metrics.accumulate import Tally
 
 NO_CATALOGUE = (
     "No catalogue was given: items that no list shows are not counted, "
@@ -274,9 +275,10 @@ def audit(  # noqa: PLR0913
         for one in counted
     ]
     after, found = counted[0], sides[0]
-    weighted, shown = found.exposure.weighted, found.exposure.shown
-    order = np.argsort(-weighted, kind="stable")
-    exposed = order[: np.count_nonzero(weighted)]
+    weighted = found.exposure.weighted
+    n_exposed = int(np.count_nonzero(weighted))
+    most = np.argsort(-weighted, kind="stable")[: min(top, n_exposed)]
+    least = np.argsort(weighted, kind="stable")[:top]  # ties in the order of the catalogue
     return Audit(
         users=after.n_users,
         lists=after.n_lists,
@@ -285,9 +287,9 @@ def audit(  # noqa: PLR0913
         catalogue_given=catalogue is not None,
         metrics=found.metrics,
         bounds=found.spread.bounds(found.metrics) if found.spread else {},
-        most_exposed=_name_items(exposed[:top], item_ids, weighted, shown),
-        least_exposed=_name_items(_last(weighted, top), item_ids, weighted, shown),
-        unexposed=len(item_ids) - len(exposed),
+        most_exposed=_name_items(most, item_ids, found.exposure),
+        least_exposed=_name_items(least, item_ids, found.exposure),
+        unexposed=len(item_ids) - n_exposed,
         groups=group_shares(members, weighted) if members else (),
         ungrouped=ungrouped_share(members, weighted) if members else None,
         merit=audit_merit(weighted, earned.merit, item_ids, top) if earned else None,
@@ -371,21 +373,16 @@ def _periods(rows: ListTable, n_items: int, every: Every | None) -> tuple[Period
     return tuple(by_period(rows, n_items, every or choose_every(rows.times)))
 
 
-def _last(weighted: FloatArray, top: int) -> NDArray[np.int64]:
-    """Choose the least exposed items, least first, ties in the order of the catalogue."""
-    return np.argsort(weighted, kind="stable")[:top]
-
-
 def _name_items(
-    chosen: NDArray[np.int64], item_ids: pa.Array, weighted: FloatArray, shown: NDArray[np.int64]
+    chosen: NDArray[np.int64], item_ids: pa.Array, exposure: Tally
 ) -> tuple[ItemExposure, ...]:
-    total = weighted.sum()
+    weighted, total = exposure.weighted, exposure.weighted.sum()
     return tuple(
         ItemExposure(
             item_id=item_ids[int(item)].as_py(),
             exposure=float(weighted[item]),
             share=float(weighted[item] / total),
-            lists=int(shown[item]),
+            lists=int(exposure.shown[item]),
         )
         for item in chosen
     )

@@ -97,13 +97,7 @@ class Audited(NamedTuple):
 
 
 def compare(
-    before: Audited,
-    after: Audited,
-    item_ids: pa.Array,
-    members: Groups | None,
-    *,
-    k: int,
-    top: int,
+    before: Audited, after: Audited, item_ids: pa.Array, members: Groups | None, k: int, top: int
 ) -> Comparison:
     """Compare the exposure of two files over the same catalogue and the same ranks."""
     same = positions(before.rows.user_ids, after.rows.user_ids)

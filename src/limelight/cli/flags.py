@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from limelight._base.errors import ConfigError
 from limelight._base.settings import declared_settings, flag_of, kind_of
-from limelight.cli.frame import announce, with_held
+from limelight.cli.frame import Estimate, announce_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -181,7 +181,7 @@ class Reading:
         columns = ("user", "item", "rating", "timestamp", "min_rating")
         given = {name: value for name, value in self.given().items() if name in columns}
         hint = "read less: a part of the rows, or those from a higher --min-rating on"
-        announce("reading", with_held(lambda: reading_bytes(path, **given)), hint=hint)
+        announce_look("reading", lambda _: Estimate(reading_bytes(path, **given), hint))
 
 
 class SettingFlags:

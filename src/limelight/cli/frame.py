@@ -116,30 +116,9 @@ class ExecutorFlags:
             raise ConfigError(message, hint="name a folder: -o lists/")
 
     def announce(self, what: str, look: Callable[[int | None], Estimate | None]) -> None:
-        """Say how much memory work takes that this process does, or refuse it.
-
-        Parameters
-        ----------
-        what
-            What takes it, such as "re-ranking".
-        look
-            Told how many bytes there are, or None where nobody knows, it returns how many the
-            work takes beside what the process holds.
-        """
-        if self.is_cluster:
-            return
-        most, hint = limit(), ""
-        room = None if most is None else most - resident()
-
-        def needed() -> int | None:
-            nonlocal hint
-            if (found := look(room)) is None:
-                return None
-            hint = found.hint
-            return found.needed
-
-        total = with_held(needed)
-        announce(what, total, hint=hint)
+        """Say how much memory work takes that this process does, or refuse it."""
+        if not self.is_cluster:
+            announce_look(what, look)
 
     @contextmanager
     def open(self, threads: int | None = None) -> Iterator[Executor]:
@@ -160,7 +139,7 @@ class Estimate(NamedTuple):
     hint: str
 
 
-def announce(what: str, needed: int | None, *, hint: str) -> None:
+def announce(what: str, needed: int, *, hint: str) -> None:
     """Print how much memory the process will hold at the peak; refuse where there is less.
 
     Parameters
@@ -168,34 +147,36 @@ def announce(what: str, needed: int | None, *, hint: str) -> None:
     what
         What takes it, such as "reading".
     needed
-        Bytes, all that the process holds included; None where nobody knows.
+        Bytes, all that the process holds included.
     hint
         What would fit.
     """
-    if needed is None:
-        return
     most = require(needed, what, hint=hint)
     of = "" if most is None else f" (of {size(most)})"
     note(f"{what} takes about {size(needed)} of memory{of}")
 
 
-def with_held(look: Callable[[], int | None]) -> int | None:
-    """Add what a look at files says to what the process held before it.
+def announce_look(what: str, look: Callable[[int | None], Estimate | None]) -> None:
+    """Announce what a look at files says, beside what the process held before it.
 
     Parameters
     ----------
+    what
+        What takes memory, such as "reading".
     look
-        Returns bytes. Where it cannot read a file the answer is None: who needs the file says why.
+        Told how many bytes there are, None where nobody knows, it estimates how many are needed.
+        Where it cannot read a file nothing is said: who needs the file says why.
     """
     import pyarrow as pa
 
-    held = resident()
+    held, most = resident(), limit()
     try:
-        needed = look()
+        found = look(None if most is None else most - held)
     except (DataError, pa.ArrowException, OSError, ValueError, KeyError, TypeError):
-        return None
+        return
     pa.default_memory_pool().release_unused()  # what looking left behind
-    return None if needed is None else held + needed
+    if found is not None:
+        announce(what, held + found.needed, hint=found.hint)
 
 
 def known_size(folder: Path) -> ModelSize | None:

@@ -16,6 +16,7 @@ from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.ids import positions
 from limelight.data.rows import row_numbers
+from limelight.metrics.lists import Lists
 from limelight.models.base import Batch
 from limelight.models.exadmm import ExADMM
 from limelight.models.neural.model import NeuralModel
@@ -121,14 +122,15 @@ class Service:
         """
         if isinstance(found, Reranked):
             more = {"user_ids": self.user_ids(piece)} if found.by_user else {}
-            lists = found.reranker.rerank(self.ranking(found.model, piece), k, **more)
-            for rows in batches(len(lists.ids), BATCH):
-                if rows.start >= first:
-                    yield Batch(rows, type(lists)(lists.ids[rows], lists.scores[rows]))
-            return
-        ranking = self.ranking(found, piece)
-        for rows in batches(ranking.n_users, BATCH):
-            if rows.start >= first:
+            made = found.reranker.rerank(self.ranking(found.model, piece), k, **more)
+        else:
+            made, ranking = None, self.ranking(found, piece)
+        for rows in batches(piece.stop - piece.start, BATCH):
+            if rows.start < first:
+                continue
+            if made is not None:
+                yield Batch(rows, Lists(made.ids[rows], made.scores[rows]))
+            else:
                 yield Batch(rows, ranking.top(np.arange(rows.start, rows.stop), k))
 
     def ranking(self, model: Model, piece: UserPiece) -> Ranking:
@@ -143,31 +145,19 @@ class Service:
 
 def with_threads(found: Model | Reranked, threads: int | None) -> Model | Reranked:
     """Let a model and what re-ranks its lists use so many threads; None changes nothing."""
-    if threads is not None:
-        parts: tuple[Any, ...] = (
-            (found.model, found.reranker) if isinstance(found, Reranked) else (found,)
-        )
-        for part in parts:
-            part.config = replace(part.config, num_threads=threads)
+    parts: Any = (found.model, found.reranker) if isinstance(found, Reranked) else (found,)
+    for part in parts if threads is not None else ():
+        part.config = replace(part.config, num_threads=threads)
     return found
 
 
 def open_served(
     folder: str | os.PathLike[str], executor: Executor, threads: int | None, *, unseen: bool
 ) -> Model | Reranked:
-    """Read a model: with its users for this process, without them for the workers of others.
+    """Read a model, with its users if they are served by this process.
 
-    Parameters
-    ----------
-    folder
-        The model folder.
-    executor
-        Where lists will be made. If it is parallel, models are refused whose lists cannot be made
-        in pieces.
-    threads
-        How many threads the model may use; None leaves it as it was fitted.
-    unseen
-        Whether users are to be folded in.
+    For an executor that is parallel, models are refused whose lists cannot be made in pieces, for
+    users of the training or for unseen ones. None threads are as many as the model was fitted with.
     """
     if not executor.parallel:
         return with_threads(load(Path(folder)), threads)
@@ -178,23 +168,13 @@ def open_served(
 
 @dataclass(frozen=True)
 class ServedUsers:
-    """The users who are to get lists.
-
-    Parameters
-    ----------
-    ids
-        Who they are; None for all users of the training, whose ids are in the model folder.
-    n_users
-        How many.
-    rows
-        Rows of the training data, where some were chosen.
-    histories
-        Of unseen users.
-    """
+    """The users who are to get lists."""
 
     ids: Ids | None
+    """Who they are; None for all users of the training, whose ids are in the model folder."""
     n_users: int
     rows: Int64 | None = None
+    """Rows of the training data, where some were chosen."""
     histories: Sparse | Interactions | None = None
 
     @classmethod
@@ -274,15 +254,7 @@ def note_control(found: Model | Reranked, n_users: int, note: Callable[[str], No
 
 
 def refuse_together(found: Model | Reranked, *, unseen: bool) -> None:
-    """Refuse a model whose lists depend on who else asks: they cannot be made in pieces.
-
-    Parameters
-    ----------
-    found
-        The model.
-    unseen
-        Whether users are to be folded in.
-    """
+    """Refuse a model whose lists depend on who else asks: they cannot be made in pieces."""
     if isinstance(found, Reranked):
         if not isinstance(found.reranker, (Prices, GroupPrices)):
             message = (
