@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from limelight._base.errors import DataError
 from limelight._base.executor import LocalExecutor
 from limelight.data.held_out import HeldOut
 from limelight.data.ids import positions
-from limelight.jobs.service import PER_PIECE, ServedUsers, Service, UserPiece, open_served
+from limelight.jobs.service import PER_PIECE, ServedUsers, Service, open_served
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.evaluate import Evaluation
 from limelight.metrics.lists import check_cutoffs
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
     from limelight._base.executor import Executor
     from limelight.data.interactions import Ids
     from limelight.data.split import Split
+    from limelight.jobs.service import UserPiece
     from limelight.metrics.accuracy import Sparse
-
-
-class _HeldOutPiece(NamedTuple):
-    users: UserPiece
-    targets: Sparse
 
 
 @dataclass(frozen=True)
@@ -41,12 +37,12 @@ class Evaluate:
     k: tuple[int, ...]
     name = "evaluate"
 
-    def __call__(self, piece: _HeldOutPiece) -> ListAccumulator:
+    def __call__(self, piece: UserPiece) -> ListAccumulator:
         """Measure a piece, batch by batch."""
-        found = self.service.open()
+        found, targets = self.service.open(), cast("Sparse", piece.targets)
         accumulator = ListAccumulator(len(found.item_ids), self.k)
-        for rows, lists in self.service.lists(found, piece.users, self.k[-1]):
-            accumulator.update(lists.ids, piece.targets[rows])
+        for rows, lists in self.service.lists(found, piece, self.k[-1]):
+            accumulator.update(lists.ids, targets[rows])
         return accumulator
 
 
@@ -109,8 +105,8 @@ def evaluate(
     service = Service(Path(folder).resolve(), n_users, threads=num_threads or 1, model=model)
     asked = ServedUsers.unseen(held_out.history, held_out.user_ids)
     pieces = (
-        _HeldOutPiece(users, held_out.targets[users.start : users.stop])
-        for users in asked.pieces(per_piece)
+        piece._replace(targets=held_out.targets[piece.start : piece.stop])
+        for piece in asked.pieces(per_piece)
     )
     total = ListAccumulator(len(found.item_ids), cutoffs)
     for one in executor.map(Evaluate(service, cutoffs), pieces, math.ceil(n_users / per_piece)):

@@ -182,7 +182,6 @@ def recommend(  # noqa: PLR0913
     """
     executor = LocalExecutor() if executor is None else executor
     folder, output, in_parts = Path(folder), Path(output), executor.parallel
-    check_integer("k", k, least=1)
     if in_parts and (output.suffix or users is not None):
         what = f"a single file: {output}" if output.suffix else "chosen users"
         message = f"a parallel executor makes a folder of parts for all users, not {what}"
@@ -194,6 +193,7 @@ def recommend(  # noqa: PLR0913
         refuse_without_history(found, folder, filter_seen=filter_seen)
     note_control(found, asked.n_users, note)
     k = min(k, len(found.item_ids))  # a file holds no padding
+    check_integer("k", k, least=1)
     kept = as_checkpoint(checkpoint)
     if kept is None and in_parts:
         kept = Checkpoint(output.resolve().with_name(f"{output.name}.checkpoint"))

@@ -65,6 +65,8 @@ class UserPiece(NamedTuple):
     """Both of unseen users; chosen users of the training have ids as well."""
     rows: Int64 | None = None
     """Of the training data, if users were chosen."""
+    targets: Sparse | None = None
+    """What lists of unseen users should find, if they are measured."""
 
 
 @dataclass(frozen=True)
