@@ -212,7 +212,7 @@ def _keys(
     keys = sorted_keys(users, items, span)
     if rows.times is None:
         return keys
-    # Several lists of a user may show an item.
+    # Several lists of a user may show the same item, which is to count once.
     fresh = np.ones(len(keys), dtype=bool)
     fresh[1:] = keys[1:] != keys[:-1]
     return keys[fresh]

@@ -254,7 +254,7 @@ def example_lists(sides: Sequence[Audited], k: int) -> ExampleLists:
     after = sides[0].rows
     lengths = np.bincount(after.users, minlength=after.n_users)
     if len(sides) > 1:
-        # Who has lists in both files shows what changed.
+        # Only users with lists in both files can show what changed.
         in_both = positions(after.user_ids, sides[1].rows.user_ids) >= 0
         lengths = np.where(in_both, lengths, 0) if in_both.any() else lengths
     chosen = example_rows(lengths)

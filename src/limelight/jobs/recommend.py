@@ -182,6 +182,9 @@ def recommend(  # noqa: PLR0913
     """
     executor = LocalExecutor() if executor is None else executor
     folder, output, in_parts = Path(folder), Path(output), executor.parallel
+    if histories is not None and users is not None:
+        message = "histories and users were both given"
+        raise ConfigError(message, hint="pass histories for unseen users, users for known ones")
     if in_parts and (output.suffix or users is not None):
         what = f"a single file: {output}" if output.suffix else "chosen users"
         message = f"a parallel executor makes a folder of parts for all users, not {what}"
@@ -211,11 +214,11 @@ def recommend(  # noqa: PLR0913
         }
         work = _resumable(work, kept, about)
     exposure = ListAccumulator(len(found.item_ids), k)
-    total = max(1, math.ceil(asked.n_users / per_piece)) if in_parts else 1
-    pieces = asked.pieces(per_piece if in_parts else asked.n_users)
+    per_piece = per_piece if in_parts else max(1, asked.n_users)
+    total = max(1, math.ceil(asked.n_users / per_piece))
     with nullcontext() if kept is None else until_done(kept):
         try:
-            for one in executor.map(work, pieces, total):
+            for one in executor.map(work, asked.pieces(per_piece), total):
                 exposure.merge(one)
         except (KeyboardInterrupt, Terminated) as end:
             if in_parts:

@@ -171,6 +171,8 @@ def test_chosen_users_and_single_files_are_not_for_pieces(pieces, split, tmp_pat
     for name, users in (("lists", [split.train.user_ids[3]]), ("lists.csv", None)):
         with pytest.raises(ConfigError, match="a folder of parts for all users"):
             recommend(tmp_path / "model", tmp_path / name, users=users, executor=pieces)
+    with pytest.raises(ConfigError, match="histories and users were both given"):
+        recommend(tmp_path / "model", tmp_path / "lists", users=[1], histories=split.test.history)
     wanted = split.train.user_ids[[7, 3]]
     recommend(tmp_path / "model", tmp_path / "lists", k=2, users=wanted)
     assert written(tmp_path / "lists")["user_id"].to_pylist() == np.repeat(wanted, 2).tolist()
