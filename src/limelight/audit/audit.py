@@ -318,13 +318,7 @@ def _check_settings(k: int | None, top: int) -> None:
 def _number_items(
     parts: Sequence[PartCounts], catalogue: Source | Sequence[Any] | None
 ) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
-    """Give items their number in the catalogue, or in the lists where there is none.
-
-    Returns
-    -------
-    tuple
-        The ids by number, the number of each part's item codes, and notes.
-    """
+    """Return the ids of all items, the numbers among them of each part's items, and notes."""
     notes = []
     if catalogue is None:
         item_ids = join_ids([part.item_ids for part in parts])

@@ -208,16 +208,7 @@ class CountedLists(NamedTuple):
     ) -> Audited:
         """Add up the exposure at k, name its metrics, and find out how sure they are.
 
-        Parameters
-        ----------
-        executor
-            Does the work.
-        item_ids, merit
-            The catalogue, and what its items earn.
-        numbers
-            For each part, the number of its items in the catalogue.
-        k
-            Length of the lists.
+        For each part, ``numbers`` are those of its items in the catalogue ``item_ids``.
         """
         check_ranks(k, *self.ranks, self.label)
         pairs = zip(self.counted, numbers, strict=True)
@@ -239,13 +230,7 @@ def count_lists(
 ) -> CountedLists:
     """Read lists, as one part or file by file, and count what they show.
 
-    Parameters
-    ----------
-    executor
-        Does the work; one that is parallel reads the files of a folder, in which all rows of a
-        user are in one file.
-    source, k, timestamp
-        As for :func:`limelight.audit`.
+    Files are read where the executor is parallel; all rows of a user must then be in one of them.
     """
     if executor.parallel:
         parts, label = _file_parts(source)

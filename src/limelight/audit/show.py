@@ -242,15 +242,7 @@ class ExampleLists(NamedTuple):
 
 
 def example_lists(sides: Sequence[Audited], k: int) -> ExampleLists:
-    """Keep what can be shown of the lists that were audited.
-
-    Parameters
-    ----------
-    sides
-        The lists that were audited, and those that they were compared with.
-    k
-        Length of the lists.
-    """
+    """Keep some of the lists that were audited, and of those that they were compared with."""
     after = sides[0].rows
     lengths = np.bincount(after.users, minlength=after.n_users)
     if len(sides) > 1:

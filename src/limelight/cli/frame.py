@@ -28,16 +28,9 @@ ENDING = ".checkpoint"
 
 
 def checkpoint_of(output: Path, *, resume: bool, every: float | None = None) -> Checkpoint:
-    """Return the checkpoint beside an output; what is not to be taken up is removed.
+    """Return the checkpoint beside an output, saved every so many seconds.
 
-    Parameters
-    ----------
-    output
-        What the command writes in the end.
-    resume
-        Whether to go on from it.
-    every
-        Seconds between two saves; None leaves it to the library.
+    What is not to be resumed is removed.
     """
     from limelight._base.settings import check_number
 
