@@ -5,17 +5,15 @@ import pyarrow.parquet as pq
 from tests.support.executors import Elsewhere
 
 import limelight as ll
-from limelight.jobs.recommend import recommend
-from limelight.jobs.service import Service
-from limelight.store.checkpoint import Checkpoint
+from limelight.jobs import recommend
 
 
 def test_lists_of_a_network(tmp_path):
     split = ll.split_users(ll.marketplace(500, 80, 6000).interactions, validation=40, test=100)
     model = ll.MultVAE(latent=4, hidden=8, epochs=1).fit(split.train, validation=split.validation)
     model.save(tmp_path / "model")
-    service, kept = Service(tmp_path / "model", len(model.user_ids)), Checkpoint(tmp_path / "kept")
-    recommend(Elsewhere(), service, 5, tmp_path / "lists", kept, per_piece=37)
+    lists = tmp_path / "lists"
+    recommend(tmp_path / "model", lists, k=5, executor=Elsewhere(), per_piece=37)
     ids, scores = model.recommend(k=5)
     found = pq.read_table(tmp_path / "lists")
     assert found["user_id"].to_pylist() == np.repeat(model.user_ids, 5).tolist()

@@ -8,18 +8,16 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import DataError, LimelightError
-from limelight.jobs.recommend import recommend
-from limelight.jobs.service import Service
-from limelight.store.checkpoint import Checkpoint
+from limelight.jobs import recommend
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture
 def pieces(cluster):
-    from limelight.cluster.ray.executor import RayPieces
+    from limelight.cluster.ray.executor import RayExecutor
 
-    return RayPieces(workers=2)
+    return RayExecutor(workers=2)
 
 
 class Square:
@@ -86,9 +84,7 @@ def test_our_errors_come_back_as_themselves(pieces):
 def test_lists_are_those_of_one_machine(pieces, tmp_path):
     model = ll.IALS(factors=8, epochs=2).fit(ll.marketplace(300, 60, 4000).interactions)
     model.save(tmp_path / "model")
-    service = Service(tmp_path / "model", len(model.user_ids))
-    kept = Checkpoint(tmp_path / "kept")
-    recommend(pieces, service, 5, tmp_path / "lists", kept, per_piece=50)
+    recommend(tmp_path / "model", tmp_path / "lists", k=5, executor=pieces, per_piece=50)
     found = ll.audit(tmp_path / "lists", catalogue=model.item_ids)
     wanted = ll.exposure(model.recommend(k=5)[0], len(model.item_ids))
     np.testing.assert_allclose(found.exposure, wanted, rtol=1e-14)

@@ -11,6 +11,8 @@ class Elsewhere:
     The arrays that a cluster hands out are shared, so they are read-only.
     """
 
+    parallel = True
+
     def map(self, work, pieces, total=None):
         del total
         for piece in pieces:

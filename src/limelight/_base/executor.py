@@ -14,9 +14,10 @@ Made_co = TypeVar("Made_co", covariant=True)
 
 
 class Work(Protocol[PieceIn_contra, Made_co]):
-    """What is done with a piece: picklable, the same whenever and wherever it is done.
+    """What is done with a piece: the same whenever and wherever it is done.
 
-    It reads what it needs from files, and writes files whole or not at all.
+    For an executor that is parallel it is picklable, reads what it needs from files, and writes
+    files whole or not at all.
     """
 
     @property
@@ -27,8 +28,12 @@ class Work(Protocol[PieceIn_contra, Made_co]):
         """Do one piece."""
 
 
-class Pieces(Protocol):
+class Executor(Protocol):
     """Does work piece by piece, here or elsewhere."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether pieces are done at the same time: if not, all work is one piece."""
 
     def map(
         self, work: Work[Piece, Result], pieces: Iterable[Piece], total: int | None = None
@@ -47,7 +52,7 @@ class Pieces(Protocol):
         """
 
 
-class InTurn:
+class LocalExecutor:
     """Does one piece after the other in this process.
 
     Examples
@@ -57,9 +62,11 @@ class InTurn:
     ...
     ...     def __call__(self, piece):
     ...         return 2 * piece
-    >>> list(InTurn().map(Double(), [1, 2]))
+    >>> list(LocalExecutor().map(Double(), [1, 2]))
     [2, 4]
     """
+
+    parallel = False
 
     def map(
         self, work: Work[Piece, Result], pieces: Iterable[Piece], total: int | None = None

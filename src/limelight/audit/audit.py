@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.audit.compare import Comparison, Side, compare
-from limelight.audit.lists import Lists, read_lists
-from limelight.audit.merit import Merit, MeritAudit, audit_merit, merit_metrics, read_merit
+from limelight._base.executor import LocalExecutor
+from limelight.audit.compare import Comparison, compare
+from limelight.audit.merit import Merit, MeritAudit, audit_merit, read_merit
 from limelight.audit.over_time import Every, Period, by_period, check_every, choose_every
-from limelight.audit.show import Seen, document_of, exhibit_of, headline, report, see
+from limelight.audit.parts import count_lists
+from limelight.audit.show import (
+    ExampleLists,
+    document_of,
+    example_lists,
+    exhibit_of,
+    headline,
+    report,
+)
 from limelight.data.catalogue import read_catalogue
 from limelight.data.groups import GroupExposure, Groups, group_shares, read_groups, ungrouped_share
 from limelight.data.ids import ids_from_arrow, positions
-from limelight.metrics.accumulate import Tally, exposure_metrics, floor_of, tally
 from limelight.metrics.conventions import conventions
-from limelight.metrics.intervals import leave_users_out
-from limelight.metrics.leave_one_out import figures_without
 from limelight.metrics.lists import FloatArray, check_positive
 from limelight.report.exhibit import Compared
+from limelight.report.page import write_page
+from limelight.report.titles import with_titles_and_groups
 
 if TYPE_CHECKING:
     import os
@@ -31,7 +39,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight._base.documents import Document
+    from limelight._base.executor import Executor
+    from limelight.audit.lists import ListTable
+    from limelight.audit.parts import PartCounts
     from limelight.data.sources import Source
+    from limelight.metrics.accumulate import Tally
 
 NO_CATALOGUE = (
     "No catalogue was given: items that no list shows are not counted, "
@@ -101,7 +113,7 @@ class Audit:
     """Log-weighted exposure of every item, in the order of `item_ids`."""
 
     members: Groups | None = field(default=None, compare=False)
-    seen: Seen = field(default_factory=lambda: Seen(np.empty(0), ()), compare=False)
+    seen: ExampleLists = field(default_factory=lambda: ExampleLists(np.empty(0), ()), compare=False)
     """Some lists and the exposure of every item, for a report."""
 
     def __str__(self) -> str:
@@ -144,9 +156,6 @@ class Audit:
         catalogue
             A table with `item_id` and `title`, to call items by their titles.
         """
-        from limelight.report.page import write_page
-        from limelight.report.titles import with_titles_and_groups
-
         write_page(with_titles_and_groups(exhibit_of(self), catalogue=catalogue), path)
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,6 +200,7 @@ def audit(  # noqa: PLR0913
     timestamp: str | None = None,
     every: Every | None = None,
     top: int = 10,
+    executor: Executor | None = None,
 ) -> Audit:
     """Measure how any recommender's lists share exposure among items and groups.
 
@@ -224,6 +234,10 @@ def audit(  # noqa: PLR0913
         a month, weeks for up to half a year, months beyond.
     top
         How many of the most and of the least exposed items to report.
+    executor
+        Where the work is done: in this process, unless given. One that is parallel, such as
+        ``RayExecutor``, takes every file of a folder as a piece of work; all rows of a user must
+        then be in one file, and ``against`` and ``timestamp`` are refused.
 
     Returns
     -------
@@ -239,100 +253,60 @@ def audit(  # noqa: PLR0913
     >>> round(result.metrics["gini_uniform@2"], 4)
     0.4444
     """
-    check_settings(k, top)
+    _check_settings(k, top)
     check_every(every, timestamp)
-    files = [read_lists(source, timestamp) for source in (lists, against) if source is not None]
-    item_ids, numbers, notes = number_items(files, catalogue)
-    k = min(int(rows.ranks.max()) for rows in files) if k is None else k
+    if executor is None:
+        executor = LocalExecutor()
+    if executor.parallel and (against is not None or timestamp is not None):
+        message = "a parallel executor audits one list for each user"
+        raise ConfigError(message, hint="leave against and timestamp out, or executor")
+    sources = [lists] if against is None else [lists, against]
+    counted = [count_lists(executor, source, k, timestamp) for source in sources]
+    item_ids, numbers, notes = _number_items([p for one in counted for p in one.counted], catalogue)
+    if k is None:
+        k = min(one.ranks[1] for one in counted)
+        counted = [one.cut(executor, k) for one in counted]
     earned = None if merit is None else read_merit(merit, item_ids)
     members = None if groups is None else read_groups(groups, item_ids)
-    notes += notes_of([rows.n_lists for rows in files], members, earned)
-    # A file is let go when its rows have been numbered anew.
-    sides = [_measure(files.pop(0), number, len(item_ids), k, earned) for number in numbers]
-    after = sides[0]
-    return put_together(
-        Measured(
-            users=after.rows.n_users,
-            lists=after.rows.n_lists,
-            exposure=after.exposure,
-            metrics=after.metrics,
-            bounds=after.deviations.bounds(after.metrics) if after.deviations else {},
-            seen=see(sides, k),
-        ),
-        item_ids,
-        members,
-        earned,
-        top=top,
+    notes += _notes_of([one.n_lists for one in counted], members, earned)
+    value, of_part = earned.merit if earned else None, iter(numbers)
+    sides = [
+        one.measure(executor, item_ids, islice(of_part, len(one.parts)), value, k)
+        for one in counted
+    ]
+    after, found = counted[0], sides[0]
+    weighted = found.exposure.weighted
+    n_exposed = int(np.count_nonzero(weighted))
+    most = np.argsort(-weighted, kind="stable")[: min(top, n_exposed)]
+    least = np.argsort(weighted, kind="stable")[:top]  # ties in the order of the catalogue
+    return Audit(
+        users=after.n_users,
+        lists=after.n_lists,
+        items=len(item_ids),
         k=k,
         catalogue_given=catalogue is not None,
-        periods=_periods(after, len(item_ids), every),
-        comparison=(
-            None if against is None else compare(sides[1], after, item_ids, members, k=k, top=top)
-        ),
-        notes=tuple(notes),
-    )
-
-
-class Measured(NamedTuple):
-    """What lists came to."""
-
-    users: int
-    lists: int
-    exposure: Tally
-    metrics: dict[str, float]
-    bounds: dict[str, float]
-    seen: Seen
-
-
-def put_together(
-    found: Measured,
-    item_ids: pa.Array,
-    members: Groups | None,
-    earned: Merit | None,
-    *,
-    top: int,
-    **more: Any,
-) -> Audit:
-    """Name the items and groups of what was measured.
-
-    Parameters
-    ----------
-    found
-        What lists came to.
-    item_ids
-        By number.
-    members, earned
-        Groups of items, and their merit.
-    top
-        How many items to name.
-    more
-        What else an audit says.
-    """
-    weighted, shown = found.exposure.weighted, found.exposure.shown
-    order = np.argsort(-weighted, kind="stable")
-    exposed = order[: np.count_nonzero(weighted)]
-    return Audit(
-        users=found.users,
-        lists=found.lists,
-        items=len(item_ids),
         metrics=found.metrics,
-        bounds=found.bounds,
-        most_exposed=_name_items(exposed[:top], item_ids, weighted, shown),
-        least_exposed=_name_items(_last(weighted, top), item_ids, weighted, shown),
-        unexposed=len(item_ids) - len(exposed),
+        bounds=found.spread.bounds(found.metrics) if found.spread else {},
+        most_exposed=_name_items(most, item_ids, found.exposure),
+        least_exposed=_name_items(least, item_ids, found.exposure),
+        unexposed=len(item_ids) - n_exposed,
         groups=group_shares(members, weighted) if members else (),
         ungrouped=ungrouped_share(members, weighted) if members else None,
         merit=audit_merit(weighted, earned.merit, item_ids, top) if earned else None,
+        periods=_periods(found.rows, len(item_ids), every),
+        comparison=(
+            None if against is None else compare(sides[1], found, item_ids, members, k=k, top=top)
+        ),
         conventions=conventions(found.exposure),
+        notes=tuple(notes),
         item_ids=ids_from_arrow(item_ids),
         exposure=weighted,
         members=members,
-        seen=found.seen,
-        **more,
+        seen=example_lists(sides, k),
     )
 
 
-def check_settings(k: int | None, top: int) -> None:
+def _check_settings(k: int | None, top: int) -> None:
     """Refuse numbers that mean nothing."""
     if k is not None:
         check_positive(k, "k")
@@ -341,43 +315,25 @@ def check_settings(k: int | None, top: int) -> None:
         raise ConfigError(message, hint="it is the number of items to report, such as 10")
 
 
-class Shown(Protocol):
-    """Lists, as far as their items go."""
-
-    @property
-    def item_ids(self) -> pa.Array:
-        """The items that they show."""
-
-    @property
-    def label(self) -> str:
-        """What messages call them."""
-
-
-def number_items(
-    files: Sequence[Shown], catalogue: Source | Sequence[Any] | None
+def _number_items(
+    parts: Sequence[PartCounts], catalogue: Source | Sequence[Any] | None
 ) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
-    """Give items their number in the catalogue, or in the lists where there is none.
-
-    Returns
-    -------
-    tuple
-        The ids by number, the number of each file's item codes, and notes.
-    """
+    """Return the ids of all items, the numbers among them of each part's items, and notes."""
     notes = []
     if catalogue is None:
-        item_ids = join_ids([rows.item_ids for rows in files])
+        item_ids = join_ids([part.item_ids for part in parts])
         notes.append(NO_CATALOGUE)
     else:
         item_ids, repeats = read_catalogue(catalogue)
         if repeats:
             notes.append(f"Repeated rows of the catalogue, counted once: {repeats:,}.")
-    numbers = [positions(rows.item_ids, item_ids).astype(np.int32) for rows in files]
-    for rows, number in zip(files, numbers, strict=True):
+    numbers = [positions(part.item_ids, item_ids).astype(np.int32) for part in parts]
+    for part, number in zip(parts, numbers, strict=True):
         missing = np.flatnonzero(number < 0)
         if missing.size:
-            example = rows.item_ids[int(missing[0])].as_py()
+            example = part.item_ids[int(missing[0])].as_py()
             count = f"{len(missing):,}, e.g. {example!r}"
-            message = f"items of the lists are not in the catalogue: {count} in {rows.label}"
+            message = f"items of the lists are not in the catalogue: {count} in {part.label}"
             raise DataError(message, hint="the catalogue must hold every item that a list shows")
     return item_ids, numbers, notes
 
@@ -389,7 +345,7 @@ def join_ids(ids: Sequence[pa.Array]) -> pa.Array:
     return pa.concat_arrays(ids).unique()
 
 
-def notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | None) -> list[str]:
+def _notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | None) -> list[str]:
     """Say what was ignored, and what makes figures hard to compare."""
     notes = []
     if members and members.n_ignored:
@@ -405,47 +361,22 @@ def notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | None
     return notes
 
 
-def _measure(
-    rows: Lists, numbers: NDArray[np.int32], n_items: int, k: int, earned: Merit | None
-) -> Side:
-    """Add up the exposure that one file gives at k, and name its metrics."""
-    rows = rows.within(k)
-    rows = rows._replace(items=numbers[rows.items])
-    exposure = tally(rows.items, rows.ranks, n_items)
-    merit = earned.merit if earned else None
-    metrics = metrics_of(exposure, merit, k)
-    deviations = leave_users_out(rows, exposure, figures_without(exposure, merit, k))
-    return Side(rows, exposure, metrics, deviations)
-
-
-def metrics_of(exposure: Tally, merit: FloatArray | None, k: int) -> dict[str, float]:
-    """Name the metrics of exposure, and of exposure against merit."""
-    metrics = exposure_metrics(exposure.weighted, exposure.shown, floor_of(exposure), k)
-    return metrics if merit is None else metrics | merit_metrics(exposure.weighted, merit, k)
-
-
-def _periods(side: Side, n_items: int, every: Every | None) -> tuple[Period, ...]:
-    if side.rows.times is None:
+def _periods(rows: ListTable, n_items: int, every: Every | None) -> tuple[Period, ...]:
+    if rows.times is None:
         return ()
-    every = every or choose_every(side.rows.times)
-    return tuple(by_period(side.rows, n_items, every))
-
-
-def _last(weighted: FloatArray, top: int) -> NDArray[np.int64]:
-    """Choose the least exposed items, least first, ties in the order of the catalogue."""
-    return np.argsort(weighted, kind="stable")[:top]
+    return tuple(by_period(rows, n_items, every or choose_every(rows.times)))
 
 
 def _name_items(
-    chosen: NDArray[np.int64], item_ids: pa.Array, weighted: FloatArray, shown: NDArray[np.int64]
+    chosen: NDArray[np.int64], item_ids: pa.Array, exposure: Tally
 ) -> tuple[ItemExposure, ...]:
-    total = weighted.sum()
+    weighted, total = exposure.weighted, exposure.weighted.sum()
     return tuple(
         ItemExposure(
             item_id=item_ids[int(item)].as_py(),
             exposure=float(weighted[item]),
             share=float(weighted[item] / total),
-            lists=int(shown[item]),
+            lists=int(exposure.shown[item]),
         )
         for item in chosen
     )

@@ -11,22 +11,22 @@ from limelight.data.groups import exposure_of, owned_by
 from limelight.data.ids import positions
 from limelight.data.rows import sorted_keys
 from limelight.metrics.exact_sums import blocks
-from limelight.metrics.intervals import margin_of
+from limelight.metrics.intervals import Deviations, margin_of
 from limelight.report.exhibit import Compared
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from limelight.audit.lists import Lists
+    from limelight.audit.lists import ListTable
     from limelight.data.groups import Groups
     from limelight.metrics.accumulate import Tally
-    from limelight.metrics.intervals import Deviations
+    from limelight.metrics.intervals import Moments
     from limelight.metrics.lists import FloatArray
 
 
 @dataclass(frozen=True)
-class Change:
+class ShareChange:
     """The share of all exposure of an item or a group, before and after."""
 
     name: int | str
@@ -52,11 +52,11 @@ class Comparison:
     """Items that a list shows after, and none before."""
 
     items_left: int
-    gained: tuple[Change, ...]
+    gained: tuple[ShareChange, ...]
     """The items whose share of the exposure grew most."""
 
-    lost: tuple[Change, ...]
-    groups: tuple[Change, ...] = ()
+    lost: tuple[ShareChange, ...]
+    groups: tuple[ShareChange, ...] = ()
     """All groups, from the one that gained most to the one that lost most."""
 
     def group_shares(self) -> Compared:
@@ -84,19 +84,20 @@ class Comparison:
         }
 
 
-class Side(NamedTuple):
-    """One of the two files: its rows, what they add up to, and how sure that is."""
+class Audited(NamedTuple):
+    """Lists that were audited: their rows, what they add up to, and how sure that is."""
 
-    rows: Lists
-    """Cut at k, with items by their number in the catalogue."""
+    rows: ListTable
+    """Cut at k, with items by their number in the catalogue; of lists in parts, the first's."""
 
     exposure: Tally
     metrics: dict[str, float]
-    deviations: Deviations | None
+    spread: Deviations | Moments | None
+    """How the metrics vary over users; None for fewer than two."""
 
 
 def compare(
-    before: Side, after: Side, item_ids: pa.Array, members: Groups | None, *, k: int, top: int
+    before: Audited, after: Audited, item_ids: pa.Array, members: Groups | None, k: int, top: int
 ) -> Comparison:
     """Compare the exposure of two files over the same catalogue and the same ranks."""
     same = positions(before.rows.user_ids, after.rows.user_ids)
@@ -104,7 +105,7 @@ def compare(
     order = np.argsort(-changes, kind="stable")
     gained, lost = order[:top], order[::-1][:top]
 
-    def name(chosen: NDArray[np.int64]) -> tuple[Change, ...]:
+    def name(chosen: NDArray[np.int64]) -> tuple[ShareChange, ...]:
         old, new = _shares(before.exposure.weighted), _shares(after.exposure.weighted)
         return tuple(_change(item_ids[int(i)].as_py(), old[i], new[i]) for i in chosen)
 
@@ -126,11 +127,11 @@ def _shares(exposure: FloatArray) -> FloatArray:
     return np.asarray(exposure / exposure.sum())
 
 
-def _change(name: int | str, before: float, after: float) -> Change:
-    return Change(name, float(before), float(after), float(after - before))
+def _change(name: int | str, before: float, after: float) -> ShareChange:
+    return ShareChange(name, float(before), float(after), float(after - before))
 
 
-def _group_changes(before: Side, after: Side, members: Groups) -> tuple[Change, ...]:
+def _group_changes(before: Audited, after: Audited, members: Groups) -> tuple[ShareChange, ...]:
     old, new = (
         exposure_of(members, side.exposure.weighted) / side.exposure.weighted.sum()
         for side in (before, after)
@@ -141,14 +142,14 @@ def _group_changes(before: Side, after: Side, members: Groups) -> tuple[Change, 
     return tuple(sorted(changes, key=lambda change: -change.change))
 
 
-def _differences(before: Side, after: Side, same: NDArray[np.int64]) -> dict[str, float]:
+def _differences(before: Audited, after: Audited, same: NDArray[np.int64]) -> dict[str, float]:
     """Give every metric before, its change, and the bounds of the change.
 
     A user of both files is left out of both at once, so that what her lists have in common does
     not count as chance. A user of one file is left out of that one.
     """
     found = {}
-    margins = _margins(before.deviations, after.deviations, same)
+    margins = _margins(before.spread, after.spread, same)
     for key, new in after.metrics.items():
         old = before.metrics[key]
         found[f"{key}_before"] = old
@@ -159,10 +160,8 @@ def _differences(before: Side, after: Side, same: NDArray[np.int64]) -> dict[str
     return found
 
 
-def _margins(
-    before: Deviations | None, after: Deviations | None, same: NDArray[np.int64]
-) -> dict[str, float]:
-    if before is None or after is None:
+def _margins(before: Any, after: Any, same: NDArray[np.int64]) -> dict[str, float]:
+    if not (isinstance(before, Deviations) and isinstance(after, Deviations)):
         return {}
     in_both = same >= 0
     margins = {}
@@ -175,7 +174,7 @@ def _margins(
     return margins
 
 
-def _overlap(before: Side, after: Side, same: NDArray[np.int64], k: int) -> dict[str, float]:
+def _overlap(before: Audited, after: Audited, same: NDArray[np.int64], k: int) -> dict[str, float]:
     """Give the mean share of items in common over users of both files, with its bounds.
 
     For one user: the items that she is shown in both files, over those of the file that shows
@@ -204,7 +203,7 @@ def _overlap(before: Side, after: Side, same: NDArray[np.int64], k: int) -> dict
 
 
 def _keys(
-    users: NDArray[np.int32], rows: Lists, span: int, keep: NDArray[np.bool_] | None = None
+    users: NDArray[np.int32], rows: ListTable, span: int, keep: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
     """Give each pair of a user and an item that she is shown one key, sorted."""
     items = rows.items
@@ -213,7 +212,7 @@ def _keys(
     keys = sorted_keys(users, items, span)
     if rows.times is None:
         return keys
-    # Several lists of a user may show an item.
+    # Several lists of a user may show the same item, which is to count once.
     fresh = np.ones(len(keys), dtype=bool)
     fresh[1:] = keys[1:] != keys[:-1]
     return keys[fresh]

@@ -37,7 +37,7 @@ RANK = NumberColumn(
 SCORE = NumberColumn("score", "a score must be a number", lambda scores: ~np.isnan(scores))
 
 
-class Lists(NamedTuple):
+class ListTable(NamedTuple):
     """One entry per row of the lists, and the ids behind the numbers."""
 
     users: NDArray[np.int32]
@@ -60,21 +60,16 @@ class Lists(NamedTuple):
         """How many users have a list."""
         return len(self.user_ids)
 
-    def within(self, k: int) -> Lists:
-        """Keep ranks 1 to k; users and lists keep their numbers.
+    def cut(self, k: int) -> ListTable:
+        """Keep ranks 1 to k, though there may be none, or all; users and lists keep their numbers.
 
         Examples
         --------
         >>> import pyarrow as pa
         >>> table = pa.table({"user_id": [1, 1], "item_id": ["a", "b"], "rank": [1, 2]})
-        >>> read_lists(table).within(1).items
+        >>> read_lists(table).cut(1).items
         array([0], dtype=int32)
         """
-        check_ranks(k, int(self.ranks.min()), int(self.ranks.max()), self.label)
-        return self.cut(k)
-
-    def cut(self, k: int) -> Lists:
-        """Keep ranks 1 to k, though there may be none, or all."""
         if int(self.ranks.max()) <= k:
             return self
         keep = self.ranks <= k
@@ -97,7 +92,7 @@ def check_ranks(k: int, best: int, longest: int, label: str) -> None:
         raise ConfigError(message, hint=f"choose k <= {longest}, or leave k out")
 
 
-def read_lists(source: Source, timestamp: str | None = None) -> Lists:
+def read_lists(source: Source, timestamp: str | None = None) -> ListTable:
     """Read lists `user_id, item_id, rank[, score]` and refuse what cannot be a ranking.
 
     Without ranks the scores give them, highest first, ties in the order of the rows. Where a
@@ -123,7 +118,7 @@ def read_lists(source: Source, timestamp: str | None = None) -> Lists:
     lists, n_lists = _number_lists(users, times[0]) if times else (users, int(users.max()) + 1)
     if order is SCORE:
         ranks = _ranks_from_scores(lists, ranks)
-    found = Lists(
+    found = ListTable(
         users=users,
         items=items,
         ranks=ranks,
@@ -162,7 +157,7 @@ def _ranks_from_scores(lists: NDArray[np.int32], scores: FloatArray) -> NDArray[
     return ranks
 
 
-def _refuse_repeats(rows: Lists) -> None:
+def _refuse_repeats(rows: ListTable) -> None:
     """Refuse a list that has a rank or an item twice."""
     if repeat := repeated_pair(rows.lists, rows.ranks):
         hint = "give every row of a list its own rank"
@@ -172,7 +167,7 @@ def _refuse_repeats(rows: Lists) -> None:
         raise _repeat_error(rows, repeat, f"item {rows.item_ids[repeat.right].as_py()!r}", hint)
 
 
-def _repeat_error(rows: Lists, repeat: Repeat, what: str, hint: str) -> DataError:
+def _repeat_error(rows: ListTable, repeat: Repeat, what: str, hint: str) -> DataError:
     row = int(np.argmax(rows.lists == repeat.left))
     user = rows.user_ids[int(rows.users[row])].as_py()
     if rows.times is None:

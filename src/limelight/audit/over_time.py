@@ -18,7 +18,7 @@ from limelight.metrics.exposure import coverage, gini, top_share
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limelight.audit.lists import Lists
+    from limelight.audit.lists import ListTable
     from limelight.metrics.accumulate import Tally
 
 Every: TypeAlias = Literal["day", "week", "month"]
@@ -153,7 +153,7 @@ def period_starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int32]:
     return days
 
 
-def by_period(rows: Lists, n_items: int, every: Every) -> list[Period]:
+def by_period(rows: ListTable, n_items: int, every: Every) -> list[Period]:
     """Measure the lists of every period that has any, in order of time."""
     if rows.times is None:
         return []

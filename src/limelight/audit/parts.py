@@ -1,50 +1,42 @@
-"""Whether every user is in one file alone: a piece of work must see all rows of its users.
+"""The lists of an audit in parts: each is counted where it is read, and the counts are added up.
 
-An audit of a folder of lists, a piece for each of its files.
+A table that this process reads is one part, whose rows are kept. For an executor that is parallel,
+every file of a folder is a part, which is read for each step anew, so that nobody holds all.
 
-Counts of items are whole numbers, so the metrics are those of one machine to the last bit. The
-bounds of their intervals are sums over users, whose last digits may differ.
+Counts of items are whole numbers, so the metrics are the same however lists are cut, to the last
+bit. The bounds of their intervals are sums over users, whose last digits may differ.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from limelight._base.errors import DataError
-from limelight.audit.audit import (
-    Audit,
-    Measured,
-    check_settings,
-    metrics_of,
-    notes_of,
-    number_items,
-    put_together,
-)
-from limelight.audit.compare import Side
-from limelight.audit.lists import RANK, check_ranks, read_lists
-from limelight.audit.merit import read_merit
-from limelight.audit.show import see
-from limelight.data.groups import read_groups
+from limelight._base.errors import ConfigError, DataError
+from limelight.audit.compare import Audited
+from limelight.audit.lists import RANK, ListTable, check_ranks, read_lists
+from limelight.audit.merit import merit_metrics
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.data.sources import describe, files_of, has, open_parts, require_column
-from limelight.metrics.accumulate import Counts, Tally, count
-from limelight.metrics.intervals import Moments, moments_without
+from limelight.metrics.accumulate import Counts, Tally, count, exposure_metrics, floor_of
+from limelight.metrics.intervals import Deviations, Moments, leave_users_out, moments_without
 from limelight.metrics.leave_one_out import figures_without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
-    from limelight._base.executor import Pieces
-    from limelight.audit.show import Seen
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from limelight._base.executor import Executor
     from limelight.data.interactions import Ids
     from limelight.data.sources import Source
     from limelight.metrics.lists import FloatArray
@@ -78,12 +70,50 @@ def are_apart(ends: Sequence[tuple[Any, Any]]) -> bool:
     return all(one[1] < other[0] for one, other in pairwise(sorted(ends)))
 
 
-class Part(NamedTuple):
-    """What a file of lists shows, counted over its own items."""
+class ListPart:
+    """Lists of some users, with all rows of each of them.
+
+    Parameters
+    ----------
+    source, timestamp
+        As for :func:`~limelight.audit.lists.read_lists`.
+    keep
+        Whether they are read once and stay in this process. Otherwise the source is a file, which
+        is read whenever it is asked for, on whatever machine.
+    """
+
+    def __init__(self, source: Source, timestamp: str | None = None, *, keep: bool) -> None:
+        self._source, self._keep, self._is_numbered = source, keep, False
+        self._table = read_lists(source, timestamp) if keep else None
+
+    def table(self) -> ListTable:
+        """Return the rows as they were read."""
+        return read_lists(self._source) if self._table is None else self._table
+
+    def numbered(self, item_ids: pa.Array, k: int) -> ListTable:
+        """Return ranks 1 to k, with items by their number in the catalogue.
+
+        Rows that are kept are so from now on, because two copies of them would not fit.
+        """
+        if self._is_numbered:
+            return self.table()
+        rows = self.table().cut(k)
+        if self._keep:
+            self._table = None
+        numbers = positions(rows.item_ids, item_ids).astype(np.int32)
+        rows = rows._replace(items=numbers[rows.items])
+        if self._keep:
+            self._table, self._is_numbered = rows, True
+        return rows
+
+
+class PartCounts(NamedTuple):
+    """What a part of the lists shows, counted over its own items."""
 
     counts: Counts
     item_ids: pa.Array
     n_users: int
+    n_lists: int
     users: tuple[Any, Any]
     """The first and the last of its users, in the order of their ids."""
     ranks: tuple[int, int]
@@ -93,130 +123,140 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class CountLists:
-    """Reads a file of lists, and counts what ranks 1 to k show."""
+    """Counts what ranks 1 to k of a part show."""
 
     k: int | None
     name = "audit: exposure"
 
-    def __call__(self, file: Path) -> Part:
-        """Count a file."""
-        rows = read_lists(file)
-        best, worst = int(rows.ranks.min()), int(rows.ranks.max())
+    def __call__(self, part: ListPart) -> PartCounts:
+        """Count over the items of the part: nobody knows those of the others yet."""
+        rows = part.table()
         ends = pc.min_max(rows.user_ids).as_py()
         cut = rows if self.k is None else rows.cut(self.k)
-        counts = count(cut.items, cut.ranks, len(rows.item_ids))
-        users = ends["min"], ends["max"]
-        return Part(counts, rows.item_ids, rows.n_users, users, (best, worst), rows.label)
+        return PartCounts(
+            count(cut.items, cut.ranks, len(rows.item_ids)),
+            rows.item_ids,
+            n_users=rows.n_users,
+            n_lists=rows.n_lists,
+            users=(ends["min"], ends["max"]),
+            ranks=(int(rows.ranks.min()), int(rows.ranks.max())),
+            label=rows.label,
+        )
 
 
 @dataclass(frozen=True)
 class LeaveUsersOut:
-    """Reads a file of lists, and measures all lists without each of its users in turn."""
+    """Measures all lists without each user of a part in turn."""
 
     exposure: Tally
     metrics: dict[str, float]
     item_ids: pa.Array
     merit: FloatArray | None
     k: int
+    whole: bool
+    """Whether a part has all users; of others, only what they add up to is given back."""
     name = "audit: intervals"
 
-    def __call__(self, file: Path) -> Moments:
-        """Measure a file."""
+    def __call__(self, part: ListPart) -> Deviations | Moments | None:
+        """Measure without the users of a part."""
         figures = figures_without(self.exposure, self.merit, self.k)
-        rows = read_lists(file).cut(self.k)
+        rows = part.numbered(self.item_ids, self.k)
+        if self.whole:
+            return leave_users_out(rows, self.exposure, figures)
         if not len(rows.items):
             zeros = dict.fromkeys(figures, 0.0)
             return Moments(zeros, zeros, 0)
-        numbers = positions(rows.item_ids, self.item_ids).astype(np.int32)
-        rows = rows._replace(items=numbers[rows.items])
         return moments_without(rows, self.exposure, figures, self.metrics)
 
 
 @dataclass(frozen=True)
 class DigestUsers:
-    """Reads a file of lists, and digests the ids of its users."""
+    """Digests the ids of a part's users."""
 
     name = "audit: users"
 
-    def __call__(self, file: Path) -> np.ndarray:
-        """Digest the users of a file, each once."""
-        return digests(ids_from_arrow(read_lists(file).user_ids))
+    def __call__(self, part: ListPart) -> np.ndarray:
+        """Digest the users of a part, each once."""
+        return digests(ids_from_arrow(part.table().user_ids))
 
 
-def audit(
-    pieces: Pieces,
-    lists: Path,
-    *,
-    k: int | None = None,
-    catalogue: Source | Sequence[Any] | None = None,
-    groups: Source | None = None,
-    merit: Source | None = None,
-    top: int = 10,
-) -> Audit:
-    """Measure as :func:`limelight.audit` does. Examples of lists come from the first file.
+class CountedLists(NamedTuple):
+    """Lists in parts, and what each of them shows."""
 
-    Parameters
-    ----------
-    pieces
-        Does the work.
-    lists
-        A folder of lists. All rows of a user must be in one file.
-    k, catalogue, groups, merit, top
-        As for :func:`limelight.audit`.
+    parts: Sequence[ListPart]
+    counted: Sequence[PartCounts]
+    n_users: int
+    n_lists: int
+    """More than users, where lists have times."""
+    ranks: tuple[int, int]
+    label: str
+    """What messages call the lists."""
+
+    def cut(self, executor: Executor, k: int) -> CountedLists:
+        """Count again what ranks 1 to k show, unless there are no others."""
+        if self.ranks[1] <= k:
+            return self
+        return self._replace(counted=list(executor.map(CountLists(k), self.parts)))
+
+    def measure(
+        self,
+        executor: Executor,
+        item_ids: pa.Array,
+        numbers: Iterable[NDArray[np.int32]],
+        merit: FloatArray | None,
+        k: int,
+    ) -> Audited:
+        """Add up the exposure at k, name its metrics, and find out how sure they are.
+
+        For each part, ``numbers`` are those of its items in the catalogue ``item_ids``.
+        """
+        check_ranks(k, *self.ranks, self.label)
+        pairs = zip(self.counted, numbers, strict=True)
+        wide = (part.counts.among(number, len(item_ids)) for part, number in pairs)
+        exposure = functools.reduce(Counts.plus, wide).tally()
+        metrics = exposure_metrics(exposure.weighted, exposure.shown, floor_of(exposure), k)
+        if merit is not None:
+            metrics |= merit_metrics(exposure.weighted, merit, k)
+        n_parts, spread = len(self.parts), None
+        work = LeaveUsersOut(exposure, metrics, item_ids, merit, k, whole=n_parts == 1)
+        if self.n_users > 1:
+            found: Iterable[Any] = executor.map(work, self.parts, n_parts)
+            spread = functools.reduce(Moments.plus, found)
+        return Audited(self.parts[0].numbered(item_ids, k), exposure, metrics, spread)
+
+
+def count_lists(
+    executor: Executor, source: Source, k: int | None, timestamp: str | None = None
+) -> CountedLists:
+    """Read lists, as one part or file by file, and count what they show.
+
+    Files are read where the executor is parallel; all rows of a user must then be in one of them.
     """
-    check_settings(k, top)
-    files = files_of(lists.resolve())
-    label = _check_parts(lists)
-    parts = list(pieces.map(CountLists(k), files, len(files)))
-    if not are_apart([part.users for part in parts]):
-        refuse_repeats(pieces.map(DigestUsers(), files, len(files)))
-    item_ids, numbers, notes = number_items(parts, catalogue)
-    longest = max(part.ranks[1] for part in parts)
-    k = longest if k is None else k
-    check_ranks(k, min(part.ranks[0] for part in parts), longest, label)
-    earned = None if merit is None else read_merit(merit, item_ids)
-    members = None if groups is None else read_groups(groups, item_ids)
-    n_users = sum(part.n_users for part in parts)
-    notes += notes_of([n_users], members, earned)
-    counts = zip(parts, numbers, strict=True)
-    wide = (part.counts.among(number, len(item_ids)) for part, number in counts)
-    exposure = functools.reduce(Counts.plus, wide).tally()
-    metrics = metrics_of(exposure, earned.merit if earned else None, k)
-    work = LeaveUsersOut(exposure, metrics, item_ids, earned.merit if earned else None, k)
-    bounds: dict[str, float] = {}
-    if n_users > 1:
-        moments = functools.reduce(Moments.plus, pieces.map(work, files, len(files)))
-        bounds = moments.bounds(metrics)
-    return put_together(
-        Measured(
-            users=n_users,
-            lists=n_users,
-            exposure=exposure,
-            metrics=metrics,
-            bounds=bounds,
-            seen=_examples(files[0], numbers[0], exposure, k),
-        ),
-        item_ids,
-        members,
-        earned,
-        top=top,
-        k=k,
-        catalogue_given=catalogue is not None,
-        notes=tuple(notes),
+    if executor.parallel:
+        parts, label = _file_parts(source)
+    else:
+        parts, label = [ListPart(source, timestamp, keep=True)], ""
+    counted = list(executor.map(CountLists(k), parts, len(parts)))
+    if len(parts) > 1 and not are_apart([part.users for part in counted]):
+        refuse_repeats(executor.map(DigestUsers(), parts, len(parts)))
+    return CountedLists(
+        parts,
+        counted,
+        n_users=sum(part.n_users for part in counted),
+        n_lists=sum(part.n_lists for part in counted),
+        ranks=(min(part.ranks[0] for part in counted), max(part.ranks[1] for part in counted)),
+        label=label or counted[0].label,
     )
 
 
-def _check_parts(lists: Path) -> str:
-    """Refuse files of which some have ranks and some have not; return what to call them."""
-    parts = open_parts(lists)
-    if has(parts, RANK.name):
-        for part in parts:
+def _file_parts(source: Any) -> tuple[list[ListPart], str]:
+    """Take every file as a part; refuse files of which some have ranks and some have not."""
+    if not isinstance(source, str | os.PathLike):
+        message = f"a parallel executor reads files, not a {type(source).__name__}"
+        raise ConfigError(message, hint="write the lists to a folder, or leave executor out")
+    opened = open_parts(source)
+    if has(opened, RANK.name):
+        for part in opened:
             require_column(part, RANK.name)
-    return describe(parts)
-
-
-def _examples(file: Path, numbers: np.ndarray, exposure: Tally, k: int) -> Seen:
-    """Take some lists of a file to show."""
-    rows = read_lists(file).cut(k)
-    rows = rows._replace(items=numbers[rows.items])
-    return see([Side(rows, exposure, {}, None)], k)
+    files = files_of(Path(source).expanduser().resolve())
+    return [ListPart(file, keep=False) for file in files], describe(opened)

@@ -1,11 +1,4 @@
-"""The comparison of two audits as plain text.
-
-An audit as plain text.
-
-An audit as small tables for notebooks.
-
-What an audit has to show: the lists, and those that they were compared with.
-"""
+"""What an audit shows: a report in plain text, small tables for notebooks, and a page."""
 
 from __future__ import annotations
 
@@ -25,93 +18,15 @@ from limelight.report.exhibit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from limelight._base.arrays import Int32, Int64
     from limelight.audit.audit import Audit, ItemExposure
-    from limelight.audit.compare import Change, Comparison, Side
-    from limelight.audit.lists import Lists
-    from limelight.audit.merit import ItemMerit
+    from limelight.audit.compare import Audited, Comparison, ShareChange
+    from limelight.audit.lists import ListTable
+    from limelight.audit.merit import ItemMerit, MeritAudit
     from limelight.data.groups import GroupExposure
     from limelight.data.interactions import Ids
-
-
-def comparison_lines(audit: Audit) -> list[list[str]]:
-    r"""Write the sections that say what changed; none without a comparison.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from limelight.audit.audit import audit
-    >>> after = pa.table({"user_id": [1, 2], "item_id": ["a", "b"], "rank": [1, 1]})
-    >>> before = pa.table({"user_id": [1, 2], "item_id": ["a", "a"], "rank": [1, 1]})
-    >>> sections = comparison_lines(audit(after, against=before, catalogue=["a", "b"]))
-    >>> print(*sections[1], sep="\n")
-    Users in both: 2; of the items they are shown, 50.00% stayed [0.00%, 100.00%]
-    Items that entered the lists: 1; that left them: 0
-    """
-    if audit.comparison is None:
-        return []
-    changed = audit.comparison
-    return [
-        _compared_metrics(audit, changed),
-        [_users(changed, audit.k), _compared_items(changed)],
-        _changes("Items that gained most", changed.gained, "item"),
-        _changes("Items that lost most", changed.lost, "item"),
-        _changes("Groups, from the most gained to the most lost", changed.groups, "group"),
-    ]
-
-
-def metric_changes(audit: Audit, changed: Comparison) -> Table:
-    """Tabulate every metric before and after, and its change with an interval."""
-    rows = []
-    for key, after in audit.metrics.items():
-        interval = ""
-        if f"{key}_change_low" in changed.metrics:
-            low, high = (changed.metrics[f"{key}_change_{bound}"] for bound in ("low", "high"))
-            interval = f"[{_signed(low)}, {_signed(high)}]"
-        before, change = (changed.metrics[f"{key}_{what}"] for what in ("before", "change"))
-        rows.append((key, f"{before:.4f}", f"{after:.4f}", _signed(change), interval))
-    return Table(("", "before", "after", "change", "95 % interval"), rows)
-
-
-def _compared_metrics(audit: Audit, changed: Comparison) -> list[str]:
-    users = f"{changed.users:,} {'user' if changed.users == 1 else 'users'}"
-    title = f"Against {users} with {changed.lists:,} lists before"
-    return [title, *metric_changes(audit, changed).lines("  ")]
-
-
-def _signed(change: float) -> str:
-    """Write a change with its sign; one that rounds to nothing is not below 0."""
-    return f"{round(change, 4) + 0.0:+.4f}"
-
-
-def _users(changed: Comparison, k: int) -> str:
-    line = f"Users in both: {changed.users_in_both:,}"
-    key = f"overlap@{k}"
-    if key not in changed.metrics:
-        return line
-    line += f"; of the items they are shown, {changed.metrics[key]:.2%} stayed"
-    if f"{key}_low" in changed.metrics:
-        low, high = changed.metrics[f"{key}_low"], changed.metrics[f"{key}_high"]
-        line += f" [{low:.2%}, {high:.2%}]"
-    return line
-
-
-def _compared_items(changed: Comparison) -> str:
-    entered, left = changed.items_entered, changed.items_left
-    return f"Items that entered the lists: {entered:,}; that left them: {left:,}"
-
-
-def _changes(title: str, changes: Sequence[Change], what: str) -> list[str]:
-    if not changes:
-        return []
-    shown, gap = cut_middle(changes, f"{what}s")
-    rows = [
-        (str(change.name), f"{change.before:.2%}", f"{change.after:.2%}", f"{change.change:+.2%}")
-        for change in shown
-    ]
-    return [title, *Table((what, "before", "after", "change"), rows).lines("  "), *gap]
 
 
 _MEANING = {
@@ -126,6 +41,7 @@ _MEANING = {
     "merit_spearman": "rank correlation of exposure and merit",
     "merit_none_share": "share of the exposure held by items without merit",
 }
+_GROUPS = ("group", "exposure", "catalogue", "ratio")
 
 
 def report(audit: Audit) -> str:
@@ -154,15 +70,18 @@ def report(audit: Audit) -> str:
       item  share  lists
       c     0.00%      0
     """
-    hidden = f" ({audit.unexposed:,} of {audit.items:,} in no list)"
+    items, hidden = (
+        ("item", "share", "lists"),
+        f"({audit.unexposed:,} of {audit.items:,} in no list)",
+    )
     sections = [
         [headline(audit)],
         _metrics(audit),
-        *comparison_lines(audit),
-        _items("Most", audit.most_exposed),
-        _items("Least", audit.least_exposed, hidden),
+        *(_comparison(audit, audit.comparison) if audit.comparison else ()),
+        _section("Most exposed items", items, map(_item_row, audit.most_exposed)),
+        _section(f"Least exposed items {hidden}", items, map(_item_row, audit.least_exposed)),
         _groups(audit),
-        *_merit(audit),
+        *(_merit(audit, audit.merit) if audit.merit else ()),
         _periods(audit),
         *([f"Note: {note}"] for note in audit.notes),
     ]
@@ -178,9 +97,18 @@ def headline(audit: Audit) -> str:
     return f"Exposure audit: {counts}, ranks 1 to {audit.k}"
 
 
+def _section(
+    title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], gap: Sequence[str] = ()
+) -> list[str]:
+    """Write a table below a title; nothing if it has no rows."""
+    table = Table(head, list(rows))
+    return [title, *table.lines("  "), *gap] if table.rows else []
+
+
 def _metrics(audit: Audit) -> list[str]:
     width = max(map(len, audit.metrics))
-    intervals = {key: _interval(audit, key) for key in audit.metrics}
+    bounds = {key: _bounds(audit, key) for key in audit.metrics}
+    intervals = {key: f" [{', '.join(ends)}]" if ends else "" for key, ends in bounds.items()}
     room = max(map(len, intervals.values()))
     return [
         f"{key:<{width}}  {value:.4f}{intervals[key]:<{room}}  {_MEANING[key.split('@')[0]]}"
@@ -188,148 +116,144 @@ def _metrics(audit: Audit) -> list[str]:
     ]
 
 
-def _interval(audit: Audit, key: str) -> str:
-    if f"{key}_low" not in audit.bounds:
-        return ""
-    return f" [{audit.bounds[f'{key}_low']:.4f}, {audit.bounds[f'{key}_high']:.4f}]"
+def _bounds(audit: Audit, key: str) -> list[str]:
+    """Write the ends of a metric's interval; none if it has none."""
+    ends = (f"{key}_low", f"{key}_high")
+    return [f"{audit.bounds[end]:.4f}" for end in ends if end in audit.bounds]
 
 
-def _items(which: str, items: Sequence[ItemExposure], remark: str = "") -> list[str]:
-    if not items:
-        return []
-    rows = [item_row(item) for item in items]
-    return [f"{which} exposed items{remark}", *Table(("item", "share", "lists"), rows).lines("  ")]
+def _comparison(audit: Audit, changed: Comparison) -> list[list[str]]:
+    """Write the sections that say what changed."""
+    users = f"{changed.users:,} {'user' if changed.users == 1 else 'users'}"
+    title = f"Against {users} with {changed.lists:,} lists before"
+    kept, key = f"Users in both: {changed.users_in_both:,}", f"overlap@{audit.k}"
+    if key in changed.metrics:
+        kept += f"; of the items they are shown, {changed.metrics[key]:.2%} stayed"
+    if f"{key}_low" in changed.metrics:
+        low, high = changed.metrics[f"{key}_low"], changed.metrics[f"{key}_high"]
+        kept += f" [{low:.2%}, {high:.2%}]"
+    entered, left = changed.items_entered, changed.items_left
+    return [
+        [title, *_metric_changes(audit, changed).lines("  ")],
+        [kept, f"Items that entered the lists: {entered:,}; that left them: {left:,}"],
+        _changes("Items that gained most", changed.gained, "item"),
+        _changes("Items that lost most", changed.lost, "item"),
+        _changes("Groups, from the most gained to the most lost", changed.groups, "group"),
+    ]
 
 
-def item_row(item: ItemExposure) -> tuple[str, ...]:
+def _metric_changes(audit: Audit, changed: Comparison) -> Table:
+    """Tabulate every metric before and after, and its change with an interval."""
+    rows = []
+    for key, after in audit.metrics.items():
+        interval = ""
+        if f"{key}_change_low" in changed.metrics:
+            low, high = (changed.metrics[f"{key}_change_{bound}"] for bound in ("low", "high"))
+            interval = f"[{_signed(low)}, {_signed(high)}]"
+        before, change = (changed.metrics[f"{key}_{what}"] for what in ("before", "change"))
+        rows.append((key, f"{before:.4f}", f"{after:.4f}", _signed(change), interval))
+    return Table(("", "before", "after", "change", "95 % interval"), rows)
+
+
+def _signed(change: float) -> str:
+    """Write a change with its sign; one that rounds to nothing is not below 0."""
+    return f"{round(change, 4) + 0.0:+.4f}"
+
+
+def _changes(title: str, changes: Sequence[ShareChange], what: str) -> list[str]:
+    shown, gap = cut_middle(changes, f"{what}s")
+    rows = (
+        (str(one.name), f"{one.before:.2%}", f"{one.after:.2%}", f"{one.change:+.2%}")
+        for one in shown
+    )
+    return _section(title, (what, "before", "after", "change"), rows, gap)
+
+
+def _item_row(item: ItemExposure) -> tuple[str, ...]:
     """Write an item, its share of the exposure, and how many lists show it."""
     return str(item.item_id), f"{item.share:.2%}", f"{item.lists:,}"
 
 
 def _groups(audit: Audit) -> list[str]:
-    if not audit.groups:
-        return []
     shown, gap = cut_middle(audit.groups, "groups")
-    if audit.ungrouped and audit.ungrouped.catalogue_share:
+    if audit.groups and audit.ungrouped and audit.ungrouped.catalogue_share:
         shown.append(audit.ungrouped)
-    rows = [group_row(group) for group in shown]
-    head = ("group", "exposure", "catalogue", "ratio")
-    return ["Groups, from over- to under-exposed", *Table(head, rows).lines("  "), *gap]
+    title = "Groups, from over- to under-exposed"
+    return _section(title, _GROUPS, map(_group_row, shown), gap)
 
 
-def group_row(group: GroupExposure) -> tuple[str, ...]:
+def _group_row(group: GroupExposure) -> tuple[str, ...]:
     """Write a group, its shares of exposure and catalogue, and their ratio."""
     shares = f"{group.exposure_share:.2%}", f"{group.catalogue_share:.2%}"
     return (str(group.group), *shares, f"{group.ratio:.2f}")
 
 
-def _merit(audit: Audit) -> list[list[str]]:
-    if audit.merit is None:
-        return []
-    hidden = f" ({audit.merit.without_merit:,} of {audit.items:,} items have no merit)"
+def _merit(audit: Audit, merit: MeritAudit) -> list[list[str]]:
+    head = ("item", "exposure", "merit", "ratio")
+    hidden = f"({merit.without_merit:,} of {audit.items:,} items have no merit)"
+    above = "Items with the most exposure above their merit"
     return [
-        _merit_items("Items with the most exposure above their merit", audit.merit.over_exposed),
-        _merit_items(f"Items furthest below it{hidden}", audit.merit.under_exposed),
+        _section(above, head, map(_merit_row, merit.over_exposed)),
+        _section(f"Items furthest below it {hidden}", head, map(_merit_row, merit.under_exposed)),
     ]
 
 
-def _merit_items(title: str, items: Sequence[ItemMerit]) -> list[str]:
-    if not items:
-        return []
-    rows = [
-        (
-            str(item.item_id),
-            f"{item.exposure_share:.2%}",
-            f"{item.merit_share:.2%}",
-            "-" if item.ratio is None else f"{item.ratio:.2f}",
-        )
-        for item in items
-    ]
-    return [title, *Table(("item", "exposure", "merit", "ratio"), rows).lines("  ")]
+def _merit_row(item: ItemMerit) -> tuple[str, ...]:
+    shares = f"{item.exposure_share:.2%}", f"{item.merit_share:.2%}"
+    return (str(item.item_id), *shares, "-" if item.ratio is None else f"{item.ratio:.2f}")
 
 
 def _periods(audit: Audit) -> list[str]:
-    if not audit.periods:
-        return []
     shown, gap = cut_middle(audit.periods, "periods")
-    rows = [
-        (
-            period.start,
-            f"{period.lists:,}",
-            f"{period.gini:.4f}",
-            f"{period.gini_floor:.4f}",
-            f"{period.coverage:.4f}",
-            f"{period.top_share:.4f}",
-            f"{period.cumulative_gini:.4f}",
-            f"{period.cumulative_coverage:.4f}",
-        )
-        for period in shown
-    ]
-    head = (
-        "from",
-        "lists",
-        "gini",
-        "floor",
-        "coverage",
-        "top share",
-        "gini so far",
-        "coverage so far",
+    columns = {
+        "gini": "gini",
+        "floor": "gini_floor",
+        "coverage": "coverage",
+        "top share": "top_share",
+        "gini so far": "cumulative_gini",
+        "coverage so far": "cumulative_coverage",
+    }
+    rows = (
+        (one.start, f"{one.lists:,}", *(f"{getattr(one, name):.4f}" for name in columns.values()))
+        for one in shown
     )
-    return ["Over time (each period, then all lists so far)", *Table(head, rows).lines("  "), *gap]
-
-
-_ITEMS, _GROUPS = 5, 12
-"""How many are shown; the report has more."""
+    title = "Over time (each period, then all lists so far)"
+    return _section(title, ("from", "lists", *columns), rows, gap)
 
 
 def document_of(audit: Audit) -> Document:
-    """Show the metrics, who is most exposed, and the groups."""
-    items = [item_row(item) for item in audit.most_exposed[:_ITEMS]]
-    largest = sorted(audit.groups, key=lambda group: -group.exposure_share)[:_GROUPS]
+    """Show the metrics, the five most exposed items, and the twelve largest groups."""
+    if audit.comparison is None:
+        rows = [
+            (key, f"{value:.4f}", " to ".join(_bounds(audit, key)))
+            for key, value in audit.metrics.items()
+        ]
+        metrics = Table(("", "value", "95 % interval"), rows)
+    else:
+        metrics = _metric_changes(audit, audit.comparison)
+    items = [_item_row(item) for item in audit.most_exposed[:5]]
+    largest = sorted(audit.groups, key=lambda group: -group.exposure_share)[:12]
     tables = [
-        _metrics_html(audit),
+        metrics,
         Table(("most exposed items", "share", "lists"), items),
-        Table(("group", "exposure", "catalogue", "ratio"), [group_row(one) for one in largest]),
+        Table(_GROUPS, [_group_row(one) for one in largest]),
     ]
     return Document(headline(audit), tables, audit.notes)
 
 
-def _metrics_html(audit: Audit) -> Table:
-    if audit.comparison is None:
-        rows = [
-            (key, f"{value:.4f}", _interval_html(audit, key))
-            for key, value in audit.metrics.items()
-        ]
-        return Table(("", "value", "95 % interval"), rows)
-    return metric_changes(audit, audit.comparison)
-
-
-def _interval_html(audit: Audit, key: str) -> str:
-    low, high = (audit.bounds.get(f"{key}_{side}") for side in ("low", "high"))
-    return "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-
-class Seen(NamedTuple):
+class ExampleLists(NamedTuple):
     """The users who serve as examples, and the sight of each file of lists, the audited first."""
 
     user_ids: Ids
     sights: tuple[ShownLists, ...]
 
 
-def see(sides: Sequence[Side], k: int) -> Seen:
-    """Keep what can be shown of the lists that were audited.
-
-    Parameters
-    ----------
-    sides
-        The lists that were audited, and those that they were compared with.
-    k
-        Length of the lists.
-    """
+def example_lists(sides: Sequence[Audited], k: int) -> ExampleLists:
+    """Keep some of the lists that were audited, and of those that they were compared with."""
     after = sides[0].rows
     lengths = np.bincount(after.users, minlength=after.n_users)
     if len(sides) > 1:
-        # Who has lists in both files shows what changed.
+        # Only users with lists in both files can show what changed.
         in_both = positions(after.user_ids, sides[1].rows.user_ids) >= 0
         lengths = np.where(in_both, lengths, 0) if in_both.any() else lengths
     chosen = example_rows(lengths)
@@ -338,10 +262,10 @@ def see(sides: Sequence[Side], k: int) -> Seen:
         ShownLists(side.exposure.weighted, _lists(side.rows, positions(ids, side.rows.user_ids), k))
         for side in sides
     )
-    return Seen(ids_from_arrow(ids), sights)
+    return ExampleLists(ids_from_arrow(ids), sights)
 
 
-def _lists(rows: Lists, users: Int64, k: int) -> Int32:
+def _lists(rows: ListTable, users: Int64, k: int) -> Int32:
     """Take the first list of some users; -1 stands for nobody."""
     found = np.full((len(users), k), -1, dtype=np.int32)
     place = np.full(rows.n_users, -1)
@@ -355,13 +279,7 @@ def _lists(rows: Lists, users: Int64, k: int) -> Int32:
 
 
 def exhibit_of(found: Audit) -> Exhibit:
-    """Put together what a page shows of an audit.
-
-    Parameters
-    ----------
-    found
-        The audit.
-    """
+    """Put together what a page shows of an audit."""
     now, *then = found.seen.sights
     after = ExhibitPoint("These lists", "these lists", found.metrics | found.bounds, shown=now)
     points: tuple[ExhibitPoint, ...] = (after,)

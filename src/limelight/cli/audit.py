@@ -1,18 +1,15 @@
 """``limelight audit``: how any recommender's lists share exposure."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import Json, Report, showing, signature_defaults, takes_flags
-from limelight.cli.frame import Executor, announce, with_held
+from limelight.cli.frame import Estimate, ExecutorFlags
 from limelight.cli.output import report
 from limelight.cli.report import check_page, note_page
-
-if TYPE_CHECKING:
-    from limelight.audit.audit import Audit
 
 
 def register(app: typer.Typer) -> None:
@@ -78,7 +75,7 @@ def audit(
         ),
     ] = None,
     page: Report = None,
-    where: Executor,
+    where: ExecutorFlags,
     as_json: Json = False,
 ) -> None:
     """Measure how any recommender's lists share exposure.
@@ -111,35 +108,29 @@ def audit(
     }
     given = {name: flag for name, flag in flags.items() if flag is not None}
     if where.check():
-        found = _in_pieces(where, lists, given)
-    else:
-        _announce(lists, against, timestamp)
-        found = measure(lists, **given)
+        _refuse_flags(given)
+    where.announce("the audit", lambda _: _memory(lists, against, timestamp))
+    with where.open() as executor:
+        found = measure(lists, **given, executor=executor)
     if page is not None:
         found.report(page, catalogue=catalogue)
         note_page(page)
     report(str(found), found.to_dict(), as_json=as_json)
 
 
-def _in_pieces(where: Executor, lists: Path, given: dict[str, Any]) -> "Audit":
-    """Let workers count the files of a folder."""
-    from limelight.audit.parts import audit as measure
-
+def _refuse_flags(given: dict[str, Any]) -> None:
+    """Refuse what the files of a folder cannot tell one by one."""
     for name in ("against", "timestamp", "every"):
         if name in given:
             message = f"--executor ray audits one list for each user: --{name}"
             raise ConfigError(message, hint=f"leave --{name} out, or --executor")
-    with where.pieces() as pieces:
-        return measure(pieces, lists, **given)
 
 
-def _announce(lists: Path, against: Path | None, timestamp: str | None) -> None:
-    """Say how much memory an audit takes, or refuse it."""
+def _memory(lists: Path, against: Path | None, timestamp: str | None) -> Estimate:
     from limelight.audit.memory import audit_bytes
 
-    needed = with_held(lambda: audit_bytes(lists, against, timestamp=timestamp))
     hint = "audit fewer users at a time, such as the parts of a folder"
-    announce("the audit", needed, hint=hint)
+    return Estimate(audit_bytes(lists, against, timestamp=timestamp), hint)
 
 
 def _defaults() -> dict[str, str]:

@@ -25,10 +25,11 @@ from limelight.cli.flags import (
     showing,
     takes_flags,
 )
-from limelight.cli.frame import announce, checkpoint_of, until_done
+from limelight.cli.frame import announce, checkpoint_of
 from limelight.cli.output import ending, summarise
 from limelight.cli.report import check_page
 from limelight.models.folder import MODELS
+from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:
     from limelight.data import HeldOut, Interactions

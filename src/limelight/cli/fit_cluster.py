@@ -12,7 +12,7 @@ from limelight._base.documents import Table
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
 from limelight.cli.flags import SPLIT_FILE, Reading, option
-from limelight.cli.frame import Executor, say_nothing_to_resume
+from limelight.cli.frame import ExecutorFlags, say_nothing_to_resume
 from limelight.cli.output import ending, note, report
 from limelight.cluster.forecast.forecast import simulate, this_machine
 from limelight.store.checkpoint import EVERY
@@ -28,7 +28,7 @@ MANY = 50_000_000
 
 
 @dataclass(frozen=True)
-class ClusterFit(Executor):
+class ClusterFit(ExecutorFlags):
     """Where a fit is done, and how it is dealt out."""
 
     workers: Annotated[

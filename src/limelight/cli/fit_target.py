@@ -8,10 +8,10 @@ import typer
 
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import Gini, GroupCap, GroupFloor, Groups, MinCoverage, Reading
-from limelight.cli.frame import until_done
 from limelight.cli.output import note, report
 from limelight.cli.report import note_page
 from limelight.cli.values import parse_share, parse_shares
+from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:
     from limelight.models.base import Model

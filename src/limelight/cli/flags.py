@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 
 from limelight._base.errors import ConfigError
 from limelight._base.settings import declared_settings, flag_of, kind_of
-from limelight.cli.frame import announce, with_held
+from limelight.cli.frame import Estimate, announce_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -168,7 +168,7 @@ class Reading:
 
         opened = self.open(path)
         hint = "read less: a part of the rows, or those from a higher --min-rating on"
-        announce("reading", with_held(lambda: reading_bytes(opened)), hint=hint)
+        announce_look("reading", lambda _: Estimate(reading_bytes(opened), hint))
         return opened.read()
 
     def open(self, path: Path) -> OpenTable:

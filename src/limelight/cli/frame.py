@@ -1,45 +1,36 @@
-"""``--resume``: where commands keep how far they have come.
-
-``--executor``: where the work of a command is done.
-
-Saying what a command takes of the memory before it takes it, and refusing what does not fit.
-"""
+"""What several verbs do alike: resume, choose an executor, and say what memory they take."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import typer
 
-from limelight._base.errors import ConfigError, DataError, LimelightError
-from limelight._base.memory import require, resident, size
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.executor import LocalExecutor
+from limelight._base.memory import limit, require, resident, size
 from limelight.cli.output import note
 from limelight.store.checkpoint import EVERY, Checkpoint
+from limelight.store.model_folder import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from limelight._base.executor import Pieces
+    from limelight._base.executor import Executor
+    from limelight.store.model_size import ModelSize
 
 
 ENDING = ".checkpoint"
 
 
 def checkpoint_of(output: Path, *, resume: bool, every: float | None = None) -> Checkpoint:
-    """Return the checkpoint beside an output; what is not to be taken up is removed.
+    """Return the checkpoint beside an output, saved every so many seconds.
 
-    Parameters
-    ----------
-    output
-        What the command writes in the end.
-    resume
-        Whether to go on from it.
-    every
-        Seconds between two saves; None leaves it to the library.
+    What is not to be resumed is removed.
     """
     from limelight._base.settings import check_number
 
@@ -59,21 +50,6 @@ def say_nothing_to_resume() -> None:
     note("There is nothing to resume: starting from the beginning.")
 
 
-@contextmanager
-def until_done(kept: Checkpoint) -> Iterator[None]:
-    """Delete a checkpoint once the work is done, or has failed for good.
-
-    A disk that was full may be emptied, and a killed process started again: then it stays.
-    """
-    try:
-        yield
-    except LimelightError as error:
-        if not isinstance(error.__cause__, OSError):
-            kept.remove()
-        raise
-    kept.remove()
-
-
 class Where(StrEnum):
     """Where work can be done."""
 
@@ -82,7 +58,7 @@ class Where(StrEnum):
 
 
 @dataclass(frozen=True)
-class Executor:
+class ExecutorFlags:
     """Where the work of a command is done, and by how many."""
 
     panel: ClassVar[str] = "Cluster"
@@ -111,9 +87,14 @@ class Executor:
         ),
     ] = None
 
+    @property
+    def is_cluster(self) -> bool:
+        """Whether work is cut into pieces for the workers of a cluster."""
+        return self.executor is Where.ray
+
     def check(self) -> bool:
-        """Tell whether work is to be cut into pieces; refuse flags that would have no effect."""
-        if self.executor is Where.ray:
+        """Tell whether work is for a cluster; refuse flags that would have no effect."""
+        if self.is_cluster:
             return True
         for flag, value in (("--address", self.address), ("--workers", self.workers)):
             if value is not None:
@@ -121,16 +102,37 @@ class Executor:
                 raise ConfigError(message, hint="add --executor ray")
         return False
 
+    def refuse_file(self, output: Path | None) -> None:
+        """Refuse a single file: pieces are written as the parts of a folder."""
+        if self.is_cluster and (output is None or output.suffix):
+            message = f"--executor ray writes a folder of parts: {output or 'no -o was given'}"
+            raise ConfigError(message, hint="name a folder: -o lists/")
+
+    def announce(self, what: str, look: Callable[[int | None], Estimate | None]) -> None:
+        """Say how much memory work takes that this process does, or refuse it."""
+        if not self.is_cluster:
+            announce_look(what, look)
+
     @contextmanager
-    def pieces(self, threads: int | None = None) -> Iterator[Pieces]:
-        """Join the cluster for as long as the block runs."""
-        from limelight.cluster.ray.executor import RayPieces
+    def open(self, threads: int | None = None) -> Iterator[Executor]:
+        """Join the cluster for as long as the block runs, if there is one."""
+        if not self.is_cluster:
+            yield LocalExecutor()
+            return
+        from limelight.cluster.ray.executor import RayExecutor
 
-        with RayPieces(self.address, self.workers, threads or 1) as pieces:
-            yield pieces
+        with RayExecutor(self.address, self.workers, threads or 1) as executor:
+            yield executor
 
 
-def announce(what: str, needed: int | None, *, hint: str) -> None:
+class Estimate(NamedTuple):
+    """How much memory work takes, and what to change where that is too much."""
+
+    needed: int
+    hint: str
+
+
+def announce(what: str, needed: int, *, hint: str) -> None:
     """Print how much memory the process will hold at the peak; refuse where there is less.
 
     Parameters
@@ -138,31 +140,48 @@ def announce(what: str, needed: int | None, *, hint: str) -> None:
     what
         What takes it, such as "reading".
     needed
-        Bytes, all that the process holds included; None where nobody knows.
+        Bytes, all that the process holds included.
     hint
         What would fit.
     """
-    if needed is None:
-        return
     most = require(needed, what, hint=hint)
     of = "" if most is None else f" (of {size(most)})"
     note(f"{what} takes about {size(needed)} of memory{of}")
 
 
-def with_held(look: Callable[[], int | None]) -> int | None:
-    """Add what a look at files says to what the process held before it.
+def announce_look(what: str, look: Callable[[int | None], Estimate | None]) -> None:
+    """Announce what a look at files says, beside what the process held before it.
 
     Parameters
     ----------
+    what
+        What takes memory, such as "reading".
     look
-        Returns bytes. Where it cannot read a file the answer is None: who needs the file says why.
+        Told how many bytes there are, None where nobody knows, it estimates how many are needed.
+        Where it cannot read a file nothing is said: who needs the file says why.
     """
     import pyarrow as pa
 
-    held = resident()
+    held, most = resident(), limit()
     try:
-        needed = look()
+        found = look(None if most is None else most - held)
     except (DataError, pa.ArrowException, OSError, ValueError, KeyError, TypeError):
-        return None
+        return
     pa.default_memory_pool().release_unused()  # what looking left behind
-    return None if needed is None else held + needed
+    if found is not None:
+        announce(what, held + found.needed, hint=found.hint)
+
+
+def known_size(folder: Path) -> ModelSize | None:
+    """Look how large a saved model is; None for a network, whose memory is not only its arrays."""
+    from limelight.models.folder import MODELS
+    from limelight.models.neural.model import NeuralModel
+    from limelight.store.model_size import model_size
+
+    size = model_size(folder)
+    return None if issubclass(MODELS[size.model][0], NeuralModel) else size
+
+
+def holds_model(path: Path) -> bool:
+    """Tell a folder that `limelight fit` wrote from one of tables, even if parts are damaged."""
+    return (path / CONFIG).is_file()

@@ -21,10 +21,11 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
-from limelight.cli.frame import Executor, announce, checkpoint_of, until_done, with_held
+from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, holds_model, known_size
 from limelight.cli.output import note, summarise
 from limelight.cli.report import check_page, note_page
 from limelight.cli.values import parse_share, parse_shares
+from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +128,7 @@ def rerank(
     threads: Threads = None,
     resume: Resume = False,
     page: Report = None,
-    where: Executor,
+    where: ExecutorFlags,
     as_json: Json = False,
 ) -> None:
     """Make lists that share exposure, from anybody's candidates.
@@ -151,7 +152,6 @@ def rerank(
       limelight rerank scores.csv --groups studios.csv --group-cap 3% -o lists/
       limelight rerank model/ --gini 0.6 --executor ray --address auto -o lists/
     """
-    from limelight.rerank import rerank as make
     from limelight.store.lists import ListWriter
 
     check_page(page)
@@ -172,34 +172,30 @@ def rerank(
         "history": history,
         "random_state": seed,
         "num_threads": threads,
-        "memory": _bytes(memory),
+        "memory": (size := _bytes(memory)),
     }
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups
-    in_pieces = where.check()
-    if in_pieces:
-        _check_pieces(candidates, output, given)
-    else:
-        _announce(candidates, given.get("k", 20), _bytes(memory))
-    # A model has its own catalogue; a report may still want the titles of another.
-    own = None if page is not None else catalogue
-    source = candidates if in_pieces else _open(candidates, own, _bytes(memory), threads)
-    if in_pieces and (candidates / "config.json").is_file():
-        _refuse_catalogue(own)
-    elif catalogue is not None and source is candidates:
-        given["catalogue"] = catalogue
+    if where.check():
+        _refuse_flags(candidates, given)
+    where.refuse_file(output)
+    where.announce("re-ranking", lambda room: _memory(candidates, given.get("k", 20), size, room))
+    if not holds_model(candidates):
+        given |= {} if catalogue is None else {"catalogue": catalogue}
+    elif catalogue is not None and page is None:
+        # A model has its own catalogue; a report may still want the titles of another.
+        message = f"a model has its own catalogue: {catalogue}"
+        raise ConfigError(message, hint="leave --catalogue out")
+    source = candidates if where.is_cluster else _open(candidates, size, threads)
     kept = checkpoint_of(output, resume=resume)
     with until_done(kept):
-        if in_pieces:
-            found = _in_pieces(where, candidates, output, kept, given)
-        else:
-            found = make(source, checkpoint=kept, **given)
+        found = _make(where, source, output, kept, given)
         changes: Sequence[ExposureChange | GroupShare] = found.groups
         if groups is not None and not has_group_target:
             changes = found.group_changes(groups)
-        if not in_pieces:
+        if not where.is_cluster:
             found.write(output)
     if page is not None:
         found.report(page, groups=groups, catalogue=catalogue)
@@ -211,58 +207,38 @@ def rerank(
     summarise(f"{text}\nwritten to {output}", record | {"output": output}, as_json=as_json)
 
 
-def _announce(candidates: Path, k: int, memory: int) -> None:
-    """Say how much memory re-ranking takes, or refuse it."""
-    from limelight._base.memory import limit, resident
-    from limelight.cli.recommend import known_size
+def _memory(candidates: Path, k: int, memory: int, room: int | None) -> Estimate | None:
+    """Estimate the memory of re-ranking, and how much of the candidates there is room for."""
     from limelight.rerank.memory import model_supply, most_memory, rerank_bytes, table_supply
 
-    held, room, fits = resident(), limit(), 0.0
-
-    def look() -> int | None:
-        nonlocal fits
-        if (candidates / "config.json").is_file():
-            model = known_size(candidates)
-            if model is None:
-                return None
-            supply = model_supply(model)
-        else:
-            supply = table_supply(candidates)
-        fits = 0 if room is None else most_memory(supply, k, room - held) / _GIB
-        return rerank_bytes(supply, k, memory)
-
-    needed = with_held(look)
+    if not holds_model(candidates):
+        supply = table_supply(candidates)
+    elif (model := known_size(candidates)) is not None:
+        supply = model_supply(model)
+    else:
+        return None
+    fits = 0 if room is None else most_memory(supply, k, room) / _GIB
     hint = f"hold less: --memory {fits:g}" if fits else "re-rank fewer users at a time"
-    announce("re-ranking", needed, hint=hint)
+    return Estimate(rerank_bytes(supply, k, memory), hint)
 
 
-def _open(
-    path: Path, catalogue: Path | None, memory: int, threads: int | None
-) -> "Path | Candidates":
+def _open(path: Path, memory: int, threads: int | None) -> "Path | Candidates":
     """Score the whole catalogue of a model for the users of its training; leave files alone."""
-    if not (path / "config.json").is_file():
+    if not holds_model(path):
         return path
-    _refuse_catalogue(catalogue)
-    from limelight.cli.recommend import load_model
-    from limelight.recommend.candidates import candidates_of
+    from limelight.rerank.folder import load
+    from limelight.rerank.rerank import model_candidates
 
-    model = load_model(path, threads)
+    model = load(path)
+    if threads is not None:
+        model.use_threads(threads)
     if model.reranker is not None:
         note("The model's own control is left out: its plain lists are re-ranked.")
-    return candidates_of(model.ranking(), ids=(model.user_ids, model.item_ids), memory=memory)
+    return model_candidates(model, memory=memory)
 
 
-def _refuse_catalogue(catalogue: Path | None) -> None:
-    if catalogue is not None:
-        message = f"a model has its own catalogue: {catalogue}"
-        raise ConfigError(message, hint="leave --catalogue out")
-
-
-def _check_pieces(candidates: Path, output: Path, given: dict[str, Any]) -> None:
+def _refuse_flags(candidates: Path, given: dict[str, Any]) -> None:
     """Refuse what shards cannot do."""
-    if output.suffix:
-        message = f"--executor ray writes a folder of parts: {output}"
-        raise ConfigError(message, hint="name a folder: -o lists/")
     for name in ("held_out", "history", "group_cap", "group_floor", "group_shares"):
         if name in given:
             message = f"--executor ray does not take --{name.replace('_', '-')}: {given[name]}"
@@ -273,16 +249,21 @@ def _check_pieces(candidates: Path, output: Path, given: dict[str, Any]) -> None
         raise DataError(message, hint=f"relative paths start from {Path.cwd()}")
 
 
-def _in_pieces(
-    where: Executor, source: Path, output: Path, kept: "Checkpoint", given: dict[str, Any]
+def _make(
+    where: ExecutorFlags, source: Any, output: Path, kept: "Checkpoint", given: dict[str, Any]
 ) -> "RerankResult":
-    from limelight.jobs.rerank import rerank as make
+    """Make the lists: of all users at once, or of shards, which are written as they are made."""
+    if not where.is_cluster:
+        from limelight.rerank import rerank as make
+
+        return make(source, checkpoint=kept, **given)
+    from limelight.jobs.rerank import rerank as make_shards
 
     threads = given.get("num_threads")
     settings = given | {"num_threads": threads or 1}
     settings.pop("groups", None)
-    with where.pieces(threads) as pieces:
-        return make(pieces, source, output, kept, **settings)
+    with where.open(threads) as executor:
+        return make_shards(executor, source, output, kept, **settings)
 
 
 def _group_lines(changes: "Sequence[ExposureChange | GroupShare]") -> list[str]:

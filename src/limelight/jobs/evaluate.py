@@ -1,28 +1,32 @@
-"""Accuracy and exposure on held-out users, measured in pieces."""
+"""Accuracy and exposure of a saved model on the held-out users of a split."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
 
-from limelight._base.arrays import batches
-from limelight.jobs.service import PER_PIECE, Service, UserPiece, unseen_pieces
+import numpy as np
+
+from limelight._base.errors import DataError
+from limelight._base.executor import LocalExecutor
+from limelight.data.held_out import HeldOut
+from limelight.data.ids import positions
+from limelight.jobs.service import PER_PIECE, ServedUsers, Service, open_served
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.evaluate import Evaluation
 from limelight.metrics.lists import check_cutoffs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
+    from collections.abc import Callable, Sequence
 
-    from limelight._base.executor import Pieces
-    from limelight.data.held_out import HeldOut
+    from limelight._base.executor import Executor
+    from limelight.data.interactions import Ids
+    from limelight.data.split import Split
+    from limelight.jobs.service import UserPiece
     from limelight.metrics.accuracy import Sparse
-
-
-class _HeldOutPiece(NamedTuple):
-    users: UserPiece
-    targets: Sparse
 
 
 @dataclass(frozen=True)
@@ -33,48 +37,100 @@ class Evaluate:
     k: tuple[int, ...]
     name = "evaluate"
 
-    def __call__(self, piece: _HeldOutPiece) -> ListAccumulator:
-        """Measure a piece."""
-        found, first = self.service.open(), 0
+    def __call__(self, piece: UserPiece) -> ListAccumulator:
+        """Measure a piece, batch by batch."""
+        found, targets = self.service.open(), cast("Sparse", piece.targets)
         accumulator = ListAccumulator(len(found.item_ids), self.k)
-        for lists in self.service.lists(found, piece.users, self.k[-1]):
-            accumulator.update(lists.ids, piece.targets[first : first + len(lists.ids)])
-            first += len(lists.ids)
+        for rows, lists in self.service.lists(found, piece, self.k[-1]):
+            accumulator.update(lists.ids, targets[rows])
         return accumulator
 
 
 def evaluate(
-    pieces: Pieces,
-    service: Service,
-    held_out: HeldOut,
+    folder: str | os.PathLike[str],
+    split: Split,
+    part: Literal["validation", "test"] = "test",
     k: int | Sequence[int] = (5, 20),
     *,
+    num_threads: int | None = None,
+    executor: Executor | None = None,
     per_piece: int = PER_PIECE,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
-    """Measure as :func:`limelight.evaluate` does, to the same bits.
+    """Measure a saved model as :func:`limelight.evaluate` does, to the same bits.
 
     Parameters
     ----------
-    pieces
-        Does the work.
-    service
-        What makes lists.
-    held_out
-        Users with `history` and `targets`, numbered as the model numbers items.
+    folder
+        The model folder.
+    split
+        The split whose training part the model was fitted to.
+    part
+        Which of its held-out users.
     k
         One or several cutoffs.
+    num_threads
+        How many threads to use; if not given, what the model was fitted with, and one for each
+        piece of an executor that is parallel.
+    executor
+        Where the work is done: in this process, unless given. One that is parallel, such as
+        ``RayExecutor``, measures pieces of users at the same time. Models whose lists depend on
+        who else asks are then refused.
     per_piece
-        How many users a piece has.
+        How many users a piece has, if there are several.
+    note
+        Told if the model was fitted to something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import limelight as ll
+    >>> split = ll.split_users(ll.marketplace(300, 100, 4000).interactions, validation=30, test=30)
+    >>> model, folder = ll.Popularity().fit(split.train), tempfile.mkdtemp() + "/model"
+    >>> model.save(folder)
+    >>> dict(evaluate(folder, split, k=5)) == dict(ll.evaluate(model, split.test, k=5))
+    True
     """
-    cutoffs = check_cutoffs(k)
-    n_users, n_items = held_out.targets.shape
-    parts = zip(
-        unseen_pieces(held_out.history, held_out.user_ids, per_piece),
-        (held_out.targets[rows] for rows in batches(n_users, per_piece)),
-        strict=True,
+    executor = LocalExecutor() if executor is None else executor
+    found = open_served(folder, executor, num_threads, unseen=True)
+    held_out = _renumbered(split, part, found.item_ids)
+    if found.learned.fingerprint != split.train.fingerprint():
+        note(
+            "warning: the model was not fitted to the training part of this split. If it has seen\n"
+            "the held-out users, the figures are too good."
+        )
+    cutoffs, n_users = check_cutoffs(k), held_out.n_users
+    per_piece = per_piece if executor.parallel else n_users
+    model = None if executor.parallel else found
+    service = Service(Path(folder).resolve(), n_users, threads=num_threads or 1, model=model)
+    asked = ServedUsers.unseen(held_out.history, held_out.user_ids)
+    pieces = (
+        piece._replace(targets=held_out.targets[piece.start : piece.stop])
+        for piece in asked.pieces(per_piece)
     )
-    total = ListAccumulator(n_items, cutoffs)
-    work, n_pieces = Evaluate(service, cutoffs), math.ceil(n_users / per_piece)
-    for found in pieces.map(work, (_HeldOutPiece(*part) for part in parts), n_pieces):
-        total.merge(found)
+    total = ListAccumulator(len(found.item_ids), cutoffs)
+    for one in executor.map(Evaluate(service, cutoffs), pieces, math.ceil(n_users / per_piece)):
+        total.merge(one)
     return Evaluation(total.result())
+
+
+def _renumbered(split: Split, part: str, item_ids: Ids) -> HeldOut:
+    """Take a part of a split, its items numbered as the model numbers them."""
+    held_out: HeldOut = getattr(split, part)
+    if not held_out.n_users:
+        message = f"the split has no {part} users"
+        raise DataError(message, hint=f"split again with --{part} above 0")
+    if not held_out.targets.nnz:
+        message = f"the {held_out.n_users:,} {part} users have no targets to guess"
+        raise DataError(message, hint="users with few items get none: hold out more users")
+    if np.array_equal(split.train.item_ids, item_ids):
+        return held_out
+    split_ids = split.train.item_ids
+    columns, back = positions(item_ids, split_ids), positions(split_ids, item_ids)
+    if alone := item_ids[columns < 0].tolist() + split_ids[back < 0].tolist():
+        message = f"the model and the split have different items, e.g. {alone[0]!r}"
+        raise DataError(message, hint="evaluate on the split that the model was trained on")
+    history, targets = held_out.history[:, columns], held_out.targets[:, columns]
+    history.sort_indices()
+    targets.sort_indices()
+    return HeldOut(history, targets, held_out.user_ids)

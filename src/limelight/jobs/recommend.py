@@ -1,126 +1,263 @@
-"""Lists of all users of a model, made in pieces: one Parquet part for each."""
+"""Lists for the users of a saved model, or for unseen ones, written to files and resumable."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from scipy.sparse import csr_matrix
 
+from limelight._base.arrays import batches
+from limelight._base.errors import ConfigError
+from limelight._base.executor import LocalExecutor
+from limelight._base.progress import progress_bar
+from limelight._base.settings import check_integer
 from limelight._base.signals import Terminated
 from limelight.data.ids import positions
-from limelight.jobs.service import PER_PIECE, Service, known_pieces, unseen_pieces
+from limelight.data.interactions import as_interactions
+from limelight.jobs.service import (
+    BATCH,
+    PER_PIECE,
+    ServedUsers,
+    Service,
+    note_control,
+    note_unknown,
+    open_served,
+    refuse_without_history,
+)
 from limelight.metrics.accumulate import ListAccumulator
-from limelight.store.checkpoint import digest, digest_ids
-from limelight.store.lists import ListWriter, gather_parts, part_name
+from limelight.metrics.lists import Lists
+from limelight.models.recommender import Batch
+from limelight.recommend.histories import history_rows
+from limelight.store.checkpoint import (
+    Checkpoint,
+    as_checkpoint,
+    digest,
+    digest_files,
+    until_done,
+)
+from limelight.store.lists import ListParts, ListWriter, gather_parts, part_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import os
+    from collections.abc import Callable, Iterator, Sequence
 
     from limelight._base.arrays import Int32
-    from limelight._base.executor import Pieces
-    from limelight.data.interactions import Ids
+    from limelight._base.executor import Executor
+    from limelight.data.interactions import Ids, Interactions
     from limelight.jobs.service import UserPiece
     from limelight.metrics.accuracy import Sparse
-    from limelight.store.checkpoint import Checkpoint
+    from limelight.models.base import Model
+    from limelight.rerank.reranker import Reranked
+    from limelight.store.checkpoint import Place
 
 
 @dataclass(frozen=True)
 class Recommend:
-    """Writes the lists of a piece of users as a part, and counts the exposure they give.
-
-    A part that is there already was written whole: it is counted and kept.
-    """
-
-    service: Service
-    n_items: int
-    k: int
-    parts: Path
-    name = "recommend"
-
-    def __call__(self, piece: UserPiece) -> ListAccumulator:
-        """Make the lists of a piece."""
-        file = self.parts / part_name(piece.number)
-        found = self.service.open()
-        exposure = ListAccumulator(self.n_items, self.k)
-        if file.exists():
-            exposure.update(_read_part(file, found.item_ids, piece.stop - piece.start, self.k))
-            return exposure
-        user_ids, first = self.service.user_ids(piece), 0
-        with ListWriter(file) as writer:
-            for lists in self.service.lists(found, piece, self.k):
-                writer.write(user_ids[first : first + len(lists.ids)], found.item_ids, *lists)
-                exposure.update(lists.ids)
-                first += len(lists.ids)
-        return exposure
-
-
-def recommend(
-    pieces: Pieces,
-    service: Service,
-    k: int,
-    output: Path,
-    checkpoint: Checkpoint,
-    *,
-    histories: Sparse | None = None,
-    user_ids: Ids | None = None,
-    per_piece: int = PER_PIECE,
-) -> ListAccumulator:
-    """Write a folder of lists, and return the exposure they give.
+    """Writes the lists of a piece of users, and counts the exposure they give.
 
     Parameters
     ----------
-    pieces
-        Does the work.
     service
         What makes lists.
     k
-        Length of the lists, at most the number of items.
+        Length of the lists.
     output
-        The folder.
-    checkpoint
-        Where parts are kept until all are there, on the disk of the output. Those that are there
-        are not made again.
-    histories, user_ids
-        Of unseen users; without them all users of the training get lists.
-    per_piece
-        How many users a piece has.
+        The file or folder to write; of several pieces, the folder of their parts. A part that is
+        there already was written whole: it is counted and kept.
+    in_parts
+        Whether there are several pieces.
+    kept
+        Of one piece, the lists that an interrupted run has made, and a place for those to come.
     """
-    about = {
-        "files": [
-            [file.name, file.stat().st_size, file.stat().st_mtime_ns]
-            for file in sorted(service.folder.iterdir())
-        ],
-        "k": k,
-        "filter_seen": service.filter_seen,
-        "per_piece": per_piece,
-        "history": None if histories is None else digest(histories.indptr, histories.indices),
-        "users": None if user_ids is None else digest_ids(user_ids),
-    }
-    if checkpoint.load(about) is None:
-        checkpoint.save({}, {})
-    work = Recommend(service, len(service.open().item_ids), k, checkpoint.path)
+
+    service: Service
+    k: int
+    output: Path
+    in_parts: bool
+    kept: ListParts | None = None
+    name = "recommend"
+
+    def __call__(self, piece: UserPiece) -> ListAccumulator:
+        """Make the lists of a piece, batch by batch."""
+        found = self.service.open()
+        exposure = ListAccumulator(len(found.item_ids), self.k)
+        file, n_users = self.output, piece.stop - piece.start
+        if self.in_parts:
+            file /= part_name(piece.number)
+            if file.exists():
+                exposure.update(_read_part(file, found.item_ids, n_users, self.k))
+                return exposure
+        user_ids, n_batches = self.service.user_ids(piece), math.ceil(n_users / BATCH)
+        bar = progress_bar(self.name, n_batches, show=False if self.in_parts else None)
+        with ListWriter(file) as writer, bar as advance:
+            for rows, lists in self._lists(found, piece):
+                writer.write(user_ids[rows], found.item_ids, *lists)
+                exposure.update(lists.ids)
+                advance()
+        return exposure
+
+    def _lists(self, found: Model | Reranked, piece: UserPiece) -> Iterator[Batch]:
+        """Give the lists that were kept before, and make the others."""
+        first = 0
+        for kept in self.kept.stored() if self.kept else ():
+            for rows in batches(len(kept.ids), BATCH):
+                lists = Lists(kept.ids[rows], kept.scores[rows])
+                yield Batch(slice(first + rows.start, first + rows.stop), lists)
+            first += len(kept.ids)
+        with self.kept.keeping() if self.kept else nullcontext():
+            for batch in self.service.lists(found, piece, self.k, first):
+                if self.kept and self.kept.keep(*batch.lists):
+                    return
+                yield batch
+
+
+def recommend(  # noqa: PLR0913
+    folder: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    k: int = 20,
+    users: Sequence[Any] | None = None,
+    histories: Interactions | Sparse | None = None,
+    filter_seen: bool = True,
+    num_threads: int | None = None,
+    checkpoint: Place = None,
+    executor: Executor | None = None,
+    per_piece: int = PER_PIECE,
+    note: Callable[[str], None] = lambda _: None,
+) -> dict[str, float]:
+    """Write ranked lists of a saved model, as a table ``user_id, item_id, rank, score``.
+
+    Parameters
+    ----------
+    folder
+        The model folder.
+    output
+        A file that ends in .parquet, .csv or .tsv; otherwise a folder of Parquet files.
+    k
+        Length of the lists; at most the number of items.
+    users
+        Ids of users of the training; all of them unless given.
+    histories
+        Of unseen users, who get lists instead: interactions, or a sparse matrix of users x items
+        in the numbering of the model, whose row numbers are the ids.
+    filter_seen
+        Whether to leave out the items of a user's history.
+    num_threads
+        How many threads to use; if not given, what the model was fitted with, and one for each
+        piece of an executor that is parallel.
+    checkpoint
+        Where lists are kept until all are made, on the disk of the output. The same call goes on
+        from there; it is deleted when the lists are written.
+    executor
+        Where the work is done: in this process, unless given. One that is parallel, such as
+        ``RayExecutor``, makes pieces of users at the same time, each a part of the output, which
+        is a folder. Models whose lists depend on who else asks are then refused.
+    per_piece
+        How many users a piece has, if there are several.
+    note
+        Told what to know about the lists, such as how many items of the histories are unknown.
+
+    Returns
+    -------
+    dict
+        ``users``, ``k`` and the metrics of exposure, such as ``gini@20`` and ``coverage@20``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import limelight as ll
+    >>> place = tempfile.mkdtemp()
+    >>> ll.Popularity().fit(ll.marketplace(300, 100, 4000).interactions).save(place + "/model")
+    >>> found = recommend(place + "/model", place + "/lists.parquet", k=5)
+    >>> found["users"], found["k"], found["coverage@5"] < 0.5
+    (300, 5, True)
+    >>> ll.audit(place + "/lists.parquet").users
+    300
+    """
+    executor = LocalExecutor() if executor is None else executor
+    folder, output, in_parts = Path(folder), Path(output), executor.parallel
+    if histories is not None and users is not None:
+        message = "histories and users were both given"
+        raise ConfigError(message, hint="pass histories for unseen users, users for known ones")
+    if in_parts and (output.suffix or users is not None):
+        what = f"a single file: {output}" if output.suffix else "chosen users"
+        message = f"a parallel executor makes a folder of parts for all users, not {what}"
+        raise ConfigError(message, hint="leave executor out")
+    known = None if histories is None else as_interactions(histories)
+    found = open_served(folder, executor, num_threads, unseen=known is not None)
+    asked = _served(found, users, known, note, in_parts=in_parts)
+    if known is None:
+        refuse_without_history(found, folder, filter_seen=filter_seen)
+    note_control(found, asked.n_users, note)
+    k = min(k, len(found.item_ids))  # a file holds no padding
+    check_integer("k", k, least=1)
+    kept = as_checkpoint(checkpoint)
+    if kept is None and in_parts:
+        kept = Checkpoint(output.resolve().with_name(f"{output.name}.checkpoint"))
+    model = None if in_parts else found
+    service = Service(folder.resolve(), asked.n_users, filter_seen, num_threads or 1, model)
+    work = Recommend(service, k, output, in_parts)
+    if kept is not None:
+        about = {
+            "model": digest_files(folder),
+            "k": k,
+            "keep_seen": not filter_seen,
+            "users": digest(np.arange(asked.n_users) if asked.rows is None else asked.rows),
+            "history": None if known is None else known.fingerprint(),
+            "per_piece": per_piece if in_parts else None,
+        }
+        work = _resumable(work, kept, about)
+    exposure = ListAccumulator(len(found.item_ids), k)
+    per_piece = per_piece if in_parts else max(1, asked.n_users)
+    total = max(1, math.ceil(asked.n_users / per_piece))
+    with nullcontext() if kept is None else until_done(kept):
+        try:
+            for one in executor.map(work, asked.pieces(per_piece), total):
+                exposure.merge(one)
+        except (KeyboardInterrupt, Terminated) as end:
+            if in_parts:
+                end.add_note("the same command with --resume keeps the parts that are finished")
+            raise
+        if in_parts:
+            gather_parts(output, [work.output / part_name(number) for number in range(total)])
+    return {"k": k, **exposure.result()}
+
+
+def _resumable(work: Recommend, kept: Checkpoint, about: dict[str, Any]) -> Recommend:
+    """Keep what is finished in a checkpoint: parts of lists, or the lists so far of one piece."""
+    if not work.in_parts:
+        return replace(work, kept=ListParts(kept, about))
+    if kept.load(about) is None:
+        kept.save({}, {})
+    return replace(work, output=kept.path)
+
+
+def _served(
+    found: Model | Reranked,
+    users: Sequence[Any] | None,
+    histories: Interactions | None,
+    note: Callable[[str], None],
+    *,
+    in_parts: bool,
+) -> ServedUsers:
     if histories is None:
-        users = known_pieces(service.n_users, per_piece)
-    else:
-        users = unseen_pieces(histories, user_ids, per_piece)
-    total = math.ceil(service.n_users / per_piece)
-    exposure = _added_up(pieces, work, users, total)
-    gather_parts(output, [checkpoint.path / part_name(number) for number in range(total)])
-    return exposure
-
-
-def _added_up(pieces: Pieces, work: Recommend, users: Any, total: int) -> ListAccumulator:
-    exposure = ListAccumulator(work.n_items, work.k)
-    try:
-        for found in pieces.map(work, users, total):
-            exposure.merge(found)
-    except (KeyboardInterrupt, Terminated) as end:
-        end.add_note("the same command with --resume keeps the parts that are finished")
-        raise
-    return exposure
+        return ServedUsers.known(found, users)
+    if histories.has_ids:
+        note_unknown(histories, found.item_ids, note)
+    if not in_parts:
+        return ServedUsers.unseen(histories, histories.user_ids)
+    # Items are numbered as the model does once for all pieces.
+    rows = history_rows(histories, found.item_ids)
+    ones = np.ones(len(rows.indices), dtype=np.float32)
+    shape = (len(histories.user_ids), len(found.item_ids))
+    matrix = csr_matrix((ones, rows.indices, rows.indptr), shape=shape)
+    return ServedUsers.unseen(matrix, histories.user_ids)
 
 
 def _read_part(file: Path, item_ids: Ids, n_users: int, k: int) -> Int32:

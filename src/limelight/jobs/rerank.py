@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from limelight._base.executor import Pieces
+    from limelight._base.executor import Executor
     from limelight.data.interactions import Ids
     from limelight.data.sources import Source
     from limelight.jobs.rerank_shards import Facts, Origin
@@ -113,7 +113,7 @@ class WriteLists:
 
 
 def rerank(  # noqa: PLR0913
-    pieces: Pieces,
+    pieces: Executor,
     source: Path,
     output: Path,
     checkpoint: Checkpoint,
@@ -206,7 +206,7 @@ def _check(k: int, method: str, relevance: str, random_state: int) -> None:
 
 
 def _origin(
-    pieces: Pieces, source: Path, catalogue: Source | None, per_shard: int, threads: int
+    pieces: Executor, source: Path, catalogue: Source | None, per_shard: int, threads: int
 ) -> _Origin:
     if (source / "config.json").is_file():
         found = Service(source.resolve(), 0).open()
@@ -221,7 +221,7 @@ def _origin(
     return _Origin(FromFiles(tuple(files), item_ids), len(files), ids_from_arrow(item_ids))
 
 
-def _stage(pieces: Pieces, shards: Shards, origin: _Origin) -> list[Facts]:
+def _stage(pieces: Executor, shards: Shards, origin: _Origin) -> list[Facts]:
     """Make the candidates of all shards, and refuse those that cannot be used."""
     numbers = range(origin.n_shards)
     facts = list(pieces.map(Stage(shards, origin.source), numbers, origin.n_shards))
@@ -232,7 +232,7 @@ def _stage(pieces: Pieces, shards: Shards, origin: _Origin) -> list[Facts]:
 
 
 def _dial(
-    pieces: Pieces, shards: Shards, facts: Sequence[Facts], goal: Goal, method: str, seed: int
+    pieces: Executor, shards: Shards, facts: Sequence[Facts], goal: Goal, method: str, seed: int
 ) -> tuple[ShardDial, str, float]:
     """Return the method, what it is called, and a strength to start from."""
     own = functools.reduce(Sums.plus, (fact.own for fact in facts))

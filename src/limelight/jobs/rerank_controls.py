@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limelight._base.arrays import Float32, Float64, Int32
-    from limelight._base.executor import Pieces, Work
+    from limelight._base.executor import Executor, Work
     from limelight.jobs.rerank_shards import Facts, Shards
     from limelight.rerank.market.market import OwnListSurvey
     from limelight.rerank.welfare import Welfare
@@ -139,7 +139,7 @@ class ShardDial(ABC):
 
     whole, most = False, 1e4
 
-    def __init__(self, pieces: Pieces, shards: Shards, facts: Sequence[Facts]) -> None:
+    def __init__(self, pieces: Executor, shards: Shards, facts: Sequence[Facts]) -> None:
         self._pieces, self._shards = pieces, shards
         self._n_shards = len(facts)
         self.n_users = sum(fact.n_users for fact in facts)
@@ -211,7 +211,7 @@ class BestResponseShards(ShardDial):
 
     def __init__(
         self,
-        pieces: Pieces,
+        pieces: Executor,
         shards: Shards,
         facts: Sequence[Facts],
         welfare: Welfare,
@@ -255,7 +255,7 @@ class PricesShards(ShardDial):
 
     def __init__(
         self,
-        pieces: Pieces,
+        pieces: Executor,
         shards: Shards,
         facts: Sequence[Facts],
         *,

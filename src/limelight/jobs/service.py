@@ -1,29 +1,41 @@
-"""Lists for pieces of users: each worker reads its own users of a model folder, and all items."""
+"""Who serves whom: a saved model, the users who ask, and the pieces that they are cut into.
+
+An executor that is parallel gets pieces of users: each worker reads its own users of the model
+folder, and all items. Otherwise all users are one piece, for a model that is loaded whole.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight._base.arrays import batches
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, DataError
+from limelight.data.ids import positions
+from limelight.data.rows import row_numbers
+from limelight.metrics.lists import Lists
 from limelight.models.exadmm import ExADMM
+from limelight.models.neural.model import NeuralModel
 from limelight.models.popularity import Random
+from limelight.models.recommender import Batch
 from limelight.recommend.candidates import usual_width
-from limelight.rerank.folder import open_light
+from limelight.rerank.folder import load, open_light
 from limelight.solve.problem import sparse_rows
 from limelight.store.ids import read_some_ids
-from limelight.store.model_folder import USERS, read_histories
+from limelight.store.model_folder import SEEN, USERS, read_histories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Self
 
-    from limelight.data.interactions import Ids
+    from limelight._base.arrays import Int64
+    from limelight._base.executor import Executor
+    from limelight.data.interactions import Ids, Interactions
     from limelight.metrics.accuracy import Sparse
-    from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.reranker import Reranked
@@ -31,6 +43,8 @@ if TYPE_CHECKING:
 BATCH = 8192
 PER_PIECE = 8 * BATCH
 """How many users a piece has: some minutes of work for a large catalogue."""
+_FEW = 100
+"""From so many users on, lists that are made together share exposure."""
 
 
 class UserPiece(NamedTuple):
@@ -39,36 +53,19 @@ class UserPiece(NamedTuple):
     number: int
     start: int
     stop: int
-    """Rows of the training data; of unseen users, of all who ask."""
-    histories: Sparse | None = None
+    """Rows of the training data; of unseen users and of chosen ones, of all who ask."""
+    histories: Sparse | Interactions | None = None
     user_ids: Ids | None = None
-    """Both of unseen users only."""
-
-
-def known_pieces(n_users: int, per_piece: int = PER_PIECE) -> Iterator[UserPiece]:
-    """Cut the users of the training into pieces.
-
-    Examples
-    --------
-    >>> [(piece.start, piece.stop) for piece in known_pieces(5, per_piece=2)]
-    [(0, 2), (2, 4), (4, 5)]
-    """
-    for number, rows in enumerate(batches(n_users, per_piece)):
-        yield UserPiece(number, rows.start, rows.stop)
-
-
-def unseen_pieces(
-    histories: Sparse, user_ids: Ids | None, per_piece: int = PER_PIECE
-) -> Iterator[UserPiece]:
-    """Cut unseen users into pieces, each with its histories."""
-    for number, rows in enumerate(batches(histories.shape[0], per_piece)):
-        ids = None if user_ids is None else user_ids[rows]
-        yield UserPiece(number, rows.start, rows.stop, histories[rows], ids)
+    """Both of unseen users; chosen users of the training have ids as well."""
+    rows: Int64 | None = None
+    """Of the training data, if users were chosen."""
+    targets: Sparse | None = None
+    """What lists of unseen users should find, if they are measured."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """What makes lists for pieces of users, each user alone.
+    """What makes lists for pieces of users, each user alone unless there is one piece.
 
     Parameters
     ----------
@@ -80,15 +77,20 @@ class Service:
         Whether to leave out the items of a user's history.
     threads
         How many threads a piece may use.
+    model
+        The model with its users, where all pieces are done in this process.
     """
 
     folder: Path
     n_users: int
     filter_seen: bool = True
     threads: int = 1
+    model: Model | Reranked | None = None
 
     def open(self) -> Model | Reranked:
-        """Read the model without its users."""
+        """Return the model, or read it without its users."""
+        if self.model is not None:
+            return self.model
         found = open_light(self.folder)
         found.use_threads(self.threads)
         if found.reranker is not None:
@@ -100,42 +102,148 @@ class Service:
 
     def user_ids(self, piece: UserPiece) -> Ids:
         """Tell who the users of a piece are."""
-        if piece.histories is None:
-            file = self.folder / USERS
-            return read_some_ids(file, "user_id", piece.start, piece.stop)
-        rows = np.arange(piece.start, piece.stop)
-        return rows if piece.user_ids is None else piece.user_ids
+        if piece.user_ids is not None:
+            return piece.user_ids
+        if piece.histories is not None:
+            return np.arange(piece.start, piece.stop)
+        if self.model is not None:
+            return self.model.user_ids
+        return read_some_ids(self.folder / USERS, "user_id", piece.start, piece.stop)
 
-    def lists(self, found: Model | Reranked, piece: UserPiece, k: int) -> Iterator[Lists]:
-        """Make the lists of a piece, batch by batch."""
-        ranking = self.ranking(found.model, piece)
+    def lists(
+        self, found: Model | Reranked, piece: UserPiece, k: int, first: int = 0
+    ) -> Iterator[Batch]:
+        """Make the lists of a piece, a batch at a time; batches before row ``first`` are left out.
+
+        Lists that a re-ranker makes are made for all users of the piece together.
+        """
+        made, ranking = None, self.ranking(found.model, piece)
         if found.reranker is not None:
             more = {"user_ids": self.user_ids(piece)} if found.by_user else {}
-            yield found.reranker.rerank(ranking, k, **more)
-            return
-        for rows in batches(ranking.n_users, BATCH):
-            yield ranking.top(np.arange(rows.start, rows.stop), k)
+            made = found.reranker.rerank(ranking, k, **more)
+        for rows in batches(piece.stop - piece.start, BATCH):
+            if rows.start < first:
+                continue
+            if made is not None:
+                yield Batch(rows, Lists(made.ids[rows], made.scores[rows]))
+            else:
+                yield Batch(rows, ranking.top(np.arange(rows.start, rows.stop), k))
 
     def ranking(self, model: Model, piece: UserPiece) -> Ranking:
         """Return what ranks the catalogue for the users of a piece."""
-        if piece.histories is not None:
-            return model.ranking(piece.histories, filter_seen=self.filter_seen)
+        if piece.histories is not None or self.model is not None:
+            return model.ranking(piece.histories, users=piece.rows, filter_seen=self.filter_seen)
         kept = read_histories(self.folder, piece.start, piece.stop)
         seen = None if kept is None else sparse_rows(*kept, len(model.item_ids))
         rows = np.arange(piece.start, piece.stop)
         return model.ranking_of(rows, seen, filter_seen=self.filter_seen)
 
 
-def refuse_together(found: Model | Reranked, *, unseen: bool) -> None:
-    """Refuse a model whose lists depend on who else asks: they cannot be made in pieces.
+def open_served(
+    folder: str | os.PathLike[str], executor: Executor, threads: int | None, *, unseen: bool
+) -> Model | Reranked:
+    """Read a model, with its users if they are served by this process.
 
-    Parameters
-    ----------
-    found
-        The model.
-    unseen
-        Whether users are to be folded in.
+    For an executor that is parallel, models are refused whose lists cannot be made in pieces, for
+    users of the training or for unseen ones. None threads are as many as the model was fitted with.
     """
+    if not executor.parallel:
+        whole = load(Path(folder))
+        if threads is not None:
+            whole.use_threads(threads)
+        return whole
+    found = open_light(Path(folder))
+    refuse_together(found, unseen=unseen)
+    return found
+
+
+@dataclass(frozen=True)
+class ServedUsers:
+    """The users who are to get lists."""
+
+    ids: Ids | None
+    """Who they are; None for all users of the training, whose ids are in the model folder."""
+    n_users: int
+    rows: Int64 | None = None
+    """Rows of the training data, where some were chosen."""
+    histories: Sparse | Interactions | None = None
+
+    @classmethod
+    def unseen(cls, histories: Sparse | Interactions, ids: Ids) -> Self:
+        """Take unseen users by their histories."""
+        return cls(ids, len(ids), histories=histories)
+
+    @classmethod
+    def known(cls, found: Model | Reranked, wanted: Sequence[Any] | None = None) -> Self:
+        """Take users of the training data by their ids, as numbers or as text; all unless given."""
+        if wanted is None:
+            return cls(None, len(found.user_ids))
+        rows = positions(np.array(list(map(str, wanted)), dtype=object), found.user_ids)
+        if (rows < 0).any():
+            message = f"user id not in the training data: {str(wanted[int(np.argmin(rows))])!r}"
+            raise DataError(message, hint="use --history FILE to recommend to unseen users")
+        return cls(found.user_ids[rows], len(rows), rows)
+
+    def pieces(self, per_piece: int) -> Iterator[UserPiece]:
+        """Cut the users into pieces, those of unseen ones with their histories.
+
+        Examples
+        --------
+        >>> [(piece.start, piece.stop) for piece in ServedUsers(None, 5).pieces(2)]
+        [(0, 2), (2, 4), (4, 5)]
+        """
+        if per_piece >= self.n_users:
+            yield UserPiece(0, 0, self.n_users, self.histories, self.ids, self.rows)
+            return
+        histories: Any = self.histories
+        for number, some in enumerate(batches(self.n_users, per_piece)):
+            yield UserPiece(
+                number,
+                some.start,
+                some.stop,
+                None if histories is None else histories[some],
+                None if self.ids is None else self.ids[some],
+            )
+
+
+def refuse_without_history(found: Model | Reranked, folder: Path, *, filter_seen: bool) -> None:
+    """Refuse what a model cannot do that was saved without the histories of its users."""
+    if (folder / SEEN).exists():
+        return
+    if isinstance(found.model, NeuralModel):
+        message = "the network was saved without histories, which it answers its users from"
+        raise DataError(message, hint="give the histories with --history")
+    if filter_seen:
+        message = "the model was saved without histories, so it cannot leave out what was seen"
+        raise DataError(message, hint="use --keep-seen, or give the histories with --history")
+
+
+def note_unknown(histories: Interactions, item_ids: Ids, note: Callable[[str], None]) -> None:
+    """Say how much of the histories the model knows; refuse them if that is nothing."""
+    is_known = positions(histories.item_ids, item_ids) >= 0
+    if not is_known.any():
+        message = f"the model knows no item of the history, such as {histories.item_ids.item(0)!r}"
+        raise DataError(message, hint=f"its items have ids such as {item_ids.item(0)!r}")
+    if unknown := int(np.sum(~is_known)):
+        note(f"Items of the history that the model does not know, left out: {unknown:,}")
+    reached = len(np.unique(row_numbers(histories.indptr)[is_known[histories.indices]]))
+    if strangers := histories.n_users - reached:
+        note(f"Users without a known item, who all get the same list: {strangers:,}")
+
+
+def note_control(found: Model | Reranked, n_users: int, note: Callable[[str], None]) -> None:
+    """Say what the lists of a re-ranked model depend on."""
+    if found.serves == "stream":
+        note("The model's stream starts where it was saved; who is served here is not remembered.")
+    elif found.serves == "together" and n_users < _FEW:
+        note(
+            f"Lists of this model are made for many users together; for {n_users:,} they are "
+            "nearly those of the model without control."
+        )
+
+
+def refuse_together(found: Model | Reranked, *, unseen: bool) -> None:
+    """Refuse a model whose lists depend on who else asks: they cannot be made in pieces."""
     if found.reranker is not None:
         if found.serves != "alone":
             message = (

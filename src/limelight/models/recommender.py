@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from limelight.metrics.lists import Lists
     from limelight.models.base import Learned, Model
     from limelight.recommend.ranking import Ranking
-    from limelight.store.model_folder import Control
+    from limelight.store.model_folder import StoredControl
 
 Serves: TypeAlias = Literal["alone", "together", "stream"]
 """Whether a list depends on nobody else, on all who ask at once, or on those who came before."""
@@ -57,7 +57,7 @@ class Recommender(ABC):
     def _serve(self, ranking: Ranking, k: int, user_ids: Any) -> Callable[[slice], Lists]:
         """Return what gives the lists of k items of some rows of a ranking."""
 
-    def _control(self) -> Control | None:
+    def _control(self) -> StoredControl | None:
         """Return what a folder says of the re-ranker, if there is one."""
         return None
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Int32
     from limelight.data.sources import Source
     from limelight.rerank.market.pool import Law
+    from limelight.rerank.reranker import Reranked
     from limelight.rerank.result import RerankResult
     from limelight.rerank.targets.goal import Measure
     from limelight.rerank.targets.groups import Share
@@ -258,7 +259,7 @@ def _open(
 ) -> Candidates:
     """Read candidates, or take them as they are, and leave out what users have seen."""
     if isinstance(source, Model):
-        source = candidates_of(source.ranking(), ids=(source.user_ids, source.item_ids), **room)
+        source = model_candidates(source, **room)
     if isinstance(source, (Candidates, Ranking)):
         found = candidates_of(source, **room)
     else:
@@ -270,6 +271,19 @@ def _open(
     if history is None:
         return found
     return leave_out_seen(found, aligned_pairs(history, found, "history"), **room)
+
+
+def model_candidates(model: Model | Reranked, **room: Any) -> Candidates:
+    """Take the items that a model itself ranks first for the users of its training.
+
+    Parameters
+    ----------
+    model
+        The model; of a re-ranked one, its plain lists are taken.
+    room
+        ``memory`` and ``folder``, as for :func:`rerank`.
+    """
+    return candidates_of(model.ranking(), ids=(model.user_ids, model.item_ids), **room)
 
 
 def _check_names(source: object, **pairs: object) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from limelight.models.recommender import Serves
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.market.pool import Law
-    from limelight.store.model_folder import Control
+    from limelight.store.model_folder import StoredControl
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +253,7 @@ class Reranked(Recommender):
         ids, scores = self.reranker.rerank(ranking, k, **known)
         return lambda rows: Lists(ids[rows], scores[rows])
 
-    def _control(self) -> Control:
+    def _control(self) -> StoredControl:
         return control_of(self.reranker)
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError, LimelightError
 from limelight._base.files import atomic_file, atomic_folder, delete_folder, refuse_stranger
 from limelight._base.machine import package_version
 from limelight._base.signals import Terminated, finishing
@@ -249,6 +249,21 @@ def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str |
 
 def _is_checkpoint(path: Path) -> bool:
     return (path / _RECORD).is_file()
+
+
+@contextmanager
+def until_done(kept: Checkpoint) -> Iterator[None]:
+    """Delete a checkpoint once the work is done, or has failed for good.
+
+    A disk that was full may be emptied, and a killed process started again: then it stays.
+    """
+    try:
+        yield
+    except LimelightError as error:
+        if not isinstance(error.__cause__, OSError):
+            kept.remove()
+        raise
+    kept.remove()
 
 
 FILE = "notebook.json"

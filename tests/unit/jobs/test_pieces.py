@@ -9,12 +9,10 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.executor import InTurn
-from limelight.jobs.evaluate import evaluate
-from limelight.jobs.recommend import recommend
+from limelight._base.executor import LocalExecutor
+from limelight.jobs import evaluate, recommend
 from limelight.jobs.service import Service, refuse_together
 from limelight.metrics.accumulate import ListAccumulator, count, tally
-from limelight.store.checkpoint import Checkpoint
 
 PER_PIECE = 37
 
@@ -68,53 +66,69 @@ def on_one_machine(model, k, histories=None, user_ids=None):
 
 
 def test_lists_of_known_users(pieces, model, folder, tmp_path):
-    service = Service(folder, len(model.user_ids))
-    output, kept = tmp_path / "lists", Checkpoint(tmp_path / "kept")
-    exposure = recommend(pieces, service, 7, output, kept, per_piece=PER_PIECE)
+    output = tmp_path / "lists"
+    found = recommend(folder, output, k=7, executor=pieces, per_piece=PER_PIECE)
     assert written(output).equals(on_one_machine(model, 7))
     once = ListAccumulator(len(model.item_ids), 7)
     once.update(model.recommend(k=7)[0])
-    assert exposure.result() == once.result()
+    assert found == {"k": 7, **once.result()}
     assert len(list(output.iterdir())) == -(-len(model.user_ids) // PER_PIECE)
+    assert recommend(folder, tmp_path / "one.parquet", k=7) == found
+    assert pq.read_table(tmp_path / "one.parquet").equals(written(output))
+    assert not list(tmp_path.glob("*.checkpoint"))
 
 
 def test_lists_of_unseen_users(pieces, model, split, folder, tmp_path):
     if isinstance(model, ll.Random):
         return  # refused: it goes by row numbers
     history, ids = split.test.history, split.test.user_ids
-    service = Service(folder, len(ids))
-    recommend(
-        pieces,
-        service,
-        7,
-        tmp_path / "lists",
-        Checkpoint(tmp_path / "kept"),
-        histories=history,
-        user_ids=ids,
-        per_piece=PER_PIECE,
-    )
-    more = {"user_ids": ids} if getattr(model, "by_user", False) else {}
+    for name, executor in (("lists", pieces), ("one", None)):
+        recommend(
+            folder,
+            tmp_path / name,
+            k=7,
+            histories=history,
+            executor=executor,
+            per_piece=PER_PIECE,
+        )
+    numbers = np.arange(len(ids))
+    more = {"user_ids": numbers} if getattr(model, "by_user", False) else {}
     found, _ = model.recommend(history, k=7, **more)
     table = written(tmp_path / "lists")
-    assert table["user_id"].to_numpy().tolist() == np.repeat(ids, 7).tolist()
+    assert table["user_id"].to_numpy().tolist() == np.repeat(numbers, 7).tolist()
     shown = np.asarray(model.item_ids)[found].ravel()
     assert table["item_id"].to_numpy().tolist() == shown.tolist()
+    assert written(tmp_path / "one").equals(table)
 
 
 def test_figures_on_held_out_users(pieces, model, split, folder):
+    wanted = dict(ll.evaluate(model, split.test, k=(3, 10)))
+    assert dict(evaluate(folder, split, k=(3, 10))) == wanted
     if isinstance(model, ll.Random):
         return  # refused: it goes by row numbers
-    service = Service(folder, split.test.n_users)
-    found = evaluate(pieces, service, split.test, k=(3, 10), per_piece=PER_PIECE)
-    assert dict(found) == dict(ll.evaluate(model, split.test, k=(3, 10)))
+    found = evaluate(folder, split, k=(3, 10), executor=pieces, per_piece=PER_PIECE)
+    assert dict(found) == wanted
+
+
+@pytest.mark.parametrize("kind", [ll.BestResponse, ll.FairRec, ll.Online])
+def test_models_that_serve_together_are_one_piece(split, tmp_path, kind):
+    model = kind().over(MODELS["popularity"]().fit(split.train))
+    model.save(tmp_path / "model")
+    assert dict(evaluate(tmp_path / "model", split, k=5)) == dict(
+        ll.evaluate(ll.load(tmp_path / "model"), split.test, k=5)
+    )
+    recommend(tmp_path / "model", tmp_path / "lists", k=5)
+    assert written(tmp_path / "lists").equals(on_one_machine(ll.load(tmp_path / "model"), 5))
 
 
 def test_finished_parts_are_kept_and_counted(pieces, split, tmp_path, monkeypatch):
     model = MODELS["ials"]().fit(split.train)
     model.save(tmp_path / "model")
-    service, kept = Service(tmp_path / "model", len(model.user_ids)), tmp_path / "kept"
+    kept = tmp_path / "kept"
 
-    class Interrupted(InTurn):
+    class Interrupted(LocalExecutor):
+        parallel = True
+
         def map(self, work, pieces, total=None):
             for number, piece in enumerate(pieces):
                 if number == 2:
@@ -122,40 +136,48 @@ def test_finished_parts_are_kept_and_counted(pieces, split, tmp_path, monkeypatc
                 yield work(piece)
 
     output = tmp_path / "lists"
+    asked = {"k": 5, "checkpoint": kept, "per_piece": PER_PIECE}
     with pytest.raises(KeyboardInterrupt) as end:
-        recommend(Interrupted(), service, 5, output, Checkpoint(kept), per_piece=PER_PIECE)
+        recommend(tmp_path / "model", output, executor=Interrupted(), **asked)
     assert "--resume" in end.value.__notes__[0]
     first = kept / "part-00000.parquet"
     before = first.stat().st_mtime_ns
+    for other in (asked | {"k": 6}, asked | {"per_piece": 50}):
+        with pytest.raises(ConfigError, match="of another run, with"):
+            recommend(tmp_path / "model", output, executor=pieces, **other)
     made = []
     monkeypatch.setattr(
         Service,
         "lists",
         lambda *args, lists=Service.lists: made.append(args[2].number) or lists(*args),
     )
-    exposure = recommend(pieces, service, 5, output, Checkpoint(kept), per_piece=PER_PIECE)
+    found = recommend(tmp_path / "model", output, executor=pieces, **asked)
     assert made == list(range(2, 10))
     assert (output / "part-00000.parquet").stat().st_mtime_ns == before
     assert written(output).equals(on_one_machine(model, 5))
     once = ListAccumulator(len(model.item_ids), 5)
     once.update(model.recommend(k=5)[0])
-    assert exposure.result() == once.result()
-
-
-def test_kept_parts_of_another_question_are_refused(pieces, split, tmp_path):
-    model = MODELS["ials"]().fit(split.train)
-    model.save(tmp_path / "model")
-    service, kept = Service(tmp_path / "model", len(model.user_ids)), tmp_path / "kept"
-    recommend(pieces, service, 5, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
-    with pytest.raises(ConfigError, match="of another run, with k 5 instead of 6"):
-        recommend(pieces, service, 6, tmp_path / "lists", Checkpoint(kept), per_piece=PER_PIECE)
+    assert found == {"k": 5, **once.result()}
+    assert not kept.exists()
 
 
 def test_a_model_without_histories_says_so(pieces, split, tmp_path):
     MODELS["ials"]().fit(split.train).save(tmp_path / "model", history=False)
-    service, kept = Service(tmp_path / "model", split.train.n_users), Checkpoint(tmp_path / "kept")
-    with pytest.raises(DataError, match="saved without histories"):
-        recommend(pieces, service, 5, tmp_path / "lists", kept)
+    for executor in (pieces, None):
+        with pytest.raises(DataError, match="saved without histories"):
+            recommend(tmp_path / "model", tmp_path / "lists", k=5, executor=executor)
+
+
+def test_chosen_users_and_single_files_are_not_for_pieces(pieces, split, tmp_path):
+    MODELS["popularity"]().fit(split.train).save(tmp_path / "model")
+    for name, users in (("lists", [split.train.user_ids[3]]), ("lists.csv", None)):
+        with pytest.raises(ConfigError, match="a folder of parts for all users"):
+            recommend(tmp_path / "model", tmp_path / name, users=users, executor=pieces)
+    with pytest.raises(ConfigError, match="histories and users were both given"):
+        recommend(tmp_path / "model", tmp_path / "lists", users=[1], histories=split.test.history)
+    wanted = split.train.user_ids[[7, 3]]
+    recommend(tmp_path / "model", tmp_path / "lists", k=2, users=wanted)
+    assert written(tmp_path / "lists")["user_id"].to_pylist() == np.repeat(wanted, 2).tolist()
 
 
 def test_users_who_depend_on_each_other_are_refused(split):

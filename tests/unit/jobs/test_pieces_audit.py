@@ -7,7 +7,6 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
-from limelight.audit.parts import audit
 
 N_ITEMS = 30
 
@@ -45,7 +44,7 @@ def same(found, wanted):
 
 
 def test_every_figure(pieces, folder):
-    same(audit(pieces, folder), ll.audit(folder))
+    same(ll.audit(folder, executor=pieces), ll.audit(folder))
 
 
 def test_with_a_catalogue_groups_merit_and_k(pieces, folder):
@@ -57,24 +56,26 @@ def test_with_a_catalogue_groups_merit_and_k(pieces, folder):
         "groups": pa.table({"item_id": catalogue, "group": [i % 4 for i in range(len(catalogue))]}),
         "merit": pa.table({"user_id": range(300), "item_id": [f"i{u % 25}" for u in range(300)]}),
     }
-    same(audit(pieces, folder, **given), ll.audit(folder, **given))
+    same(ll.audit(folder, **given, executor=pieces), ll.audit(folder, **given))
 
 
 def test_one_file_is_one_piece(pieces, tmp_path):
     pq.write_table(lists(range(9)), tmp_path / "lists.parquet")
-    same(audit(pieces, tmp_path / "lists.parquet"), ll.audit(tmp_path / "lists.parquet"))
+    same(
+        ll.audit(tmp_path / "lists.parquet", executor=pieces), ll.audit(tmp_path / "lists.parquet")
+    )
 
 
 def test_one_user_has_no_interval(pieces, tmp_path):
     pq.write_table(lists([1]), tmp_path / "lists.parquet")
-    assert audit(pieces, tmp_path / "lists.parquet").bounds == {}
+    assert ll.audit(tmp_path / "lists.parquet", executor=pieces).bounds == {}
 
 
 def test_a_file_without_a_row_within_k(pieces, tmp_path):
     pq.write_table(lists(range(9)), tmp_path / "a.parquet")
     late = pa.table({"user_id": [100], "item_id": ["i0"], "rank": [6]})
     pq.write_table(late, tmp_path / "b.parquet")
-    same(audit(pieces, tmp_path, k=3), ll.audit(tmp_path, k=3))
+    same(ll.audit(tmp_path, k=3, executor=pieces), ll.audit(tmp_path, k=3))
 
 
 def test_a_user_in_two_files_is_refused(pieces, tmp_path):
@@ -82,13 +83,13 @@ def test_a_user_in_two_files_is_refused(pieces, tmp_path):
         table = pa.table({"user_id": [7], "item_id": [f"i{rank}"], "rank": [rank]})
         pq.write_table(table, tmp_path / f"{name}.parquet")
     with pytest.raises(DataError, match="more than one file: 1 of them"):
-        audit(pieces, tmp_path)
+        ll.audit(tmp_path, executor=pieces)
 
 
 def test_a_k_beyond_all_lists_is_refused(pieces, tmp_path):
     pq.write_table(lists(range(9)), tmp_path / "a.parquet")
     with pytest.raises(ConfigError, match="k is larger than the lists are long: 9 > 6"):
-        audit(pieces, tmp_path, k=9)
+        ll.audit(tmp_path, k=9, executor=pieces)
 
 
 def test_files_with_and_without_ranks_are_refused(pieces, tmp_path):
@@ -96,4 +97,11 @@ def test_files_with_and_without_ranks_are_refused(pieces, tmp_path):
     scored = pa.table({"user_id": [70], "item_id": ["i0"], "score": [0.5]})
     pq.write_table(scored, tmp_path / "b.parquet")
     with pytest.raises(DataError, match="rank"):
-        audit(pieces, tmp_path)
+        ll.audit(tmp_path, executor=pieces)
+
+
+def test_what_files_one_by_one_do_not_tell_is_refused(pieces, folder):
+    with pytest.raises(ConfigError, match="one list for each user"):
+        ll.audit(folder, against=folder, executor=pieces)
+    with pytest.raises(ConfigError, match="reads files, not a Table"):
+        ll.audit(lists([1]), executor=pieces)

@@ -6,9 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight._base.executor import InTurn
-from limelight.cli import frame as executor
-from limelight.cli import main
+from limelight._base.executor import LocalExecutor
+from limelight.cli import frame, main
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,9 @@ def files(tmp_path_factory):
 def run(capsys, monkeypatch):
     """Run a command whose cluster is this process; return its code, its JSON and its errors."""
 
-    class Here(InTurn):
+    class Here(LocalExecutor):
+        parallel = True
+
         def __init__(self, *_):
             pass
 
@@ -35,7 +36,7 @@ def run(capsys, monkeypatch):
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr("limelight.cluster.ray.executor.RayPieces", Here)
+    monkeypatch.setattr("limelight.cluster.ray.executor.RayExecutor", Here)
 
     def run(*arguments):
         capsys.readouterr()
@@ -145,8 +146,8 @@ def test_flags_that_do_not_fit(run, files, flags, said):
 
 
 def test_where_work_is_done():
-    assert not executor.Executor().check()
-    assert executor.Executor(executor.Where.ray).check()
+    assert not frame.ExecutorFlags().check()
+    assert frame.ExecutorFlags(frame.Where.ray).check()
 
 
 def test_a_missing_extra(monkeypatch, files, tmp_path, capsys):

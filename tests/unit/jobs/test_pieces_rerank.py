@@ -7,7 +7,7 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.executor import InTurn
+from limelight._base.executor import LocalExecutor
 from limelight.jobs.rerank import rerank
 from limelight.jobs.rerank_shards import Shards
 from limelight.store.checkpoint import Checkpoint
@@ -120,7 +120,7 @@ def test_a_folder_of_candidates(pieces, model, tmp_path):
 
 def test_the_cut_is_part_of_the_question_and_workers_are_not(pieces, folder, tmp_path):
     first = made(pieces, folder, tmp_path / "a", gini=0.4)
-    second = made(InTurn(), folder, tmp_path / "b", gini=0.4)
+    second = made(LocalExecutor(), folder, tmp_path / "b", gini=0.4)
     assert first.metrics == second.metrics
     assert pq.read_table(tmp_path / "a/lists").equals(pq.read_table(tmp_path / "b/lists"))
 
@@ -128,7 +128,7 @@ def test_the_cut_is_part_of_the_question_and_workers_are_not(pieces, folder, tmp
 def test_work_goes_on_where_it_was_interrupted(pieces, folder, tmp_path):
     whole = made(pieces, folder, tmp_path / "whole", gini=0.4)
 
-    class Interrupted(InTurn):
+    class Interrupted(LocalExecutor):
         left = 40
 
         def map(self, work, pieces, total=None):

@@ -23,10 +23,11 @@ _RETRIES = 3
 """How often a piece is done again whose worker was lost."""
 
 
-class RayPieces:
+class RayExecutor:
     """Does pieces as tasks of a Ray cluster; a piece whose worker is lost is done again.
 
-    Workers read and write the same files as this process: paths must mean the same everywhere.
+    The cluster is joined when there is work. Workers read and write the same files as this process:
+    paths must mean the same everywhere.
 
     Parameters
     ----------
@@ -41,6 +42,8 @@ class RayPieces:
         How many cores a piece takes.
     """
 
+    parallel = True
+
     def __init__(
         self, address: str | None = None, workers: int | None = None, threads: int = 1
     ) -> None:
@@ -48,11 +51,18 @@ class RayPieces:
             check_integer("workers", workers, least=1)
         check_integer("threads", threads, least=1)
         require_ray()
+        self.workers, self._address, self._threads = workers, address, threads
+        self._joined: ExitStack | None = None
+
+    def _join(self) -> int:
+        """Join the cluster at the first work, and return how many pieces are worked on at once."""
         import ray
 
-        self._threads = threads
-        self._joined = ExitStack()
-        self._joined.enter_context(connected(address, workers and workers * threads))
+        workers, threads = self.workers, self._threads
+        if self._joined is None:
+            self._joined = ExitStack()
+            cores = workers and workers * threads
+            self._joined.enter_context(connected(self._address, cores))
         nodes: Any = ray.nodes  # has no types
         machines = [int(node["Resources"].get("CPU", 0)) for node in nodes() if node["Alive"]]
         if threads > max(machines):
@@ -60,8 +70,7 @@ class RayPieces:
             self.close()
             message = f"a piece takes more threads than any machine has cores: {threads}"
             raise ConfigError(message, hint=f"use at most --threads {max(machines)}")
-        cores = sum(machines)
-        self.workers = workers or max(1, cores // threads)
+        return workers or max(1, sum(machines) // threads)
 
     def map(
         self, work: Work[Piece, Result], pieces: Iterable[Piece], total: int | None = None
@@ -69,6 +78,7 @@ class RayPieces:
         """Do all pieces and give their results in the order of the pieces."""
         import ray
 
+        workers = self._join()
         task = ray.remote(num_cpus=self._threads, max_retries=_RETRIES)(_do)
         sent = ray.put(work)
         waiting: deque[tuple[str, Any]] = deque()
@@ -78,7 +88,7 @@ class RayPieces:
                 for number, piece in enumerate(pieces):
                     name = f"{work.name} {number}"
                     waiting.append((name, task.options(name=name).remote(sent, piece)))
-                    if len(waiting) >= _AHEAD * self.workers:
+                    if len(waiting) >= _AHEAD * workers:
                         yield _result(*waiting.popleft())
                         advance()
                 while waiting:
@@ -90,7 +100,9 @@ class RayPieces:
 
     def close(self) -> None:
         """Leave the cluster, and end it if it was started here."""
-        self._joined.close()
+        if self._joined is not None:
+            self._joined.close()
+            self._joined = None
 
     def __enter__(self) -> Self:
         return self
