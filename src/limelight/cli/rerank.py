@@ -282,7 +282,7 @@ def _in_pieces(
     settings = given | {"num_threads": threads or 1}
     settings.pop("groups", None)
     with where.pieces(threads) as pieces:
-        return make(pieces, source, output, kept, **settings)
+        return make(source, output, executor=pieces, checkpoint=kept, **settings)
 
 
 def _group_lines(changes: "Sequence[Change | GroupShare]") -> list[str]:

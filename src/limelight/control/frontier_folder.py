@@ -10,9 +10,10 @@ state/sights/                                   who was shown what at every poin
 from __future__ import annotations
 
 import json
+from collections import UserDict
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.files import atomic_file, delete_within, refuse_stranger
@@ -36,6 +37,39 @@ PLAIN = "plain"
 _MODELS, _STATE, _SIGHTS = "models", "state", "sights"
 
 
+class FrontierFits(UserDict[float, Any]):
+    """The fits of a front by strength, in the order of its points.
+
+    Parameters
+    ----------
+    folder
+        Where models are kept; then only the last fit stays in memory.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def add_known(self, strength: float) -> None:
+        """Take the next model of the folder for that of a strength."""
+        self.data.setdefault(strength, None)
+
+    def __setitem__(self, strength: float, model: ExADMM) -> None:
+        if self._folder is not None:
+            self.data = dict.fromkeys(self.data)
+        self.data[strength] = model
+        if self._folder is not None:
+            model.save(self._file(strength))
+
+    def __getitem__(self, strength: float) -> Any:
+        found = self.data[strength]
+        return load_model(self._file(strength)) if found is None else found
+
+    def _file(self, strength: float) -> Path:
+        number = list(self.data).index(strength)
+        return Path(self._folder or "") / (f"exadmm-{number}" if number else PLAIN)
+
+
 class FrontierFolder:
     """Points and models by name.
 
@@ -50,7 +84,7 @@ class FrontierFolder:
 
     def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
-        self._models: dict[str, ExADMM] = {}
+        self.fits = FrontierFits(None if self._path is None else self._path / _MODELS)
         self._sights: dict[str, Sight] = {}
         self._notebook: Notebook | None = None
         if self._path is not None:
@@ -78,19 +112,6 @@ class FrontierFolder:
     def checkpoint(self) -> Checkpoint | None:
         """Where the fit that starts from nothing keeps how far it has come."""
         return None if self._path is None else Checkpoint(self._path / _STATE / "fit.checkpoint")
-
-    def keep(self, name: str, model: ExADMM) -> None:
-        """Keep a model."""
-        if self._path is None:
-            self._models[name] = model
-        else:
-            model.save(self._path / _MODELS / name)
-
-    def model(self, name: str) -> ExADMM:
-        """Return a model that was kept."""
-        if self._path is None:
-            return self._models[name]
-        return cast("ExADMM", load_model(self._path / _MODELS / name))
 
     def see(self, name: str, sight: Sight) -> None:
         """Keep who was shown what at a point."""
@@ -124,8 +145,7 @@ class FrontierFolder:
         except ConfigError as error:
             # Without matplotlib the figures are still there as numbers.
             found = replace(found, notes=(*found.notes, f"No figure: {error.hint}"))
-        if found.exhibit is not None:
-            save_exhibit(self._path, found.exhibit)
+        save_exhibit(self._path, found.exhibit())
         with atomic_file(self._path / "frontier.json") as temporary:
             temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
         with atomic_file(self._path / "frontier.parquet") as temporary:

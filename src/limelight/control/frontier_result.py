@@ -1,7 +1,4 @@
-"""A front as it was measured: its points, what they cost, and which to take.
-
-What a front has to show.
-"""
+"""A front as it was measured: its points, what they cost, which to take, and what it shows."""
 
 from __future__ import annotations
 
@@ -9,14 +6,13 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from limelight._base.documents import Document, Table
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight._base.text import first_words
+from limelight.control.target_result import split_exhibit
 from limelight.metrics.exposure import top_share
-from limelight.report.exhibit import Examples, Exhibit, Point, about_data, held_out_rows, how_made
+from limelight.report.exhibit import Exhibit, Point
 from limelight.report.figures.front import front
 from limelight.report.figures.inputs import Point as FigurePoint
 from limelight.report.figures.inputs import Tradeoff
@@ -25,7 +21,7 @@ from limelight.report.page import write_page
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
@@ -51,7 +47,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class PointFigures:
     """Accuracy and exposure of the lists of some users."""
 
     ndcg: float
@@ -62,7 +58,7 @@ class Measured:
     coverage: float
 
     @classmethod
-    def of(cls, figures: Mapping[str, float], k: int) -> Measured:
+    def of(cls, figures: Mapping[str, float], k: int) -> PointFigures:
         """Take the measures of lists of a length from all figures of theirs."""
         return cls(**{name: figures[_key(name, k)] for name in _METRICS})
 
@@ -79,8 +75,8 @@ class FrontierPoint:
     number: int
     """In which order the points of the method were found; the plain model is 0."""
     strength: float
-    validation: Measured
-    test: Measured
+    validation: PointFigures
+    test: PointFigures
     seconds: float
     """Training for exADMM and for the plain model, making the lists for re-rankers."""
     wall_seconds: float
@@ -95,7 +91,7 @@ class FrontierPoint:
     def from_dict(cls, values: dict[str, Any]) -> FrontierPoint:
         """Read what ``dataclasses.asdict`` wrote; refuse anything else."""
         try:
-            parts = {part: Measured(**values[part]) for part in ("validation", "test")}
+            parts = {part: PointFigures(**values[part]) for part in ("validation", "test")}
             point = cls(**{**values, **parts})
             check_integer("number", point.number, least=0)
             for name in ("strength", "seconds", "wall_seconds", "epochs"):
@@ -108,6 +104,14 @@ class FrontierPoint:
             message = f"the folder holds a point that limelight did not write: {reason}"
             raise DataError(message, hint="move the folder away to start anew") from error
         return point
+
+
+class ShownFrontier(NamedTuple):
+    """What a front is of, the settings of its factor model, and who was shown what by point."""
+
+    split: Split
+    settings: Mapping[str, Any]
+    sights: Mapping[FrontierPoint, Sight]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +131,7 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     at: int
     notes: tuple[str, ...] = ()
-    exhibit: Exhibit | None = field(default=None, compare=False)
+    shown: ShownFrontier | None = field(default=None, compare=False)
     """Who was shown what, for a report."""
 
     @property
@@ -217,10 +221,27 @@ class Frontier:
         path
             Where to write the page.
         """
-        if self.exhibit is None:
+        write_page(self.exhibit(), path)
+
+    def exhibit(self) -> Exhibit:
+        """Return who was shown what, for a report; the plain model comes first, and once."""
+        if self.shown is None:
             message = "this front has no lists to show"
             raise DataError(message, hint="pass what `ll.frontier` returned")
-        write_page(self.exhibit, path)
+        split, settings, sights = self.shown
+        kept = [self.points[0], *(point for point in self.points if point.number)]
+        best = self.best()
+        return Exhibit(
+            kind="frontier",
+            title=f"What even exposure costs: {' and '.join(_NAMES[m] for m in self.methods)}",
+            k=self.at,
+            points=tuple(_point(point, self.at, settings, sights[point]) for point in kept),
+            chosen=kept.index(best) if best in kept else 0,
+            notes=self.notes,
+            **split_exhibit(
+                split, sum(point.wall_seconds for point in kept), settings.get("random_state")
+            ),
+        )
 
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""
@@ -293,7 +314,7 @@ def _cells(point: FrontierPoint) -> tuple[str, ...]:
     )
 
 
-def _short(found: Measured) -> tuple[str, str, str]:
+def _short(found: PointFigures) -> tuple[str, str, str]:
     return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
 
 
@@ -309,45 +330,6 @@ _NAMES = {
     "online": "Online",
     "prices": "Prices",
 }
-
-
-def exhibit_of(
-    found: Frontier,
-    split: Split,
-    settings: Mapping[str, Any],
-    sight_of: Callable[[FrontierPoint], Sight],
-) -> Exhibit:
-    """Put together what a page shows of a front; the plain model comes first, and once.
-
-    Parameters
-    ----------
-    found
-        The front.
-    split
-        What it is of.
-    settings
-        Of the factor model.
-    sight_of
-        What the lists of a point look like.
-    """
-    kept = [found.points[0], *(point for point in found.points if point.number)]
-    best = found.best()
-    points = tuple(_point(point, found.at, settings, sight_of(point)) for point in kept)
-    return Exhibit(
-        kind="frontier",
-        title=f"What even exposure costs: {' and '.join(_NAMES[name] for name in found.methods)}",
-        k=found.at,
-        points=points,
-        item_ids=split.train.item_ids,
-        chosen=kept.index(best) if best in kept else 0,
-        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
-        examples=Examples.of(held_out_rows(split.test), split.test),
-        data=about_data(split),
-        made=how_made(
-            seconds=sum(point.wall_seconds for point in kept), seed=settings.get("random_state")
-        ),
-        notes=found.notes,
-    )
 
 
 def _point(point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: Sight) -> Point:

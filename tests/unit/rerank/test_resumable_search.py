@@ -5,7 +5,7 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import DataError
-from limelight.rerank.targets.controls import KeptDial
+from limelight.rerank.targets.controls import Resumable
 
 TARGETS = [
     {"gini": 0.2},
@@ -31,16 +31,16 @@ def model():
 @pytest.mark.parametrize("turns", [0, 1])
 def test_a_search_goes_on_to_the_same_bits(model, target, turns, tmp_path, monkeypatch):
     whole = ll.rerank(model, k=10, **target)
-    place, keep, left = tmp_path / "c", KeptDial._keep, [turns]
+    place, keep, left = tmp_path / "c", Resumable._keep, [turns]
 
-    def keep_few(dial, *known):
+    def keep_few(control, *known):
         if not left[0]:
             raise KilledError
         left[0] -= 1
-        keep(dial, *known)
+        keep(control, *known)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KeptDial, "_keep", keep_few)
+        patch.setattr(Resumable, "_keep", keep_few)
         with pytest.raises(KilledError):
             ll.rerank(model, k=10, checkpoint=place, **target)
     assert len(list(place.glob("turn-*"))) == turns
