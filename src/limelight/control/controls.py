@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,35 +43,23 @@ _DOWN = 8.0
 """How much smaller than the smallest strength the next one towards 0 is."""
 
 
+@dataclass(eq=False)
 class RankedUsers:
-    """Users, and what a model ranks for them: candidates are made once, when they are wanted.
+    """Users, and what a model ranks for them: candidates are made once, when they are wanted."""
 
-    Parameters
-    ----------
-    model
-        Returns the fitted model.
-    history
-        One row a user.
-    user_ids
-        Who they are, where lists may depend on that.
-    width
-        How many candidates each user has; see ``stage``.
-    """
-
-    def __init__(
-        self,
-        model: Callable[[], Model],
-        history: Any,
-        user_ids: Any = None,
-        width: int | None = None,
-    ) -> None:
-        self.history, self.user_ids = history, user_ids
-        self._model, self._width = model, width
+    model: Callable[[], Model]
+    """Returns the fitted model."""
+    history: Any
+    """One row a user."""
+    user_ids: Any = None
+    """Who they are, where lists may depend on that."""
+    width: int | None = None
+    """How many candidates each user has; see ``stage``."""
 
     @cached_property
     def ranking(self) -> CandidateRanking:
         """Their candidates, ranked."""
-        return CandidateRanking(stage(self._model().ranking(self.history), self._width))
+        return CandidateRanking(stage(self.model().ranking(self.history), self.width))
 
     def own(self, k: int) -> Int32:
         """Return the lists of the model itself."""
@@ -120,25 +108,19 @@ class Judges:
         return means
 
 
+@dataclass(eq=False)
 class ModelControl(Control):
-    """A way to control a model: makes lists for anybody, and what serves at a strength.
-
-    Parameters
-    ----------
-    name
-        What to call it.
-    k
-        Length of the lists.
-    """
+    """A way to control a model: makes lists for anybody, and what serves at a strength."""
 
     most = 1e3
-    first = (0.0, 0.1, 3.0)
+    first: ClassVar[tuple[float, float, float]] = (0.0, 0.1, 3.0)
     """The strengths that a front begins with: none, a middle one and a strong one."""
-    judges: Judges
+    name: str
+    """What to call it."""
+    k: int
+    """Length of the lists."""
+    judges: Judges = field(init=False)
     """The users whom a search measures."""
-
-    def __init__(self, name: str, k: int) -> None:
-        self.name, self.k = name, k
 
     def try_at(self, strength: float) -> Trial:
         """Measure the lists of the users who decide."""
@@ -158,29 +140,15 @@ class ModelControl(Control):
         return ()
 
 
+@dataclass(eq=False)
 class RerankControl(ModelControl):
-    """Re-rankers of growing strength over one model.
+    """Re-rankers of growing strength over one model."""
 
-    Parameters
-    ----------
-    name, k
-        As for all controls.
-    model
-        Returns the fitted model whose lists are re-ranked.
-    make
-        Makes the re-ranker of a strength, ready to serve.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        k: int,
-        model: Callable[[], Model],
-        make: Callable[[float], Reranker],
-    ) -> None:
-        super().__init__(name, k)
-        self._model, self._make = model, make
-        self._last: tuple[float, Reranker] | None = None
+    model: Callable[[], Model]
+    """Returns the fitted model whose lists are re-ranked."""
+    make: Callable[..., Reranker]
+    """Makes the re-ranker of a ``strength``, ready to serve."""
+    _last: tuple[float, Reranker] | None = field(default=None, init=False)
 
     def lists(self, strength: float, users: RankedUsers) -> Int32:
         """Re-rank what the model ranks for users."""
@@ -192,12 +160,12 @@ class RerankControl(ModelControl):
 
     def at(self, strength: float) -> Model | Reranked:
         """Return the model with its re-ranker; at 0, the model itself."""
-        return self._reranker(strength).over(self._model()) if strength else self._model()
+        return self._reranker(strength).over(self.model()) if strength else self.model()
 
     def _reranker(self, strength: float) -> Reranker:
         """Return a re-ranker of its own, as one remembers whom it has served."""
         if self._last is None or self._last[0] != strength:
-            self._last = strength, self._make(strength)
+            self._last = strength, self.make(strength=strength)
         return copy.deepcopy(self._last[1])
 
 
@@ -226,37 +194,20 @@ RERANKERS: dict[str, Callable[..., Reranker]] = {
 lists, and settings. Best response serves users together, and knows nobody before."""
 
 
+@dataclass(eq=False)
 class ExposureControl(ModelControl):
-    """ExADMM with a growing exposure strength, each fit from that of the nearest strength.
-
-    Parameters
-    ----------
-    k
-        Length of the lists.
-    config
-        Of the fit from nothing.
-    data
-        What is fitted to.
-    fits
-        The fits by strength, which begin with that of 0, and where others are kept.
-    slight
-        How near to a strength no control at all counts as.
-    """
+    """ExADMM with a growing exposure strength, each fit from that of the nearest strength."""
 
     most = 100.0
     first = (0.0, 0.1, 10.0)
-
-    def __init__(
-        self,
-        k: int,
-        config: ExADMMConfig,
-        data: Interactions,
-        fits: MutableMapping[float, ExADMM],
-        *,
-        slight: float = 0.0,
-    ) -> None:
-        super().__init__("exadmm", k)
-        self._config, self._data, self._fits, self._slight = config, data, fits, slight
+    config: ExADMMConfig
+    """Of the fit from nothing."""
+    data: Interactions
+    """What is fitted to."""
+    fits: MutableMapping[float, ExADMM]
+    """The fits by strength, which begin with that of 0."""
+    slight: float = 0.0
+    """How near to a strength no control at all counts as."""
 
     def lists(self, strength: float, users: RankedUsers) -> Int32:
         """Make the lists of the fit."""
@@ -264,10 +215,10 @@ class ExposureControl(ModelControl):
 
     def at(self, strength: float) -> ExADMM:
         """Return the fit of a strength."""
-        if strength not in self._fits:
-            start = self._fits[nearest(list(self._fits), strength, self._slight)]
-            self._fits[strength] = warm_fit(self._config, start, self._data, strength)
-        return self._fits[strength]
+        if strength not in self.fits:
+            start = self.fits[nearest(list(self.fits), strength, self.slight)]
+            self.fits[strength] = warm_fit(self.config, start, self.data, strength)
+        return self.fits[strength]
 
     def trace(self, strength: float) -> Sequence[Any]:
         """Return the records of the fit."""

@@ -22,13 +22,13 @@ from limelight.control.controls import (
 )
 from limelight.control.held_out_users import as_split, as_unseen, refolded
 from limelight.control.target_result import BothLists, ShownTarget, TargetResult, TriedMethod
-from limelight.data.groups import exposure_of, read_groups
+from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.metrics.exposure import exposure, handout_gini
 from limelight.metrics.lists import position_weights
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
-from limelight.rerank.methods.group_shares import GroupShare, GroupShares
+from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import Relevance, calibrate
 from limelight.rerank.rerank import GroupGoal, as_group_goal, group_settings
 from limelight.rerank.targets.goal import as_goal
@@ -38,11 +38,9 @@ from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, meet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limelight._base.arrays import Float64
-    from limelight.data.groups import Groups
     from limelight.data.sources import Source
     from limelight.data.split import Split
-    from limelight.rerank.reranker import Reranker
+    from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.targets.goal import Goal
     from limelight.rerank.targets.groups import Share
     from limelight.rerank.targets.search import Trial
@@ -54,7 +52,7 @@ _KNOWN_FOR_SHARES = 15_000
 """How many training users, at most, find the prices beside the validation users."""
 
 
-class GroupControl:
+class GroupTarget:
     """Finds prices of groups; what can be wrong with the wishes is found out before any fit.
 
     Parameters
@@ -71,18 +69,11 @@ class GroupControl:
         self.named = read_groups(goal.groups, ids_to_arrow(split.train.item_ids))
         self._members = as_groups(self.named, n_items)
         self._counts = np.asarray(split.train.matrix.sum(axis=0)).ravel()
-        GroupShares(**group_settings(goal)).wishes(self._members, n_items, self._counts)
+        method: GroupShares = GroupShares(**group_settings(goal))
+        self._wishes = method.wishes(self._members, n_items, self._counts)
 
     def reach(self, plain: Model, k: int) -> dict[str, Any]:
-        """Find the prices for a fitted model, and say what shares they lead to.
-
-        Parameters
-        ----------
-        plain
-            The model.
-        k
-            Length of the lists.
-        """
+        """Find the prices for a fitted model."""
         part = self._split.validation
         law = calibrate(plain.ranking(part.history), part.targets, k)
         histories = [part.history, as_unseen(self._split.train.matrix, _KNOWN_FOR_SHARES)]
@@ -91,8 +82,7 @@ class GroupControl:
             **group_settings(self._goal), relevance=law, num_threads=plain.config.num_threads
         )
         prices = method.fit(plain.ranking(known), k, groups=self._members, counts=self._counts)
-        outcome = method.outcome_
-        self._outcome = outcome
+        self._outcome = outcome = method.outcome_
         return {
             "model": prices.over(plain),
             "method": "group prices",
@@ -102,34 +92,22 @@ class GroupControl:
             "notes": (*outcome.notes, f"{known.shape[0]:,} users who found the prices: {outcome}"),
         }
 
-    def shares(self, lists: BothLists) -> tuple[GroupShare, ...]:
-        """Put the shares of other users beside what was wished."""
-        of_grouped = "group_shares" in self._goal.wishes
+    def check(self, lists: BothLists) -> tuple[tuple[GroupShare, ...], str]:
+        """Put the shares of other users beside what was wished, and say what is missed most."""
         before, after = (
-            _share(ids, self._members, lists.part.targets.shape[1], of_grouped=of_grouped)
+            self._wishes.shares(self._members, exposure(ids, len(self._counts)))
             for ids in (lists.plain, lists.now)
         )
-        return tuple(
+        shares = tuple(
             wished._replace(before=float(then), after=float(now))
             for wished, then, now in zip(self._outcome.shares, before, after, strict=True)
         )
-
-
-def _worst(shares: tuple[GroupShare, ...]) -> str:
-    """Say which group is furthest from its wish among other users."""
-    missed = [max(share.after - share.at_most, share.at_least - share.after) for share in shares]
-    worst = int(np.argmax(missed))
-    if missed[worst] <= 0:
-        return "Test users: all wishes hold."
-    points, group = 100 * missed[worst], shares[worst].id
-    return f"Test users: {group!r} misses its wish by most, {points:.2f} points."
-
-
-def _share(ids: np.ndarray, members: Groups, n_items: int, *, of_grouped: bool) -> Float64:
-    shown = exposure(ids, n_items)
-    held = exposure_of(members, shown)
-    whole = held.sum() if of_grouped else shown.sum()
-    return np.asarray(held / whole)
+        missed = self._wishes.violations(after)
+        worst = int(np.argmax(missed))
+        if missed[worst] <= 0:
+            return shares, "Test users: all wishes hold."
+        points, group = 100 * missed[worst], shares[worst].id
+        return shares, f"Test users: {group!r} misses its wish by most, {points:.2f} points."
 
 
 Serve = Literal["batch", "stream", "stateless"]
@@ -215,7 +193,7 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     split = as_split(data)
     check_integer("at", at, least=1, most=split.train.n_items)
-    grouped = GroupControl(split, goal) if isinstance(goal, GroupGoal) else None
+    grouped = GroupTarget(split, goal) if isinstance(goal, GroupGoal) else None
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     if grouped is not None:
         found = grouped.reach(plain, at)
@@ -226,8 +204,8 @@ def fit_to(  # noqa: PLR0913
         BothLists.of(found["model"], plain, part, at) for part in (split.validation, split.test)
     )
     if grouped is not None:
-        found["groups"] = grouped.shares(test)
-        found["notes"] = (*found["notes"], _worst(found["groups"]))
+        found["groups"], note = grouped.check(test)
+        found["notes"] += (note,)
     return TargetResult(
         plain=plain,
         at=at,
@@ -295,18 +273,14 @@ def _controls(plain: Model, split: Split, judges: Judges, serve: Serve) -> list[
         name = method.replace("-", " ")
         makers = {f"{name} ({welfare})": partial(make, welfare=welfare) for welfare in _WELFARES}
     controls: list[ModelControl] = [
-        RerankControl(f"{name} of {scale}", k, lambda: plain, partial(_made, maker, rule))
+        RerankControl(f"{name} of {scale}", k, lambda: plain, partial(maker, relevance=rule))
         for name, maker in makers.items()
         for scale, rule in laws.items()
     ]
     if isinstance(plain, ExADMM):
         fits = {0.0: plain}
-        controls.append(ExposureControl(k, plain.config, split.train, fits, slight=_SLIGHT))
+        controls.append(ExposureControl("exadmm", k, plain.config, split.train, fits, _SLIGHT))
     return controls
-
-
-def _made(maker: Callable[..., Reranker], law: Relevance, strength: float) -> Reranker:
-    return maker(strength=strength, relevance=law)
 
 
 def _try_all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from limelight.data.split import Split
     from limelight.rerank.market.pool import Law
 
-METHODS = ("exadmm", *RERANKERS)
+_EXPOSURE = "exadmm"
+METHODS = (_EXPOSURE, *RERANKERS)
 _OURS = (
     "exposure_weight", "exposure_strength", "solver", "penalty", "learning_rate", "fold_in"
 )  # fmt: skip
@@ -132,45 +133,30 @@ def frontier(
     return kept.finish(Frontier(tuple(found), at, shown=shown))
 
 
+@dataclass
 class _Tracer:
-    """Finds the points of one method after the other.
+    """Finds the points of one method after the other."""
 
-    Parameters
-    ----------
-    plain
-        The model without control, not fitted.
-    split, at
-        Whom to learn from and to make lists for, and their length.
-    kept
-        Where points and models are kept.
-    advance
-        Called after every point.
-    stack
-        Closes candidates.
-    """
+    unfitted: ExADMM
+    """The model without control."""
+    split: Split
+    at: int
+    kept: FrontierFolder
+    advance: Callable[[], None]
+    """Called after every point."""
+    stack: ExitStack
+    """Closes candidates."""
 
-    def __init__(
-        self,
-        plain: ExADMM,
-        split: Split,
-        at: int,
-        kept: FrontierFolder,
-        advance: Callable[[], None],
-        stack: ExitStack,
-    ) -> None:
-        self._split, self._at, self._kept, self._advance = split, at, kept, advance
-        self._unfitted, self._stack = plain, stack
-        held_out = max(split.validation.n_users, split.test.n_users)
-        self._width = usual_width(max(held_out, _KNOWN))
-        self._users = [
-            self._ranked(part.history, part.user_ids) for part in (split.validation, split.test)
-        ]
-        self._exposure = ExposureControl(at, plain.config, split.train, kept.fits)
+    def __post_init__(self) -> None:
+        self.exposure = ExposureControl(
+            _EXPOSURE, self.at, self.unfitted.config, self.split.train, self.kept.fits
+        )
+        self.parts = (self.split.validation, self.split.test)
+        self.users = [self._ranked(part.history, part.user_ids) for part in self.parts]
 
     def trace(self, name: str, first: FrontierPoint, points: int) -> list[FrontierPoint]:
         """Find so many points, the first of which is known; from strength 0 up."""
-        is_exposure = name == self._exposure.name
-        strengths = ExposureControl.first if is_exposure else RerankControl.first
+        strengths = ExposureControl.first if name == _EXPOSURE else RerankControl.first
         found = [replace(first, method=name)]
         base = first.validation.ndcg or 1.0
         while len(found) < points:
@@ -191,39 +177,40 @@ class _Tracer:
             started = time.perf_counter()
             control = build()
             begun = time.perf_counter()
-            lists = [control.lists(strength, users) for users in self._users]
+            lists = [control.lists(strength, users) for users in self.users]
             seconds, trace = time.perf_counter() - begun, control.trace(strength)
-            _, validation = look(lists[0], self._split.validation, self._at)
-            sight, test = look(lists[1], self._split.test, self._at, trace)
+            (_, validation), (sight, test) = (
+                look(ids, part, self.at, trace) for ids, part in zip(lists, self.parts, strict=True)
+            )
             wall_seconds = time.perf_counter() - started
-            self._kept.see(f"{name}-{number}", sight)
+            self.kept.see(f"{name}-{number}", sight)
             return FrontierPoint(
                 name,
                 number,
                 strength,
-                validation=PointFigures.of(validation, self._at),
-                test=PointFigures.of(test, self._at),
+                validation=PointFigures.of(validation, self.at),
+                test=PointFigures.of(test, self.at),
                 seconds=trace[-1].seconds if trace else seconds,
                 wall_seconds=wall_seconds,
                 epochs=trace[-1].epoch if trace else 0,
             )
 
-        found = self._kept.once(f"{name}-{number}", find_out)
-        if name in (PLAIN, "exadmm"):
-            self._kept.fits.add_known(strength)
-        self._advance()
+        found = self.kept.once(f"{name}-{number}", find_out)
+        if name in (PLAIN, _EXPOSURE):
+            self.kept.fits.add_known(strength)
+        self.advance()
         return found
 
     def fit_plain(self) -> ExposureControl:
         """Fit the model without control, from nothing."""
-        train, checkpoint = self._split.train, self._kept.checkpoint
-        self._kept.fits[0.0] = self._unfitted.fit(train, show_progress=False, checkpoint=checkpoint)
-        return self._exposure
+        train, checkpoint = self.split.train, self.kept.checkpoint
+        self.kept.fits[0.0] = self.unfitted.fit(train, show_progress=False, checkpoint=checkpoint)
+        return self.exposure
 
     def _control(self, name: str) -> ModelControl:
         """Return a control; a re-ranker's candidates are there before a point is timed."""
-        if name == self._exposure.name:
-            return self._exposure
+        if name == _EXPOSURE:
+            return self.exposure
         config = self._plain.config
         settings = {
             "relevance": self._law,
@@ -231,32 +218,31 @@ class _Tracer:
             "num_threads": config.num_threads,
         }
         known = None if name == "best-response" else self._known.ranking
-        for users in self._users:
+        for users in self.users:
             users.ranking  # noqa: B018
-        make = partial(RERANKERS[name], known, self._at, **settings)
-        return RerankControl(
-            name, self._at, lambda: self._plain, lambda strength: make(strength=strength)
-        )
+        make = partial(RERANKERS[name], known, self.at, **settings)
+        return RerankControl(name, self.at, lambda: self._plain, make)
 
     @cached_property
     def _plain(self) -> ExADMM:
-        fitted: ExADMM = self._kept.fits[0.0]
+        fitted: ExADMM = self.kept.fits[0.0]
         return fitted
 
     @cached_property
     def _law(self) -> Law:
         """What candidates are worth, by what validation users were found to like."""
-        part = self._split.validation
-        return calibrate(self._plain.ranking(part.history), part.targets, self._at)
+        part = self.split.validation
+        return calibrate(self._plain.ranking(part.history), part.targets, self.at)
 
     @cached_property
     def _known(self) -> RankedUsers:
         """Users who came before: training users, as if they were unseen."""
-        return self._ranked(as_unseen(self._split.train.matrix, _KNOWN))
+        return self._ranked(as_unseen(self.split.train.matrix, _KNOWN))
 
     def _ranked(self, history: Any, user_ids: Any = None) -> RankedUsers:
-        users = RankedUsers(lambda: self._plain, history, user_ids, self._width)
-        self._stack.callback(users.close)
+        width = usual_width(max(*(part.n_users for part in self.parts), _KNOWN))
+        users = RankedUsers(lambda: self._plain, history, user_ids, width)
+        self.stack.callback(users.close)
         return users
 
 

@@ -25,7 +25,6 @@ from limelight.rerank.market.market import Survey
 from limelight.rerank.measured import Examples, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
 from limelight.rerank.rerank import (
-    best_response_with,
     check_lengths,
     check_search,
     least_loss,
@@ -58,14 +57,6 @@ _IN_TURN = {
     "allocate": "moves prices whenever a user chooses",
 }
 """Methods in which nobody can choose before the one before has chosen."""
-
-
-class _Origin(NamedTuple):
-    """Where candidates come from, in how many shards."""
-
-    source: Origin
-    n_shards: int
-    item_ids: Ids
 
 
 @dataclass(frozen=True)
@@ -200,24 +191,24 @@ def rerank(  # noqa: PLR0913
 
 def _origin(
     executor: Pieces, source: Path, catalogue: Source | None, per_shard: int, threads: int
-) -> _Origin:
+) -> Origin:
     if (source / "config.json").is_file():
         found = Service(source.resolve(), 0).open()
         service = Service(source.resolve(), len(found.user_ids), threads=threads)
         n_shards = math.ceil(service.n_users / per_shard)
-        return _Origin(FromModel(service, per_shard), n_shards, found.item_ids)
+        return FromModel(n_shards, found.item_ids, service, per_shard)
     files = files_of(source.resolve())
     if catalogue is not None:
         item_ids: pa.Array = read_catalogue(catalogue)[0]
     else:
         item_ids = join_ids(list(executor.map(ListItems(), files, len(files))))
-    return _Origin(FromFiles(tuple(files), item_ids), len(files), ids_from_arrow(item_ids))
+    return FromFiles(len(files), ids_from_arrow(item_ids), tuple(files))
 
 
-def _stage(executor: Pieces, shards: Shards, origin: _Origin) -> list[Facts]:
+def _stage(executor: Pieces, shards: Shards, origin: Origin) -> list[Facts]:
     """Make the candidates of all shards, and refuse those that cannot be used."""
     numbers = range(origin.n_shards)
-    facts = list(executor.map(Stage(shards, origin.source), numbers, origin.n_shards))
+    facts = list(executor.map(Stage(shards, origin), numbers, origin.n_shards))
     check_lengths(max(fact.longest for fact in facts), shards.k)
     if not are_apart([fact.users for fact in facts]):
         refuse_repeats(executor.map(DigestShard(shards), numbers, origin.n_shards))
@@ -239,8 +230,8 @@ def _control(
         return control, method, FIRST
     with shards.pool(0) as pool:
         context = SearchContext(pool, shards.k, shards.threads, seed)
-        control.welfare, first = least_loss(context, goal, shards.law)
-    return control, best_response_with(control.welfare), first
+        name, control.welfare, first = least_loss(context, goal, shards.law)
+    return control, name, first
 
 
 def _added_up(parts: Sequence[Figures]) -> Figures:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,36 +141,25 @@ class Draw(ShardLists):
         return choose(pool, self.shards.k, sets, draws, self.shards.threads)
 
 
+@dataclass(eq=False)
 class ShardControl(Control):
-    """A control whose lists stay with the shards, named after the number of the trial.
+    """A control whose lists stay with the shards, named after the number of the trial."""
 
-    Parameters
-    ----------
-    executor
-        Does the work.
-    shards, facts
-        Whose lists are made.
-    survey
-        What strength is in units of, by all users.
-    seed
-        Of all that is drawn.
-    """
+    executor: Pieces
+    shards: Shards
+    facts: Sequence[Facts]
+    survey: Survey
+    """What strength is in units of, by all users."""
+    seed: int
+    """Of all that is drawn."""
+    sums: Sums | None = field(default=None, init=False)
+    """What the lists of the last strength above 0 come to."""
+    _trials: int = field(default=0, init=False)
 
-    def __init__(
-        self,
-        executor: Pieces,
-        shards: Shards,
-        facts: Sequence[Facts],
-        survey: Survey,
-        seed: int,
-    ) -> None:
-        self._executor, self._shards, self._survey, self._seed = executor, shards, survey, seed
-        self._numbers = range(len(facts))
-        self.n_users = sum(fact.n_users for fact in facts)
-        self._own = functools.reduce(Sums.plus, (fact.own for fact in facts))
-        self._trials = 0
-        self.sums: Sums | None = None
-        """What the lists of the last strength above 0 come to."""
+    def __post_init__(self) -> None:
+        self._numbers = range(len(self.facts))
+        self._n_users = sum(fact.n_users for fact in self.facts)
+        self._own = functools.reduce(Sums.plus, (fact.own for fact in self.facts))
 
     def try_at(self, strength: float) -> Trial:
         """Make the lists of a strength, and measure them; those that are there are kept."""
@@ -179,8 +168,8 @@ class ShardControl(Control):
         start = f"{self._trials:03}" if self._trials else OWN
         self._trials += 1
         name = f"{self._trials:03}"
-        if all(self._shards.places_file(name, number).exists() for number in self._numbers):
-            self.sums = self._map(Count(self._shards, None, name))
+        if all(self.shards.places_file(name, number).exists() for number in self._numbers):
+            self.sums = self._map(Count(self.shards, None, name))
         else:
             self.sums = self._make(strength, start, name)
         return self._trial(strength, self.sums, name)
@@ -191,7 +180,7 @@ class ShardControl(Control):
 
     def _map(self, work: Work[int, Sums]) -> Sums:
         try:
-            return functools.reduce(Sums.plus, self._executor.map(work, self._numbers))
+            return functools.reduce(Sums.plus, self.executor.map(work, self._numbers))
         except (KeyboardInterrupt, Terminated) as end:
             end.add_note("the same command with --resume goes on from the last strength")
             raise
@@ -214,23 +203,23 @@ class BestResponseShards(ShardControl):
                 is_last = (sweep, part) == (len(plan) - 1, parts - 1)
                 target = name if is_last else f"{name}-{sweep}-{part}"
                 work = Respond(
-                    self._shards,
+                    self.shards,
                     target,
                     start,
                     strength,
                     self.welfare,
-                    self._survey,
+                    self.survey,
                     found.exposure,
-                    self.n_users,
+                    self._n_users,
                     others,
                     (part, parts),
-                    (self._seed, self._trials, sweep),
+                    (self.seed, self._trials, sweep),
                 )
                 found, start = self._map(work), target
                 made.append(target)
         for between in made[:-1]:
             for number in self._numbers:
-                self._shards.places_file(between, number).unlink(missing_ok=True)
+                self.shards.places_file(between, number).unlink(missing_ok=True)
         return found
 
 
@@ -239,15 +228,15 @@ class PricesShards(ShardControl):
 
     def _make(self, strength: float, start: str, name: str) -> Sums:
         del start
-        method: FrankWolfe = FrankWolfe(strength=strength, random_state=self._seed)
-        with self._shards.pool(0) as pool:
+        method: FrankWolfe = FrankWolfe(strength=strength, random_state=self.seed)
+        with self.shards.pool(0) as pool:
             # One shard stands for all: prices depend on exposure per user.
-            market = method.config.market(pool, self._shards.k, self._survey)
-            share = pool.n_users / self.n_users
+            market = method.config.market(pool, self.shards.k, self.survey)
+            share = pool.n_users / self._n_users
             mixture = mix_prices(
                 method.config.steps,
                 self._own.exposure,
                 lambda exposure: market.subsidies(strength, exposure * share),
-                lambda subsidies: self._map(Choose(self._shards, None, subsidies)).exposure,
+                lambda subsidies: self._map(Choose(self.shards, None, subsidies)).exposure,
             )
-        return self._map(Draw(self._shards, name, Prices(mixture, method.config)))
+        return self._map(Draw(self.shards, name, Prices(mixture, method.config)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -130,33 +131,34 @@ class Facts(NamedTuple):
     """What the weights of all places of these lists add up to."""
 
 
-class Origin(Protocol):
-    """Where candidates come from."""
+@dataclass(frozen=True)
+class Origin(ABC):
+    """Where candidates come from, in how many shards, of what items."""
 
+    n_shards: int
+    item_ids: Ids
+
+    @abstractmethod
     def open(self, number: int, memory: int) -> Candidates:
         """Make the candidates of a shard."""
 
 
 @dataclass(frozen=True)
-class FromFiles:
+class FromFiles(Origin):
     """Candidates from a folder of tables: every file is a shard."""
 
     files: tuple[Path, ...]
-    item_ids: pa.Array
 
     def open(self, number: int, memory: int) -> Candidates:
         """Read a file."""
-        catalogue: Any = self.item_ids
+        items = np.asarray(self.item_ids).tolist()
         return read_candidates(
-            self.files[number],
-            catalogue=catalogue.to_pylist(),
-            memory=memory,
-            show_progress=False,
+            self.files[number], catalogue=items, memory=memory, show_progress=False
         )
 
 
 @dataclass(frozen=True)
-class FromModel:
+class FromModel(Origin):
     """Candidates from a model, for the users of its training: so many of them are a shard."""
 
     service: Service

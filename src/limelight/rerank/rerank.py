@@ -294,8 +294,8 @@ def _control(
     name, first = method, FIRST
     control: PoolControl
     if method == "auto":
-        welfare, first = least_loss(context, goal, law)
-        name, control = best_response_with(welfare), BestResponseControl(context, welfare)
+        name, welfare, first = least_loss(context, goal, law)
+        control = BestResponseControl(context, welfare)
     else:
         control = CONTROLS[method](context)
     place = as_checkpoint(checkpoint)
@@ -331,13 +331,8 @@ def reach(
     }
 
 
-def best_response_with(welfare: WelfareName) -> str:
-    """Name best response with a welfare that was chosen automatically."""
-    return f"best-response ({welfare})"
-
-
-def least_loss(context: SearchContext, goal: Goal, law: Law) -> tuple[WelfareName, float]:
-    """Try welfares on some of the users; return the best, and a strength to start from."""
+def least_loss(context: SearchContext, goal: Goal, law: Law) -> tuple[str, WelfareName, float]:
+    """Try welfares on some of the users; return what to call the best, it, and a first strength."""
     candidates = context.pool.candidates
     welfares: tuple[WelfareName, ...] = ("log", "power")
     some = sample(candidates, few_users(candidates), context.seed)
@@ -347,7 +342,7 @@ def least_loss(context: SearchContext, goal: Goal, law: Law) -> tuple[WelfareNam
             for welfare in welfares
         }
     best = min(welfares, key=lambda welfare: found[welfare][0])
-    return best, found[best][1]
+    return f"best-response ({best})", best, found[best][1]
 
 
 def _trial(control: Control, goal: Goal) -> tuple[float, float]:
