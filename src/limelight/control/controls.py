@@ -28,9 +28,9 @@ from limelight.rerank.targets.search import Trial
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping, Sequence
 
-    from limelight._base.arrays import Int32
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
+    from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.models.exadmm import ExADMMConfig
     from limelight.recommend.ranking import Ranking
@@ -61,9 +61,9 @@ class RankedUsers:
         """Their candidates, ranked."""
         return CandidateRanking(stage(self.model().ranking(self.history), self.width))
 
-    def own(self, k: int) -> Int32:
+    def own(self, k: int) -> Lists:
         """Return the lists of the model itself."""
-        return self.ranking.top(np.arange(self.ranking.n_users), k).ids
+        return self.ranking.top(np.arange(self.ranking.n_users), k)
 
     def close(self) -> None:
         """Let go of the candidates."""
@@ -89,19 +89,19 @@ class Judges:
         self.users = [RankedUsers(lambda: model, part.history, part.user_ids) for part in parts]
         self._own = [users.own(k) for users in self.users]
 
-    def measure(self, make: Callable[[RankedUsers], Int32]) -> Measure:
+    def measure(self, make: Callable[[RankedUsers], Lists]) -> Measure:
         """Measure lists; the loss is the share of the model's own nDCG that they give up."""
         made = [make(users) for users in self.users]
         ndcg, gini, coverage = self._figures(made)
         own, _, _ = self._figures(self._own)
         return Measure(gini, coverage, 1 - ndcg / own if own else 0.0)
 
-    def _figures(self, lists: Sequence[Int32]) -> list[float]:
+    def _figures(self, lists: Sequence[Lists]) -> list[float]:
         """Average nDCG, Gini index and coverage over the parts."""
         found = []
-        for targets, ids in zip(self._targets, lists, strict=True):
+        for targets, made in zip(self._targets, lists, strict=True):
             seen = ListAccumulator(targets.shape[1], self.k)
-            seen.update(ids, targets)
+            seen.update(made.ids, targets)
             figures = seen.result(bounds=False)
             found.append([figures[f"{name}@{self.k}"] for name in ("ndcg", "gini", "coverage")])
         means: list[float] = np.array(found).mean(axis=0).tolist()
@@ -127,7 +127,7 @@ class ModelControl(Control):
         return Trial(strength, self.judges.measure(lambda users: self.lists(strength, users)))
 
     @abstractmethod
-    def lists(self, strength: float, users: RankedUsers) -> Int32:
+    def lists(self, strength: float, users: RankedUsers) -> Lists:
         """Make the lists of users at a strength; who was served before makes no difference."""
 
     @abstractmethod
@@ -150,13 +150,13 @@ class RerankControl(ModelControl):
     """Makes the re-ranker of a ``strength``, ready to serve."""
     _last: tuple[float, Reranker] | None = field(default=None, init=False)
 
-    def lists(self, strength: float, users: RankedUsers) -> Int32:
+    def lists(self, strength: float, users: RankedUsers) -> Lists:
         """Re-rank what the model ranks for users."""
         if not strength:
             return users.own(self.k)
         reranker = self._reranker(strength)
         known: dict[str, Any] = {"user_ids": users.user_ids} if reranker.by_user else {}
-        return reranker.rerank(users.ranking, self.k, **known).ids
+        return reranker.rerank(users.ranking, self.k, **known)
 
     def at(self, strength: float) -> Model | Reranked:
         """Return the model with its re-ranker; at 0, the model itself."""
@@ -209,9 +209,9 @@ class ExposureControl(ModelControl):
     slight: float = 0.0
     """How near to a strength no control at all counts as."""
 
-    def lists(self, strength: float, users: RankedUsers) -> Int32:
+    def lists(self, strength: float, users: RankedUsers) -> Lists:
         """Make the lists of the fit."""
-        return self.at(strength).recommend(users.history, self.k).ids
+        return self.at(strength).recommend(users.history, self.k)
 
     def at(self, strength: float) -> ExADMM:
         """Return the fit of a strength."""

@@ -177,7 +177,7 @@ class _Tracer:
             started = time.perf_counter()
             control = build()
             begun = time.perf_counter()
-            lists = [control.lists(strength, users) for users in self.users]
+            lists = [control.lists(strength, users).ids for users in self.users]
             seconds, trace = time.perf_counter() - begun, control.trace(strength)
             (_, validation), (sight, test) = (
                 look(ids, part, self.at, trace) for ids, part in zip(lists, self.parts, strict=True)

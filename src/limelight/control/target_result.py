@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from limelight.data.groups import Groups
     from limelight.data.held_out import HeldOut
     from limelight.data.split import Split
+    from limelight.metrics.leave_one_out import Without
     from limelight.models.base import Model
     from limelight.rerank.methods.group_shares import GroupShare
 
@@ -114,14 +115,7 @@ class TargetResult:
             k=self.at,
             points=(
                 Point("No control", "no control", own_figures, strength=0.0, sight=own),
-                Point(
-                    self.method,
-                    self.method,
-                    figures,
-                    strength=self.strength,
-                    settings=settings,
-                    sight=sight,
-                ),
+                Point(self.method, self.method, figures, self.strength, settings, sight=sight),
             ),
             chosen=1,
             groups=groups,
@@ -180,36 +174,24 @@ class TargetResult:
         return [one for one in found if one.rows]
 
     def _figures(self) -> Table:
-        def cell(part: dict[str, float], name: str) -> str:
-            return f"{part[f'{name}@{self.at}']:.4f}"
-
-        def bounds(name: str) -> str:
-            low, high = (self.test.get(f"{name}@{self.at}_{side}") for side in ("low", "high"))
-            return "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-        def before(name: str) -> str:
-            value = self.test.get(f"{name}@{self.at}_before")
-            return "" if value is None else f"{value:.4f}"
-
-        rows = [
-            (name, before(name), cell(self.test, name), bounds(name), cell(self.validation, name))
-            for name in _SHOWN_FIRST
-        ]
+        rows = []
+        for name in _SHOWN_FIRST:
+            key = f"{name}@{self.at}"
+            # The plain model has no loss, and one user no interval.
+            before = f"{self.test[f'{key}_before']:.4f}" if f"{key}_before" in self.test else ""
+            bounds = [self.test[f"{key}_{side}"] for side in _SIDES if f"{key}_{side}" in self.test]
+            between = " to ".join(f"{bound:.4f}" for bound in bounds)
+            now, decided = f"{self.test[key]:.4f}", f"{self.validation[key]:.4f}"
+            rows.append((name, before, now, between, decided))
         return Table(("", "plain", "test users", "95 %", "validation users"), rows)
 
     def _others(self) -> Table:
-        rows = [
-            (
-                one.method,
-                f"{one.strength:.4g}",
-                f"{one.gini:.4f}",
-                f"{one.coverage:.4f}",
-                f"{one.ndcg_loss:.4f}",
-                "" if one.met else "out of reach",
-            )
-            for one in self.tried
-        ]
         head = ("tried, on validation users", "strength", "gini", "coverage", "ndcg loss", "")
+        rows = [
+            (method, f"{strength:.4g}", *(f"{figure:.4f}" for figure in figures), reached)
+            for method, strength, *figures, is_met in self.tried
+            for reached in ["" if is_met else "out of reach"]
+        ]
         return Table(head, rows)
 
     def _shares(self) -> Table:
@@ -221,7 +203,7 @@ class TargetResult:
         return Table(("group, of test users", "plain", "now"), rows)
 
 
-_MAIN = ("gini", "coverage", "ndcg")
+_MAIN, _SIDES = ("gini", "coverage", "ndcg"), ("low", "high")
 _SHOWN_FIRST = (*_MAIN, "ndcg_loss")
 
 
@@ -321,30 +303,17 @@ def _exposure_bounds(ids: Int32, n_items: int, k: int) -> dict[str, float]:
     ranks = (columns + 1).astype(np.int32)
     lists = _Rows(users.astype(np.int32), ids[rows, columns], ranks, len(present))
     exposure = tally(lists.items, lists.ranks, n_items)
-    found = leave_users_out(
-        lists,
-        exposure,
-        {
-            f"gini@{k}": GiniWithout(exposure.weighted),
-            f"coverage@{k}": CoverageWithout(exposure.shown),
-        },
-    )
+    without: dict[str, Without] = {
+        f"gini@{k}": GiniWithout(exposure.weighted),
+        f"coverage@{k}": CoverageWithout(exposure.shown),
+    }
+    found = leave_users_out(lists, exposure, without)
     figures = {f"gini@{k}": gini(exposure.weighted), f"coverage@{k}": coverage(exposure.shown)}
     return found.bounds(figures) if found else {}
 
 
 def split_exhibit(split: Split, seconds: float, seed: int | None) -> dict[str, Any]:
-    """Return the parts of an exhibit that say what a run learnt from, and how it was made.
-
-    Parameters
-    ----------
-    split
-        Whose test users are looked at.
-    seconds
-        How long the run took.
-    seed
-        Of all that was drawn.
-    """
+    """Return the parts of an exhibit that say what a run learnt from, and how it was made."""
     return {
         "item_ids": split.train.item_ids,
         "interactions": np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),

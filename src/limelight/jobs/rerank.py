@@ -67,7 +67,7 @@ class DigestShard:
     name = "rerank: users"
 
     def __call__(self, number: int) -> np.ndarray:
-        """Digest a shard."""
+        """Digest the users of a shard."""
         return digests(self.shards.user_ids(number))
 
 
@@ -90,7 +90,7 @@ class WriteLists:
     name = "rerank: write"
 
     def __call__(self, number: int) -> Written:
-        """Write a shard."""
+        """Write the lists of a shard; only those of examples go back."""
         user_ids = self.shards.user_ids(number)
         with self.shards.pool(number) as pool:
             places = self.shards.places(pool, self.lists, number)
@@ -101,7 +101,6 @@ class WriteLists:
             lists = pool.lists(places)
             found = figures(pool, places)
         at = examples.rows
-        # The examples are all the users that go back.
         shown = Lists(lists.ids[at], lists.scores[at])
         return Written(found, Examples(np.arange(len(at)), examples.own), user_ids[at], shown)
 

@@ -38,30 +38,20 @@ OWN = "own"
 
 @dataclass(frozen=True)
 class Shards:
-    """Where the shards are, and how they are looked at.
-
-    Parameters
-    ----------
-    folder
-        Of their files.
-    n_items
-        Size of the catalogue.
-    k
-        Length of the lists.
-    law
-        Gives candidates their relevance.
-    memory
-        How many bytes of relevance a worker may hold.
-    threads
-        How many threads a worker may use.
-    """
+    """Where the shards are, and how they are looked at."""
 
     folder: Path
+    """Of their files."""
     n_items: int
+    """Size of the catalogue."""
     k: int
+    """Length of the lists."""
     law: Law
+    """Gives candidates their relevance."""
     memory: int
+    """How many bytes of relevance a worker may hold."""
     threads: int
+    """How many threads a worker may use."""
 
     def candidates_file(self, number: int) -> Path:
         """Name the file of a shard's candidates."""
@@ -118,7 +108,7 @@ class Sums(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a shard has."""
+    """How many users a shard has, with what candidates, and what their own lists come to."""
 
     n_users: int
     longest: int
@@ -185,7 +175,7 @@ class Stage:
     name = "rerank: candidates"
 
     def __call__(self, number: int) -> Facts:
-        """Make a shard."""
+        """Make the candidates of a shard, and return what there is to know of them."""
         if not self.shards.candidates_file(number).exists():
             with self.origin.open(number, self.shards.memory) as candidates:
                 self.shards.keep(number, candidates)

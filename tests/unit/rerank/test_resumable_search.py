@@ -6,6 +6,7 @@ import pytest
 import limelight as ll
 from limelight._base.errors import DataError
 from limelight.rerank.targets.controls import Resumable
+from limelight.store.arrays import load_arrays, save_arrays
 
 TARGETS = [
     {"gini": 0.2},
@@ -68,3 +69,30 @@ def test_a_checkpoint_of_another_search_is_refused(model, tmp_path):
     first.write_bytes(second.read_bytes())
     with pytest.raises(DataError, match="not of this search"):
         ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+
+
+@pytest.mark.parametrize("name", ["places", "state/market/exposure", "state/market/served"])
+def test_a_checkpoint_that_lacks_something_is_refused(model, tmp_path, name):
+    place = tmp_path / "c"
+    ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+    file = place / "turn-00001.safetensors"
+    arrays = load_arrays(file)
+    save_arrays(file, {key: values for key, values in arrays.items() if key != name})
+    with pytest.raises(DataError, match="not of this search"):
+        ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+
+
+def test_a_checkpoint_of_an_older_version_is_taken_up(model, tmp_path):
+    """It also held where users stood twice, and what they had chosen before the first choice."""
+    place = tmp_path / "c"
+    whole = ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+    files = sorted(place.glob("turn-*"))
+    for file in files[3:]:
+        file.unlink()
+    for file in files[:3]:
+        arrays = load_arrays(file)
+        market = {name: values for name, values in arrays.items() if "market/" in name}
+        twice = {name.replace("market/", ""): values for name, values in market.items()}
+        save_arrays(file, arrays | twice | {"state/is_open": np.array([True])})
+    again = ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+    np.testing.assert_array_equal(again.lists.ids, whole.lists.ids)
