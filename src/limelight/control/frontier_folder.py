@@ -103,7 +103,7 @@ class FrontierFolder:
             found = self._notebook.once(name, lambda: asdict(find_out()))
         point = FrontierPoint.from_dict(found)
         if f"{point.method}-{point.number}" != name:
-            # They name files and folders, which may be read and deleted: no others than ours.
+            # Both name files that are read and deleted, so others than ours must not be named.
             message = f"the folder holds another point in place of {name}: {short(point.method)}"
             raise DataError(message, hint="move the folder away to start anew")
         return point
@@ -136,7 +136,7 @@ class FrontierFolder:
         if self._path is None:
             return found
         for point in found.points:
-            # Whatever else stands there is not ours to delete.
+            # Only models of points are deleted: the folder may hold what limelight did not write.
             if point.method == "exadmm" and point.number and not point.on_front:
                 folder = self._path / _MODELS / f"{point.method}-{point.number}"
                 delete_within(self._path, folder)

@@ -35,6 +35,7 @@ _HEAD = (
 )  # fmt: skip
 
 _METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
+_PARTS = ("validation", "test")
 
 
 class Cost(NamedTuple):
@@ -91,7 +92,7 @@ class FrontierPoint:
     def from_dict(cls, values: dict[str, Any]) -> FrontierPoint:
         """Read what ``dataclasses.asdict`` wrote; refuse anything else."""
         try:
-            parts = {part: PointFigures(**values[part]) for part in ("validation", "test")}
+            parts = {part: PointFigures(**values[part]) for part in _PARTS}
             point = cls(**{**values, **parts})
             check_integer("number", point.number, least=0)
             for name in ("strength", "seconds", "wall_seconds", "epochs"):
@@ -176,18 +177,18 @@ class Frontier:
         """Return an Arrow table, one row a point."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist([self._row(point) for point in self.points])
+        rows = [self._record(point) for point in self.points]
+        for row in rows:
+            for part in _PARTS:
+                row |= {f"{part}_{name}": value for name, value in row.pop(part).items()}
+        return pa.Table.from_pylist(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""
-        points = []
-        for point in self.points:
-            parts = {part: getattr(point, part).to_dict(self.at) for part in ("validation", "test")}
-            points.append(asdict(point) | parts)
         cost = self.cost
         return {
             "at": self.at,
-            "points": points,
+            "points": [self._record(point) for point in self.points],
             "cost": cost._asdict() if cost else None,
             "notes": list(self.notes),
         }
@@ -270,15 +271,8 @@ class Frontier:
         )
         return [cost, *self.notes]
 
-    def _row(self, point: FrontierPoint) -> dict[str, Any]:
-        measures = {
-            f"{part}_{name}": value
-            for part in ("validation", "test")
-            for name, value in getattr(point, part).to_dict(self.at).items()
-        }
-        row = asdict(point)
-        del row["validation"], row["test"]
-        return row | measures
+    def _record(self, point: FrontierPoint) -> dict[str, Any]:
+        return asdict(point) | {part: getattr(point, part).to_dict(self.at) for part in _PARTS}
 
 
 def mark_front(points: Iterable[FrontierPoint]) -> list[FrontierPoint]:
@@ -330,6 +324,8 @@ _NAMES = {
     "online": "Online",
     "prices": "Prices",
 }
+_TOLD = ("factors", "regularization", "unobserved_weight", "random_state")
+"""The settings of the factor model that a page shows."""
 
 
 def _point(point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: Sight) -> Point:
@@ -338,17 +334,13 @@ def _point(point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: Sig
     if sight.exposure is not None:
         figures[f"top_share@{k}"] = top_share(sight.exposure)
     name = _NAMES[method]
+    told = {setting: settings[setting] for setting in _TOLD if setting in settings}
     return Point(
         method=name,
         label=f"{name}, strength {point.strength:.3g}" if point.number else "no control",
         figures=figures,
         strength=point.strength,
-        settings={"strength": point.strength, "epochs": point.epochs, **_told(settings)},
+        settings={"strength": point.strength, "epochs": point.epochs, **told},
         on_front=point.on_front,
         sight=sight,
     )
-
-
-def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("factors", "regularization", "unobserved_weight", "random_state")
-    return {name: settings[name] for name in names if name in settings}

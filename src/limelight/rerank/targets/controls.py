@@ -98,7 +98,7 @@ class PoolControl(Control):
         self.context, self.whole, self._make = context, whole, make
         if whole:
             self.most = float(pool.n_users * min(k, pool.n_items) // max(pool.n_items, 1))
-        # Only adds up what lists come to: nobody chooses in it.
+        # This ledger only adds up what lists come to; a method has one of its own to choose in.
         self._ledger = Ledger(pool, position_weights(k), threads=context.threads, seed=context.seed)
         self._ledger.open()
         self._own = self._ledger.relevance()

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 FIRST = 0.1
 """The strength that is tried first, unless a better guess is known."""
-_STRIDE = 4.0
+_STRIDE = 4.0  # from a strength to the next, until one is too small and one too large
 _LEAST = 1e-6  # a strength below this changes nothing
-_STEPS = 16
-_CLOSE = 1.1
-_EDGE = 0.2
+_STEPS = 16  # between these two, at most
+_CLOSE = 1.1  # how much larger one of two strengths may be if the smaller is wanted
+_EDGE = 0.2  # of the way between them that interpolation keeps from either
 TRIES = 8
 """How many strengths are usually tried."""
 
@@ -67,11 +67,12 @@ def meet(
         return _meet_whole(search, control, goal)
     low, high = search.bracket(min(first, control.most))
     for _ in range(_STEPS):
-        # Any strength from somewhere on may give the same coverage: the least is wanted.
+        # Many strengths may give the same coverage, and the smallest of them loses least.
         settled = goal.kind != "min_coverage" or high.strength <= _CLOSE * low.strength
         if settled and goal.ends_search(search.last.measure):
             return search.last
-        # Interpolate, but stay away from the ends: the curve bends.
+        # The curve bends, so a strength by interpolation stays away from the ends: a step that
+        # hardly shrinks the bracket would be wasted.
         gap = goal.lack(low.measure) - goal.lack(high.measure)
         share = np.clip(goal.lack(low.measure) / gap if gap > 0 else 0.5, _EDGE, 1 - _EDGE)
         middle = search.try_at(low.strength * (high.strength / low.strength) ** share)
