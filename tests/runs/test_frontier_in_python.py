@@ -12,8 +12,8 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import DataError
-from limelight.control.frontier_methods import Tried, nearest, next_strength
-from limelight.control.frontier_result import FrontierPoint, Measured, mark_front
+from limelight.control.controls import Located, nearest, next_strength
+from limelight.control.frontier_result import FrontierPoint, PointFigures, mark_front
 from limelight.report.figures import style as figures
 
 FIRST = (0.0, 0.1, 10.0)
@@ -35,7 +35,7 @@ def front(split):
 
 
 def point(strength, ndcg, gini):
-    found = Measured(ndcg, ndcg, ndcg, gini, 0.5)
+    found = PointFigures(ndcg, ndcg, ndcg, gini, 0.5)
     return FrontierPoint("exadmm", 0, strength, found, found, 1.0, 2.0, 3)
 
 
@@ -46,28 +46,28 @@ def without_times(front):
 
 class TestPlacing:
     def test_the_first_points_are_given(self):
-        tried = [Tried(0, 1, 0.9), Tried(0.1, 0.9, 0.8)]
+        tried = [Located(0, 1, 0.9), Located(0.1, 0.9, 0.8)]
         assert [next_strength(tried[:n], FIRST) for n in range(3)] == list(FIRST)
 
     def test_the_widest_gap_is_split_in_proportion(self):
-        tried = [Tried(10, 0.5, 0.3), Tried(0, 1, 0.9), Tried(0.1, 0.98, 0.88)]
+        tried = [Located(10, 0.5, 0.3), Located(0, 1, 0.9), Located(0.1, 0.98, 0.88)]
         assert next_strength(tried, FIRST) == pytest.approx(1.0)
-        tried.append(Tried(1.0, 0.52, 0.31))
+        tried.append(Located(1.0, 0.52, 0.31))
         assert next_strength(tried, FIRST) == pytest.approx(math.sqrt(0.1))
 
     def test_a_gap_at_nought_is_approached_by_eighths(self):
-        tried = [Tried(0, 1, 0.9), Tried(0.1, 0.6, 0.4), Tried(10, 0.58, 0.39)]
+        tried = [Located(0, 1, 0.9), Located(0.1, 0.6, 0.4), Located(10, 0.58, 0.39)]
         assert next_strength(tried, FIRST) == pytest.approx(0.0125)
 
     def test_both_axes_count(self):
-        level = [Tried(0, 1, 0.9), Tried(0.1, 1, 0.8), Tried(10, 0.8, 0.8)]
-        steep = [Tried(0, 1, 0.9), Tried(0.1, 1, 0.6), Tried(10, 0.8, 0.6)]
+        level = [Located(0, 1, 0.9), Located(0.1, 1, 0.8), Located(10, 0.8, 0.8)]
+        steep = [Located(0, 1, 0.9), Located(0.1, 1, 0.6), Located(10, 0.8, 0.6)]
         assert next_strength(level, FIRST) == pytest.approx(1.0)
         assert next_strength(steep, FIRST) == pytest.approx(0.0125)
 
     def test_gaps_of_a_curve_become_even(self):
         def curve(strength):
-            return Tried(strength, math.exp(-strength), 0.3 + 0.6 / (1 + 5 * strength))
+            return Located(strength, math.exp(-strength), 0.3 + 0.6 / (1 + 5 * strength))
 
         tried = []
         while len(tried) < 24:
@@ -79,8 +79,8 @@ class TestPlacing:
         assert gaps.max() < 3 * gaps.mean()
 
     def test_the_nearest_is_so_in_proportion(self):
-        assert nearest([0, 0.1, 10], 2.0) == 2
-        assert nearest([0, 0.1, 10], 0.0125) == 1
+        assert nearest([0, 0.1, 10], 2.0) == 10
+        assert nearest([0, 0.1, 10], 0.0125) == 0.1
         assert nearest([0], 0.1) == 0
 
 

@@ -51,6 +51,32 @@ def test_the_figures_are_those_of_what_is_served(halved, split):
     assert halved.test["ndcg_loss@10_low"] < loss < halved.test["ndcg_loss@10_high"]
 
 
+def test_intervals_of_exposure_are_those_of_an_audit(halved, split):
+    ids = halved.model.recommend(split.test.history, k=K).ids
+    scored = np.flatnonzero(np.diff(split.test.targets.indptr))
+    rows = [(user, item, rank + 1) for user in scored for rank, item in enumerate(ids[user])]
+    users, items, ranks = zip(*rows, strict=True)
+    lists = pa.table({"user_id": users, "item_id": items, "rank": ranks})
+    bounds = ll.audit(lists, k=K, catalogue=range(split.train.n_items)).bounds
+    for name in ("gini@10_low", "gini@10_high", "coverage@10_low", "coverage@10_high"):
+        assert halved.test[name] == bounds[name]
+
+
+def test_lists_of_test_users_are_made_once(split, monkeypatch):
+    asked = []
+    recommend = ll.Popularity.recommend
+
+    def counted(model, histories=None, *args, **settings):
+        asked.append(histories is split.test.history)
+        return recommend(model, histories, *args, **settings)
+
+    monkeypatch.setattr(ll.Popularity, "recommend", counted)
+    result = ll.fit_to(split, gini=0.99, at=K, model=ll.Popularity())
+    made = sum(asked)
+    assert result.exhibit().points[0].sight.lists.shape[1] == K
+    assert sum(asked) == made == 2  # those of the plain model, and of what serves: here the same
+
+
 def test_the_method_that_loses_least_is_taken(halved):
     met = [one for one in halved.tried if one.met]
     assert len(met) >= 2

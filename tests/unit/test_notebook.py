@@ -12,8 +12,8 @@ from scipy import sparse
 
 import limelight as ll
 from limelight._base.documents import Document, Table, pairs
-from limelight.control.frontier_result import FrontierPoint, Measured
-from limelight.control.target_result import TargetResult, Tried
+from limelight.control.frontier_result import FrontierPoint, PointFigures
+from limelight.control.target_result import TargetResult, TriedMethod
 from limelight.rerank.methods.group_shares import GroupShare
 
 EVIL = "<script>alert('1')</script>&amp;\"$x$"
@@ -218,7 +218,7 @@ class TestMeasures:
         assert (before, after, change) == ("0.5000", "1.0000", "+0.5000")
 
     def test_frontier(self):
-        measured = Measured(0.25, 0.2, 0.3, 0.7, 0.5)
+        measured = PointFigures(0.25, 0.2, 0.3, 0.7, 0.5)
         point = FrontierPoint(EVIL, 1, 0.1, measured, measured, 1.0, 2.0, 3, on_front=True)
         front = ll.Frontier((point,), at=10, notes=(EVIL,))
         found = read(front)
@@ -275,7 +275,7 @@ class TestResults:
             validation=test,
             test=test | bounds,
             seconds=1.0,
-            tried=(Tried(f"{EVIL}t", 0.5, 0.61, 0.9, 0.02, met=False),),
+            tried=(TriedMethod(f"{EVIL}t", 0.5, 0.61, 0.9, 0.02, met=False),),
             groups=(GroupShare(f"{EVIL}g", 0.5, 0.25, 0, 1),),
             notes=(EVIL,),
         )

@@ -60,17 +60,10 @@ class Targets:
 
     def given(self) -> dict[str, Any]:
         """Return the wishes that were given, as the library takes them."""
-        wishes = {
-            "gini": self.gini,
-            "max_ndcg_loss": parse_share("--max-ndcg-loss", self.max_ndcg_loss),
-            "min_coverage": parse_share("--min-coverage", self.min_coverage),
-            "groups": self.groups,
-            "group_cap": parse_share("--group-cap", self.group_cap),
-            "group_floor": parse_share("--group-floor", self.group_floor),
-            "group_shares": parse_shares(self.group_shares, *_NAMED_SHARES),
-            "at": self.at,
-            "serve": self.serve,
-        }
+        wishes = {own.name: getattr(self, own.name) for own in fields(self)}
+        for name in ("max_ndcg_loss", "min_coverage", "group_cap", "group_floor"):
+            wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
+        wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
         return {name: value for name, value in wishes.items() if value is not None}
 
     @property

@@ -22,14 +22,9 @@ from limelight.cli.report import check_page, note_page
 from limelight.models.exadmm import ExADMMConfig
 
 _SETTINGS = (
-    "factors",
-    "epochs",
-    "unobserved_weight",
-    "regularization",
-    "row_solver",
-    "random_state",
+    "factors", "epochs", "unobserved_weight", "regularization", "row_solver", "random_state",
     "num_threads",
-)
+)  # fmt: skip
 
 
 class MethodName(StrEnum):

@@ -263,7 +263,7 @@ def _make(
     settings = given | {"num_threads": threads or 1}
     settings.pop("groups", None)
     with where.open(threads) as executor:
-        return make_shards(executor, source, output, kept, **settings)
+        return make_shards(source, output, executor=executor, checkpoint=kept, **settings)
 
 
 def _group_lines(changes: "Sequence[ExposureChange | GroupShare]") -> list[str]:

@@ -1,28 +1,36 @@
-"""Fits that start from a neighbour.
+"""Controls of a model: how strongly its lists are re-ranked, or exposure weighs in training.
 
-What a search turns: how strongly lists are re-ranked, or exposure weighs in training.
+Where along a control a front is measured next: where the curve has its widest gap.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+import copy
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.models.exadmm import ExADMM
 from limelight.recommend.candidates import candidates_of
-from limelight.recommend.ranking import CandidateRanking
+from limelight.recommend.ranking import CandidateRanking, as_ranking
+from limelight.rerank.methods.best_response import BestResponse, Online
+from limelight.rerank.methods.frank_wolfe import FrankWolfe
+from limelight.rerank.targets.controls import Control
 from limelight.rerank.targets.goal import Measure
+from limelight.rerank.targets.search import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, MutableMapping, Sequence
 
-    from limelight._base.arrays import Int32
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
+    from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.models.exadmm import ExADMMConfig
     from limelight.recommend.ranking import Ranking
@@ -31,6 +39,190 @@ if TYPE_CHECKING:
 
 _SHORTER = 8
 """A fit that starts from a neighbour has so many times fewer epochs than one from nothing."""
+_DOWN = 8.0
+"""How much smaller than the smallest strength the next one towards 0 is."""
+
+
+@dataclass(eq=False)
+class RankedUsers:
+    """Users, and what a model ranks for them: candidates are made once, when they are wanted."""
+
+    model: Callable[[], Model]
+    """Returns the fitted model."""
+    history: Any
+    """One row a user."""
+    user_ids: Any = None
+    """Who they are, where lists may depend on that."""
+    width: int | None = None
+    """How many candidates each user has; see ``candidates_of``."""
+
+    @cached_property
+    def ranking(self) -> CandidateRanking:
+        """Their candidates, ranked."""
+        return CandidateRanking(candidates_of(self.model().ranking(self.history), self.width))
+
+    def own(self, k: int) -> Lists:
+        """Return the lists of the model itself."""
+        return self.ranking.top(np.arange(self.ranking.n_users), k)
+
+    def close(self) -> None:
+        """Let go of the candidates."""
+        if "ranking" in self.__dict__ and self.ranking.candidates is not None:
+            self.ranking.candidates.close()
+
+
+class Judges:
+    """The users who decide.
+
+    Parameters
+    ----------
+    model
+        Ranks for them.
+    parts
+        Held-out users; in every part the same ones, who have to find something else.
+    k
+        Length of the lists.
+    """
+
+    def __init__(self, model: Model, parts: Sequence[HeldOut], k: int) -> None:
+        self.k, self._targets = k, [part.targets for part in parts]
+        self.users = [RankedUsers(lambda: model, part.history, part.user_ids) for part in parts]
+        self._own = [users.own(k) for users in self.users]
+
+    def measure(self, make: Callable[[RankedUsers], Lists]) -> Measure:
+        """Measure lists; the loss is the share of the model's own nDCG that they give up."""
+        made = [make(users) for users in self.users]
+        ndcg, gini, coverage = self._figures(made)
+        own, _, _ = self._figures(self._own)
+        return Measure(gini, coverage, 1 - ndcg / own if own else 0.0)
+
+    def _figures(self, lists: Sequence[Lists]) -> list[float]:
+        """Average nDCG, Gini index and coverage over the parts."""
+        found = []
+        for targets, made in zip(self._targets, lists, strict=True):
+            seen = ListAccumulator(targets.shape[1], self.k)
+            seen.update(made.ids, targets)
+            figures = seen.result(bounds=False)
+            found.append([figures[f"{name}@{self.k}"] for name in ("ndcg", "gini", "coverage")])
+        means: list[float] = np.array(found).mean(axis=0).tolist()
+        return means
+
+
+@dataclass(eq=False)
+class ModelControl(Control):
+    """A way to control a model: makes lists for anybody, and what serves at a strength."""
+
+    most = 1e3
+    first: ClassVar[tuple[float, float, float]] = (0.0, 0.1, 3.0)
+    """The strengths that a front begins with: none, a middle one and a strong one."""
+    name: str
+    """What to call it."""
+    k: int
+    """Length of the lists."""
+    judges: Judges = field(init=False)
+    """The users whom a search measures."""
+
+    def try_at(self, strength: float) -> Trial:
+        """Measure the lists of the users who decide."""
+        return Trial(strength, self.judges.measure(lambda users: self.lists(strength, users)))
+
+    @abstractmethod
+    def lists(self, strength: float, users: RankedUsers) -> Lists:
+        """Make the lists of users at a strength; who was served before makes no difference."""
+
+    @abstractmethod
+    def at(self, strength: float) -> Model | Reranked:
+        """Return what serves at a strength; whoever was served in a search is forgotten."""
+
+    def trace(self, strength: float) -> Sequence[Any]:
+        """Return the records of the fit, where a strength needs one."""
+        del strength
+        return ()
+
+
+@dataclass(eq=False)
+class RerankControl(ModelControl):
+    """Re-rankers of growing strength over one model."""
+
+    model: Callable[[], Model]
+    """Returns the fitted model whose lists are re-ranked."""
+    make: Callable[..., Reranker]
+    """Makes the re-ranker of a ``strength``, ready to serve."""
+    _last: tuple[float, Reranker] | None = field(default=None, init=False)
+
+    def lists(self, strength: float, users: RankedUsers) -> Lists:
+        """Re-rank what the model ranks for users."""
+        if not strength:
+            return users.own(self.k)
+        reranker = self._reranker(strength)
+        known: dict[str, Any] = {"user_ids": users.user_ids} if reranker.by_user else {}
+        return reranker.rerank(users.ranking, self.k, **known)
+
+    def at(self, strength: float) -> Model | Reranked:
+        """Return the model with its re-ranker; at 0, the model itself."""
+        return self._reranker(strength).over(self.model()) if strength else self.model()
+
+    def _reranker(self, strength: float) -> Reranker:
+        """Return a re-ranker of its own, as one remembers whom it has served."""
+        if self._last is None or self._last[0] != strength:
+            self._last = strength, self.make(strength=strength)
+        return copy.deepcopy(self._last[1])
+
+
+def _best_response(known: Ranking | None, k: int, **settings: Any) -> Reranker:
+    del known, k
+    method: BestResponse = BestResponse(**settings)
+    return method
+
+
+def _online(known: Ranking | None, k: int, **settings: Any) -> Reranker:
+    method: Online = Online(**settings)
+    return method.warm_up(as_ranking(known), k)
+
+
+def _prices(known: Ranking | None, k: int, **settings: Any) -> Reranker:
+    method: FrankWolfe = FrankWolfe(**settings)
+    return method.fit(as_ranking(known), k)
+
+
+RERANKERS: dict[str, Callable[..., Reranker]] = {
+    "best-response": _best_response,
+    "online": _online,
+    "prices": _prices,
+}
+"""How re-rankers are made, ready to serve: of users whom they should know before, the length of the
+lists, and settings. Best response serves users together, and knows nobody before."""
+
+
+@dataclass(eq=False)
+class ExposureControl(ModelControl):
+    """ExADMM with a growing exposure strength, each fit from that of the nearest strength."""
+
+    most = 100.0
+    first = (0.0, 0.1, 10.0)
+    config: ExADMMConfig
+    """Of the fit from nothing."""
+    data: Interactions
+    """What is fitted to."""
+    fits: MutableMapping[float, ExADMM]
+    """The fits by strength, which begin with that of 0."""
+    slight: float = 0.0
+    """How near to a strength no control at all counts as."""
+
+    def lists(self, strength: float, users: RankedUsers) -> Lists:
+        """Make the lists of the fit."""
+        return self.at(strength).recommend(users.history, self.k)
+
+    def at(self, strength: float) -> ExADMM:
+        """Return the fit of a strength."""
+        if strength not in self.fits:
+            start = self.fits[nearest(list(self.fits), strength, self.slight)]
+            self.fits[strength] = warm_fit(self.config, start, self.data, strength)
+        return self.fits[strength]
+
+    def trace(self, strength: float) -> Sequence[Any]:
+        """Return the records of the fit."""
+        return self.at(strength).trace_
 
 
 def warm_fit(config: ExADMMConfig, start: ExADMM, data: Interactions, strength: float) -> ExADMM:
@@ -62,142 +254,62 @@ def warm_fit(config: ExADMMConfig, start: ExADMM, data: Interactions, strength: 
     return model.fit(data, init=first, show_progress=False)
 
 
-_SLIGHT = 1e-3  # how near to a strength no control at all counts as
+def nearest(strengths: Sequence[float], strength: float, slight: float = 0.0) -> float:
+    """Return the strength that is nearest in proportion; of two, the weaker.
+
+    Nothing is as near as it gets to 0, unless there is nothing else.
+
+    Examples
+    --------
+    >>> nearest([0, 10, 0.1], 1.0), nearest([0], 0.1)
+    (0.1, 0)
+    """
+
+    def far(other: float) -> tuple[float, float]:
+        other_or_slight = other + slight
+        apart = abs(math.log(other_or_slight / strength)) if other_or_slight else math.inf
+        return apart, other
+
+    return min(strengths, key=far)
 
 
-class Sitting(NamedTuple):
-    """Users who decide, with what they are asked to find."""
+class Located(NamedTuple):
+    """A strength, and where on the plane of accuracy and exposure it led."""
 
-    part: HeldOut
-    ranking: Ranking
-    own: Int32
-    """The lists of the model itself."""
+    strength: float
+    accuracy: float
+    """As a share of what the plain lists have, so that it is of the size of a Gini index."""
+    gini: float
 
 
-class Judges:
-    """The users who decide, in one sitting or several.
+def next_strength(tried: Sequence[Located], first: Sequence[float]) -> float:
+    """Say which strength to try next.
+
+    After the first ones, the two neighbours that lie furthest apart in the plane of accuracy and
+    Gini get a point between them: few points where nothing happens, many where the curve bends.
+    Strengths are felt in proportion and not by difference, so their geometric mean is the middle.
 
     Parameters
     ----------
-    model
-        Ranks for them.
-    parts
-        Held-out users; in every part the same ones, who have to find something else.
-    k
-        Length of the lists.
+    tried
+        What is known, in any order.
+    first
+        What to try at first, rising from 0.
+
+    Examples
+    --------
+    >>> ends = [Located(0, 1.0, 0.9), Located(0.1, 0.99, 0.8), Located(10, 0.7, 0.4)]
+    >>> next_strength(ends[:2], first=(0, 0.1, 10))
+    10
+    >>> next_strength(ends, first=(0, 0.1, 10))
+    1.0
     """
+    if len(tried) < len(first):
+        return first[len(tried)]
 
-    def __init__(self, model: Model, parts: Sequence[HeldOut], k: int) -> None:
-        self.k = k
-        rankings = [CandidateRanking(candidates_of(model.ranking(part.history))) for part in parts]
-        self.sittings = [
-            Sitting(part, ranking, ranking.top(np.arange(ranking.n_users), k).ids)
-            for part, ranking in zip(parts, rankings, strict=True)
-        ]
+    def gap(ends: tuple[Located, Located]) -> float:
+        weaker, stronger = ends
+        return math.hypot(weaker.accuracy - stronger.accuracy, weaker.gini - stronger.gini)
 
-    def measure(self, make: Callable[[Sitting], Int32]) -> Measure:
-        """Measure lists; the loss is the share of the model's own nDCG that they give up."""
-        found = np.array([self._figures(at.part, make(at)) for at in self.sittings]).mean(axis=0)
-        ndcg, gini, coverage = found.tolist()
-        own = float(np.mean([self._figures(at.part, at.own)[0] for at in self.sittings]))
-        return Measure(gini, coverage, 1 - ndcg / own if own else 0.0)
-
-    def _figures(self, part: HeldOut, ids: Int32) -> tuple[float, float, float]:
-        seen = ListAccumulator(part.targets.shape[1], self.k)
-        seen.update(ids, part.targets)
-        found = seen.result(bounds=False)
-        return found[f"ndcg@{self.k}"], found[f"gini@{self.k}"], found[f"coverage@{self.k}"]
-
-
-class Control(ABC):
-    """A way to control a model, at the strength to which it was turned last.
-
-    Parameters
-    ----------
-    name
-        What to call it.
-    judges
-        The users who decide.
-    """
-
-    whole = False
-    most = 1e3
-
-    def __init__(self, name: str, judges: Judges) -> None:
-        self.name, self.judges = name, judges
-        self.places = judges.sittings[0].own
-
-    def turn(self, strength: float) -> Measure:
-        """Make the lists of a strength, and measure them."""
-        return self.judges.measure(lambda at: self._lists(strength, at))
-
-    @abstractmethod
-    def _lists(self, strength: float, at: Sitting) -> Int32:
-        """Return the lists of the users who decide."""
-
-    @abstractmethod
-    def at(self, strength: float) -> Model | Reranked:
-        """Return what serves at a strength; whoever was served in a search is forgotten."""
-
-
-class RerankDial(Control):
-    """Re-rankers of growing strength over one model.
-
-    Parameters
-    ----------
-    name, judges
-        As for all controls.
-    model
-        Whose lists are re-ranked.
-    make
-        Makes the re-ranker of a strength, ready to serve.
-    """
-
-    def __init__(
-        self, name: str, judges: Judges, model: Model, make: Callable[[float], Reranker]
-    ) -> None:
-        super().__init__(name, judges)
-        self._model, self._make = model, make
-
-    def _lists(self, strength: float, at: Sitting) -> Int32:
-        if not strength:
-            return at.own
-        reranker = self._make(strength)
-        known: dict[str, Any] = {"user_ids": at.part.user_ids} if reranker.by_user else {}
-        return reranker.rerank(at.ranking, self.judges.k, **known).ids
-
-    def at(self, strength: float) -> Model | Reranked:
-        """Return what serves at a strength."""
-        return self._make(strength).over(self._model) if strength else self._model
-
-
-class ExposureDial(Control):
-    """ExADMM with a growing exposure strength, each fit from that of the nearest strength.
-
-    Parameters
-    ----------
-    judges
-        The users who decide.
-    model
-        Fitted without exposure control.
-    data
-        What it was fitted to.
-    """
-
-    most = 100.0
-
-    def __init__(self, judges: Judges, model: ExADMM, data: Interactions) -> None:
-        super().__init__("exadmm", judges)
-        self._data = data
-        self._fits = {0.0: model}
-
-    def _lists(self, strength: float, at: Sitting) -> Int32:
-        return self.at(strength).recommend(at.part.history, self.judges.k).ids
-
-    def at(self, strength: float) -> ExADMM:
-        """Return the fit of a strength."""
-        if strength not in self._fits:
-            near = min(self._fits, key=lambda known: abs(np.log((known + _SLIGHT) / strength)))
-            plain, start = self._fits[0.0], self._fits[near]
-            self._fits[strength] = warm_fit(plain.config, start, self._data, strength)
-        return self._fits[strength]
+    weaker, stronger = (end.strength for end in max(pairwise(sorted(tried)), key=gap))
+    return math.sqrt(weaker * stronger) if weaker else stronger / _DOWN

@@ -1,13 +1,10 @@
-"""A model whose lists keep the shares of groups: studios, sellers, languages.
-
-``ll.fit_to``: a wish in, a model that meets it out.
-"""
+"""``ll.fit_to``: a wish in, a model that meets it out."""
 
 from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from scipy import sparse
@@ -15,20 +12,23 @@ from scipy import sparse
 from limelight._base.errors import ConfigError, SolveError
 from limelight._base.progress import progress_bar
 from limelight._base.settings import check_choice, check_integer
-from limelight.control.controls import Control, ExposureDial, Judges, RerankDial
+from limelight.control.controls import (
+    RERANKERS,
+    ExposureControl,
+    Judges,
+    ModelControl,
+    RankedUsers,
+    RerankControl,
+)
 from limelight.control.held_out_users import as_split, as_unseen, refolded
-from limelight.control.target_result import TargetResult, Tried, compared, exhibit_of
-from limelight.data.groups import exposure_of, read_groups
+from limelight.control.target_result import BothLists, ShownTarget, TargetResult, TriedMethod
+from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.metrics.exposure import exposure, handout_gini
 from limelight.metrics.lists import position_weights
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
-from limelight.recommend.candidates import candidates_of
-from limelight.recommend.ranking import CandidateRanking
-from limelight.rerank.methods.best_response import BestResponse, Online
-from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
-from limelight.rerank.methods.group_shares import GroupShare, GroupShares
+from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import Relevance, calibrate
 from limelight.rerank.rerank import GroupGoal, as_group_goal, group_settings
 from limelight.rerank.targets.goal import as_goal
@@ -38,16 +38,12 @@ from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, meet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limelight._base.arrays import Float64
-    from limelight.data.groups import Groups
-    from limelight.data.held_out import HeldOut
     from limelight.data.sources import Source
     from limelight.data.split import Split
-    from limelight.rerank.methods.group_shares import GroupOutcome
-    from limelight.rerank.reranker import Reranked, Reranker
+    from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.targets.goal import Goal
     from limelight.rerank.targets.groups import Share
-    from limelight.rerank.targets.search import Found
+    from limelight.rerank.targets.search import Trial
     from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Place
 
@@ -56,7 +52,7 @@ _KNOWN_FOR_SHARES = 15_000
 """How many training users, at most, find the prices beside the validation users."""
 
 
-class GroupControl:
+class GroupTarget:
     """Finds prices of groups; what can be wrong with the wishes is found out before any fit.
 
     Parameters
@@ -73,18 +69,11 @@ class GroupControl:
         self.named = read_groups(goal.groups, ids_to_arrow(split.train.item_ids))
         self._members = as_groups(self.named, n_items)
         self._counts = np.asarray(split.train.matrix.sum(axis=0)).ravel()
-        GroupShares(**group_settings(goal)).wishes(self._members, n_items, self._counts)
+        method: GroupShares = GroupShares(**group_settings(goal))
+        self._wishes = method.wishes(self._members, n_items, self._counts)
 
     def reach(self, plain: Model, k: int) -> dict[str, Any]:
-        """Find the prices for a fitted model, and say what shares they lead to.
-
-        Parameters
-        ----------
-        plain
-            The model.
-        k
-            Length of the lists.
-        """
+        """Find the prices for a fitted model."""
         part = self._split.validation
         law = calibrate(plain.ranking(part.history), part.targets, k)
         histories = [part.history, as_unseen(self._split.train.matrix, _KNOWN_FOR_SHARES)]
@@ -93,71 +82,41 @@ class GroupControl:
             **group_settings(self._goal), relevance=law, num_threads=plain.config.num_threads
         )
         prices = method.fit(plain.ranking(known), k, groups=self._members, counts=self._counts)
-        served, outcome = prices.over(plain), method.outcome_
-        shares = _shares(served, plain, self._split.test, self._members, outcome, k)
+        self._outcome = outcome = method.outcome_
         return {
-            "model": served,
+            "model": prices.over(plain),
             "method": "group prices",
             "strength": max(map(abs, prices.prices.values()), default=0.0),
             "met": outcome.is_met,
             "goal": self._goal.wishes,
-            "groups": shares,
-            "notes": (
-                *outcome.notes,
-                f"{known.shape[0]:,} users who found the prices: {outcome}",
-                _worst(shares),
-            ),
+            "notes": (*outcome.notes, f"{known.shape[0]:,} users who found the prices: {outcome}"),
         }
 
-
-def _worst(shares: tuple[GroupShare, ...]) -> str:
-    """Say which group is furthest from its wish among other users."""
-    missed = [max(share.after - share.at_most, share.at_least - share.after) for share in shares]
-    worst = int(np.argmax(missed))
-    if missed[worst] <= 0:
-        return "Test users: all wishes hold."
-    points, group = 100 * missed[worst], shares[worst].id
-    return f"Test users: {group!r} misses its wish by most, {points:.2f} points."
-
-
-def _shares(
-    served: Reranked,
-    plain: Model,
-    part: HeldOut,
-    members: Groups,
-    outcome: GroupOutcome,
-    k: int,
-) -> tuple[GroupShare, ...]:
-    """Put the shares of other users beside what was wished."""
-    of_grouped = served.reranker.config.changed().get("target") is not None
-    before, after = (
-        _share(
-            one.recommend(part.history, k).ids,
-            members,
-            part.targets.shape[1],
-            of_grouped=of_grouped,
+    def check(self, lists: BothLists) -> tuple[tuple[GroupShare, ...], str]:
+        """Put the shares of other users beside what was wished, and say what is missed most."""
+        before, after = (
+            self._wishes.shares(self._members, exposure(ids, len(self._counts)))
+            for ids in (lists.plain, lists.now)
         )
-        for one in (plain, served)
-    )
-    return tuple(
-        wished._replace(before=float(then), after=float(now))
-        for wished, then, now in zip(outcome.shares, before, after, strict=True)
-    )
-
-
-def _share(ids: np.ndarray, members: Groups, n_items: int, *, of_grouped: bool) -> Float64:
-    shown = exposure(ids, n_items)
-    held = exposure_of(members, shown)
-    whole = held.sum() if of_grouped else shown.sum()
-    return np.asarray(held / whole)
+        shares = tuple(
+            wished._replace(before=float(then), after=float(now))
+            for wished, then, now in zip(self._outcome.shares, before, after, strict=True)
+        )
+        missed = self._wishes.violations(after)
+        worst = int(np.argmax(missed))
+        if missed[worst] <= 0:
+            return shares, "Test users: all wishes hold."
+        points, group = 100 * missed[worst], shares[worst].id
+        return shares, f"Test users: {group!r} misses its wish by most, {points:.2f} points."
 
 
 Serve = Literal["batch", "stream", "stateless"]
-Maker: TypeAlias = "Callable[..., Reranker]"
-_SERVES = ("batch", "stream", "stateless")
+_SERVES = {"batch": "best-response", "stream": "online", "stateless": "prices"}
+"""Which re-ranker serves in which way."""
 _FINALISTS = 2
 """How many methods are looked at more closely before a loss is spent by one of them."""
-_NEAR = 0.01  # a target that is missed by more is not met
+_WELFARES: tuple[WelfareName, ...] = ("log", "power")
+_SLIGHT = 1e-3  # how near to a strength no control at all counts as
 _KNOWN = 10_000
 """How many training users, at most, warm a stream up, or find prices."""
 
@@ -226,7 +185,7 @@ def fit_to(  # noqa: PLR0913
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
     goal = as_group_goal(groups, shares, wishes, "auto") or as_goal(**wishes)
-    check_choice("serve", serve, _SERVES)
+    check_choice("serve", serve, tuple(_SERVES))
     plain = ExADMM() if model is None else model
     if not isinstance(plain, Model):
         message = f"a target needs a model to fit: {plain!r}"
@@ -234,21 +193,26 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     split = as_split(data)
     check_integer("at", at, least=1, most=split.train.n_items)
-    grouped = GroupControl(split, goal) if isinstance(goal, GroupGoal) else None
+    grouped = GroupTarget(split, goal) if isinstance(goal, GroupGoal) else None
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     if grouped is not None:
         found = grouped.reach(plain, at)
     else:
         found = _reach(plain, split, cast("Goal", goal), at, serve, show_progress=show_progress)
-    served, seconds = found["model"], time.perf_counter() - started
-    members = grouped.named if grouped is not None else None
+    seconds = time.perf_counter() - started
+    validation, test = (
+        BothLists.of(found["model"], plain, part, at) for part in (split.validation, split.test)
+    )
+    if grouped is not None:
+        found["groups"], note = grouped.check(test)
+        found["notes"] += (note,)
     return TargetResult(
         plain=plain,
         at=at,
-        validation=compared(served, plain, split.validation, at),
-        test=compared(served, plain, split.test, at),
+        validation=validation.figures(),
+        test=test.figures(),
         seconds=seconds,
-        exhibit=exhibit_of(found, plain, split, at, groups=members, seconds=seconds),
+        shown=ShownTarget(split, test, grouped.named if grouped is not None else None),
         **found,
     )
 
@@ -258,32 +222,30 @@ def _reach(
 ) -> dict[str, Any]:
     """Find what meets a goal at the least loss, and say how."""
     judges = Judges(plain, [split.validation], k)
-    dials = _dials(plain, split, judges, serve)
-    with progress_bar("search", TRIES * len(dials), show=show_progress) as advance:
-        tried, found = _try_all(dials, goal, advance)
+    controls = _controls(plain, split, judges, serve)
+    with progress_bar("search", TRIES * len(controls), show=show_progress) as advance:
+        tried, found = _try_all(controls, judges, goal, advance)
         if not found:
             raise _out_of_reach(goal, tried, split, k)
         if goal.is_loss:
-            # A loss is a small difference: the same users find other items of theirs as well.
+            # A loss is a small difference of two means, and uncertain by what users had to find.
+            # So the best are tried again, and the same users also find other items of theirs.
             often = Judges(plain, refolded(split.validation), k)
-            finalists = sorted(dials, key=lambda dial: _cost(goal, found[dial.name]))[:_FINALISTS]
-            for dial in finalists:
-                dial.judges = often
-            closer, found = _try_all(finalists, goal, advance, found)
+            finalists = sorted(controls, key=lambda one: _cost(goal, found[one.name]))[:_FINALISTS]
+            closer, found = _try_all(finalists, often, goal, advance, found)
             seen = {one.method for one in closer}
             tried = [*closer, *(one for one in tried if one.method not in seen)]
     best = min(found, key=lambda name: _cost(goal, found[name]))
-    [dial] = [dial for dial in dials if dial.name == best]
-    strength, met = float(found[best].strength), _is_near(goal, found[best])
-    missed = f"The target, {goal}, was not met: no strength comes nearer."
+    [control] = [control for control in controls if control.name == best]
+    strength, measure = float(found[best].strength), found[best].measure
     return {
-        "model": dial.at(strength),
+        "model": control.at(strength),
         "method": best if strength else "the plain model",
         "strength": strength,
-        "met": met,
+        "met": goal.is_met(measure),
         "goal": {goal.kind: goal.value},
         "tried": tuple(tried),
-        "notes": () if met else (missed,),
+        "notes": goal.notes(measure),
     }
 
 
@@ -294,85 +256,61 @@ def _refuse_control(model: Model) -> None:
             raise ConfigError(message, hint="leave it out, or leave the target out")
 
 
-def _dials(plain: Model, split: Split, judges: Judges, serve: Serve) -> list[Control]:
-    """List the ways to control, each judged by the validation users."""
-    part, ranking, _ = judges.sittings[0]
-    law = calibrate(ranking, part.targets, judges.k)
+def _controls(plain: Model, split: Split, judges: Judges, serve: Serve) -> list[ModelControl]:
+    """List the ways to control that serve as wished."""
+    [users] = judges.users
+    k, law = judges.k, calibrate(users.ranking, split.validation.targets, judges.k)
     laws = {"calibrated": law}
     if law.scale == "log":
         # Where few users were held out, one scale for all of them may do better than a fit.
         laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
-    makers = _makers(plain, split, judges.k, serve)
-    dials: list[Control] = [
-        RerankDial(f"{name} of {scale}", judges, plain, partial(_made, maker, rule))
+    method, known = _SERVES[serve], None
+    if serve != "batch":
+        known = RankedUsers(lambda: plain, as_unseen(split.train.matrix, _KNOWN)).ranking
+    make = partial(RERANKERS[method], known, k, num_threads=plain.config.num_threads)
+    makers = {"prices": make}
+    if serve != "stateless":
+        name = method.replace("-", " ")
+        makers = {f"{name} ({welfare})": partial(make, welfare=welfare) for welfare in _WELFARES}
+    controls: list[ModelControl] = [
+        RerankControl(f"{name} of {scale}", k, lambda: plain, partial(maker, relevance=rule))
         for name, maker in makers.items()
         for scale, rule in laws.items()
     ]
     if isinstance(plain, ExADMM):
-        dials.append(ExposureDial(judges, plain, split.train))
-    return dials
-
-
-def _made(maker: Maker, law: Relevance, strength: float) -> Reranker:
-    return maker(strength=strength, relevance=law)
-
-
-def _makers(plain: Model, split: Split, k: int, serve: Serve) -> dict[str, Maker]:
-    """Say how a re-ranker of a strength and a law of relevance is made, ready to serve."""
-    threads = plain.config.num_threads
-    welfares: tuple[WelfareName, ...] = ("log", "power")
-    if serve == "batch":
-        return {
-            f"best response ({name})": partial(BestResponse, welfare=name, num_threads=threads)
-            for name in welfares
-        }
-    known = CandidateRanking(candidates_of(plain.ranking(as_unseen(split.train.matrix, _KNOWN))))
-
-    def warm(**settings: Any) -> Online:
-        online: Online = Online(num_threads=threads, **settings)
-        return online.warm_up(known, k)
-
-    def priced(**settings: Any) -> Prices:
-        method: FrankWolfe = FrankWolfe(num_threads=threads, **settings)
-        return method.fit(known, k)
-
-    if serve == "stream":
-        return {f"online ({name})": partial(warm, welfare=name) for name in welfares}
-    return {"prices": priced}
+        fits = {0.0: plain}
+        controls.append(ExposureControl("exadmm", k, plain.config, split.train, fits, _SLIGHT))
+    return controls
 
 
 def _try_all(
-    dials: list[Control],
+    controls: list[ModelControl],
+    judges: Judges,
     goal: Goal,
     advance: Callable[[], None],
-    before: dict[str, Found] | None = None,
-) -> tuple[list[Tried], dict[str, Found]]:
-    """Turn every dial until it meets the goal, or cannot; start from what was found before."""
+    before: dict[str, Trial] | None = None,
+) -> tuple[list[TriedMethod], dict[str, Trial]]:
+    """Meet the goal with every control that can; start from what was found before."""
     tried, found = [], {}
-    for dial in dials:
-        first = (before[dial.name].strength if before else 0.0) or FIRST
+    for control in controls:
+        control.judges = judges
+        first = (before[control.name].strength if before else 0.0) or FIRST
         try:
-            met = found[dial.name] = meet(dial, goal, first=first, advance=advance)
-            near = _is_near(goal, met)
-            tried.append(Tried(dial.name, met.strength, *met.measure, met=near))
+            trial = found[control.name] = meet(control, goal, first=first, advance=advance)
+            is_met = goal.is_met(trial.measure)
         except OutOfReachError as error:
-            nearest = error.nearest
-            tried.append(Tried(dial.name, nearest.strength, *nearest.measure, met=False))
+            trial, is_met = error.nearest, False
+        tried.append(TriedMethod(control.name, trial.strength, *trial.measure, met=is_met))
     return tried, found
 
 
-def _is_near(goal: Goal, met: Found) -> bool:
-    """Tell whether a goal is met; a wish that asks for less than the plain model gives, is."""
-    return goal.lack(met.measure) <= 0 or goal.miss(met.measure) <= _NEAR
-
-
-def _cost(goal: Goal, met: Found) -> tuple[float, float]:
+def _cost(goal: Goal, met: Trial) -> tuple[float, float]:
     """Return how far a goal is missed, if it is, and then what meeting it costs."""
-    missed = 0.0 if _is_near(goal, met) else goal.miss(met.measure)
+    missed = 0.0 if goal.is_met(met.measure) else goal.miss(met.measure)
     return missed, met.measure.gini if goal.is_loss else met.measure.loss
 
 
-def _out_of_reach(goal: Goal, tried: list[Tried], split: Split, k: int) -> SolveError:
+def _out_of_reach(goal: Goal, tried: list[TriedMethod], split: Split, k: int) -> SolveError:
     """Say how near every method came, and what stands in the way."""
     near = ", ".join(
         f"{one.method} a Gini index of {one.gini:.3f} and a coverage of {one.coverage:.3f}"

@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
 from limelight._base.settings import check_choice, check_integer
+from limelight.control.controls import (
+    RERANKERS,
+    ExposureControl,
+    Located,
+    RankedUsers,
+    RerankControl,
+    next_strength,
+)
 from limelight.control.frontier_folder import PLAIN, FrontierFolder
-from limelight.control.frontier_methods import RERANKERS, Served, Training, Tried, next_strength
 from limelight.control.frontier_result import (
     Frontier,
     FrontierPoint,
-    Measured,
-    exhibit_of,
+    PointFigures,
+    ShownFrontier,
     mark_front,
 )
-from limelight.control.held_out_users import as_split
+from limelight.control.held_out_users import as_split, as_unseen
 from limelight.data.interactions import as_interactions
 from limelight.models.exadmm import ExADMM
+from limelight.recommend.candidates import usual_width
 from limelight.report.exhibit import measure_lists
+from limelight.rerank.relevance import calibrate
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-    from limelight.control.frontier_methods import Made, Method
+    from limelight.control.controls import ModelControl
     from limelight.data.split import Split
+    from limelight.rerank.market.pool import Law
 
-METHODS = ("exadmm", *RERANKERS)
+_EXPOSURE = "exadmm"
+METHODS = (_EXPOSURE, *RERANKERS)
 _OURS = (
     "exposure_weight", "exposure_strength", "solver", "penalty", "learning_rate", "fold_in"
 )  # fmt: skip
 _FEWEST = 3
+_KNOWN = 15_000
+"""How many training users, at most, are known before the held-out ones come."""
 
 
 def frontier(
@@ -86,7 +100,7 @@ def frontier(
     -------
     Frontier
         The points, as a table with ``to_table()``, as a figure with ``plot(path)`` and as a page
-        to look at with ``report(path)``.
+        to measure_lists at with ``report(path)``.
 
     Examples
     --------
@@ -107,65 +121,130 @@ def frontier(
     kept = FrontierFolder(folder, about)
     n_points = 1 + len(names) * (points - 1)
     with (
-        Served(kept, split, at) as served,
+        ExitStack() as stack,
         progress_bar("points", n_points, show=show_progress) as advance,
     ):
-        training = Training(plain, split, at, kept)
-        tracer = _Tracer(split, at, kept, advance)
-        first = tracer.point(PLAIN, 0, 0.0, training.make_plain)
-        found: list[FrontierPoint] = []
-        for name in names:
-            method = training if name == "exadmm" else RERANKERS[name](served)
-            found += tracer.trace(name, method, first, points)
-    front = Frontier(tuple(found), at)
-    exhibit = exhibit_of(front, split, plain.get_params(), kept.sight)
-    return kept.finish(replace(front, exhibit=exhibit))
+        tracer = _Tracer(plain, split, at, kept, advance, stack)
+        first = tracer.point(PLAIN, 0, 0.0, tracer.fit_plain)
+        if kept.checkpoint is not None:
+            kept.checkpoint.remove()
+        found = [point for name in names for point in tracer.trace(name, first, points)]
+    shown = ShownFrontier(split, plain.get_params(), {point: kept.sight(point) for point in found})
+    return kept.finish(Frontier(tuple(found), at, shown=shown))
 
 
+@dataclass
 class _Tracer:
     """Finds the points of one method after the other."""
 
-    def __init__(
-        self, split: Split, at: int, kept: FrontierFolder, advance: Callable[[], None]
-    ) -> None:
-        self._split, self._at, self._kept, self._advance = split, at, kept, advance
+    unfitted: ExADMM
+    """The model without control."""
+    split: Split
+    at: int
+    kept: FrontierFolder
+    advance: Callable[[], None]
+    """Called after every point."""
+    stack: ExitStack
+    """Closes candidates."""
 
-    def trace(
-        self, name: str, method: Method, first: FrontierPoint, points: int
-    ) -> list[FrontierPoint]:
+    def __post_init__(self) -> None:
+        self.exposure = ExposureControl(
+            _EXPOSURE, self.at, self.unfitted.config, self.split.train, self.kept.fits
+        )
+        self.parts = (self.split.validation, self.split.test)
+        self.users = [self._ranked(part.history, part.user_ids) for part in self.parts]
+
+    def trace(self, name: str, first: FrontierPoint, points: int) -> list[FrontierPoint]:
         """Find so many points, the first of which is known; from strength 0 up."""
+        strengths = ExposureControl.first if name == _EXPOSURE else RerankControl.first
         found = [replace(first, method=name)]
         base = first.validation.ndcg or 1.0
         while len(found) < points:
             tried = [
-                Tried(point.strength, point.validation.ndcg / base, point.validation.gini)
+                Located(point.strength, point.validation.ndcg / base, point.validation.gini)
                 for point in found
             ]
-            strength = next_strength(tried, method.first)
-            make = partial(method.make, strength, [point.strength for point in found])
-            found.append(self.point(name, len(found), strength, make))
+            strength = next_strength(tried, strengths)
+            found.append(self.point(name, len(found), strength, partial(self._control, name)))
         return sorted(mark_front(found), key=lambda point: point.strength)
 
     def point(
-        self, name: str, number: int, strength: float, make: Callable[[], Made]
+        self, name: str, number: int, strength: float, build: Callable[[], ModelControl]
     ) -> FrontierPoint:
         """Make the lists of a strength and measure them, unless that was done before."""
 
         def find_out() -> FrontierPoint:
             started = time.perf_counter()
-            made = make()
-            _, validation = measure_lists(made.validation, self._split.validation, self._at)
-            sight, test = measure_lists(made.test, self._split.test, self._at, made.trace)
-            seconds = time.perf_counter() - started
-            self._kept.see(f"{name}-{number}", sight)
-            before, after = (Measured.of(figures, self._at) for figures in (validation, test))
+            control = build()
+            begun = time.perf_counter()
+            lists = [control.lists(strength, users).ids for users in self.users]
+            seconds, trace = time.perf_counter() - begun, control.trace(strength)
+            (_, validation), (sight, test) = (
+                measure_lists(ids, part, self.at, trace)
+                for ids, part in zip(lists, self.parts, strict=True)
+            )
+            wall_seconds = time.perf_counter() - started
+            self.kept.see(f"{name}-{number}", sight)
             return FrontierPoint(
-                name, number, strength, before, after, made.seconds, seconds, made.epochs
+                name,
+                number,
+                strength,
+                validation=PointFigures.of(validation, self.at),
+                test=PointFigures.of(test, self.at),
+                seconds=trace[-1].seconds if trace else seconds,
+                wall_seconds=wall_seconds,
+                epochs=trace[-1].epoch if trace else 0,
             )
 
-        found = self._kept.once(f"{name}-{number}", find_out)
-        self._advance()
+        found = self.kept.once(f"{name}-{number}", find_out)
+        if name in (PLAIN, _EXPOSURE):
+            self.kept.fits.add_known(strength)
+        self.advance()
         return found
+
+    def fit_plain(self) -> ExposureControl:
+        """Fit the model without control, from nothing."""
+        train, checkpoint = self.split.train, self.kept.checkpoint
+        self.kept.fits[0.0] = self.unfitted.fit(train, show_progress=False, checkpoint=checkpoint)
+        return self.exposure
+
+    def _control(self, name: str) -> ModelControl:
+        """Return a control; a re-ranker's candidates are there before a point is timed."""
+        if name == _EXPOSURE:
+            return self.exposure
+        config = self._plain.config
+        settings = {
+            "relevance": self._law,
+            "random_state": config.random_state,
+            "num_threads": config.num_threads,
+        }
+        known = None if name == "best-response" else self._known.ranking
+        for users in self.users:
+            users.ranking  # noqa: B018
+        make = partial(RERANKERS[name], known, self.at, **settings)
+        return RerankControl(name, self.at, lambda: self._plain, make)
+
+    @cached_property
+    def _plain(self) -> ExADMM:
+        fitted: ExADMM = self.kept.fits[0.0]
+        return fitted
+
+    @cached_property
+    def _law(self) -> Law:
+        """What candidates are worth, by what validation users were found to like."""
+        part = self.split.validation
+        return calibrate(self._plain.ranking(part.history), part.targets, self.at)
+
+    @cached_property
+    def _known(self) -> RankedUsers:
+        """Users who came before: training users, as if they were unseen."""
+        return self._ranked(as_unseen(self.split.train.matrix, _KNOWN))
+
+    def _ranked(self, history: Any, user_ids: Any = None) -> RankedUsers:
+        width = usual_width(max(*(part.n_users for part in self.parts), _KNOWN))
+        users = RankedUsers(lambda: self._plain, history, user_ids, width)
+        self.stack.callback(users.close)
+        return users
 
 
 def _check_methods(methods: Sequence[str]) -> list[str]:

@@ -10,9 +10,10 @@ state/sights/                                   who was shown what at every poin
 from __future__ import annotations
 
 import json
+from collections import UserDict
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.files import atomic_file, delete_within, refuse_stranger
@@ -36,6 +37,39 @@ PLAIN = "plain"
 _MODELS, _STATE, _SIGHTS = "models", "state", "sights"
 
 
+class FrontierFits(UserDict[float, Any]):
+    """The fits of a front by strength, in the order of its points.
+
+    Parameters
+    ----------
+    folder
+        Where models are kept; then only the last fit stays in memory.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def add_known(self, strength: float) -> None:
+        """Take the next model of the folder for that of a strength."""
+        self.data.setdefault(strength, None)
+
+    def __setitem__(self, strength: float, model: ExADMM) -> None:
+        if self._folder is not None:
+            self.data = dict.fromkeys(self.data)
+        self.data[strength] = model
+        if self._folder is not None:
+            model.save(self._file(strength))
+
+    def __getitem__(self, strength: float) -> Any:
+        found = self.data[strength]
+        return load_model(self._file(strength)) if found is None else found
+
+    def _file(self, strength: float) -> Path:
+        number = list(self.data).index(strength)
+        return Path(self._folder or "") / (f"exadmm-{number}" if number else PLAIN)
+
+
 class FrontierFolder:
     """Points and models by name.
 
@@ -50,26 +84,26 @@ class FrontierFolder:
 
     def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
-        self._models: dict[str, ExADMM] = {}
+        self.fits = FrontierFits(None if self._path is None else self._path / _MODELS)
         self._sights: dict[str, ShownLists] = {}
-        self._cache: ResultCache | None = None
+        self._notebook: ResultCache | None = None
         if self._path is not None:
             if self._path.exists() and not self._path.is_dir():
                 message = f"the output is not a folder: {str(self._path)!r}"
                 raise DataError(message, hint="choose another name")
             refuse_stranger(self._path, _may_go_on)
-            self._cache = ResultCache(self._path / _STATE, about)
+            self._notebook = ResultCache(self._path / _STATE, about)
 
     def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
         """Return a point, found out now unless it was before."""
-        if self._cache is None:
+        if self._notebook is None:
             return find_out()
         # A signal waits until the point is written down.
         with finishing():
-            found = self._cache.once(name, lambda: asdict(find_out()))
+            found = self._notebook.once(name, lambda: asdict(find_out()))
         point = FrontierPoint.from_dict(found)
         if f"{point.method}-{point.number}" != name:
-            # They name files and folders, which may be read and deleted: no others than ours.
+            # Both name files that are read and deleted, so others than ours must not be named.
             message = f"the folder holds another point in place of {name}: {short(point.method)}"
             raise DataError(message, hint="move the folder away to start anew")
         return point
@@ -78,19 +112,6 @@ class FrontierFolder:
     def checkpoint(self) -> Checkpoint | None:
         """Where the fit that starts from nothing keeps how far it has come."""
         return None if self._path is None else Checkpoint(self._path / _STATE / "fit.checkpoint")
-
-    def keep(self, name: str, model: ExADMM) -> None:
-        """Keep a model."""
-        if self._path is None:
-            self._models[name] = model
-        else:
-            model.save(self._path / _MODELS / name)
-
-    def model(self, name: str) -> ExADMM:
-        """Return a model that was kept."""
-        if self._path is None:
-            return self._models[name]
-        return cast("ExADMM", load_model(self._path / _MODELS / name))
 
     def see(self, name: str, sight: ShownLists) -> None:
         """Keep who was shown what at a point."""
@@ -115,7 +136,7 @@ class FrontierFolder:
         if self._path is None:
             return found
         for point in found.points:
-            # Whatever else stands there is not ours to delete.
+            # Only models of points are deleted: the folder may hold what limelight did not write.
             if point.method == "exadmm" and point.number and not point.on_front:
                 folder = self._path / _MODELS / f"{point.method}-{point.number}"
                 delete_within(self._path, folder)
@@ -124,8 +145,7 @@ class FrontierFolder:
         except ConfigError as error:
             # Without matplotlib the figures are still there as numbers.
             found = replace(found, notes=(*found.notes, f"No figure: {error.hint}"))
-        if found.exhibit is not None:
-            save_exhibit(self._path, found.exhibit)
+        save_exhibit(self._path, found.exhibit())
         with atomic_file(self._path / "frontier.json") as temporary:
             temporary.write_text(json.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
         with atomic_file(self._path / "frontier.parquet") as temporary:

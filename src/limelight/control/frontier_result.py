@@ -1,7 +1,4 @@
-"""A front as it was measured: its points, what they cost, and which to take.
-
-What a front has to show.
-"""
+"""A front as it was measured: its points, what they cost, which to take, and what it shows."""
 
 from __future__ import annotations
 
@@ -9,21 +6,12 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from limelight._base.documents import Document, Table
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight._base.text import first_words
 from limelight.metrics.exposure import top_share
-from limelight.report.exhibit import (
-    ExampleUsers,
-    Exhibit,
-    ExhibitPoint,
-    about_data,
-    held_out_rows,
-    how_made,
-)
+from limelight.report.exhibit import ExhibitPoint, build_exhibit
 from limelight.report.figures.front import front
 from limelight.report.figures.inputs import Point as FigurePoint
 from limelight.report.figures.inputs import Tradeoff
@@ -32,12 +20,12 @@ from limelight.report.page import write_page
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
 
     from limelight.data.split import Split
-    from limelight.report.exhibit import ShownLists
+    from limelight.report.exhibit import Exhibit, ShownLists
 
 
 _HEAD = (
@@ -46,6 +34,7 @@ _HEAD = (
 )  # fmt: skip
 
 _METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
+_PARTS = ("validation", "test")
 
 
 class Cost(NamedTuple):
@@ -58,7 +47,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class PointFigures:
     """Accuracy and exposure of the lists of some users."""
 
     ndcg: float
@@ -69,7 +58,7 @@ class Measured:
     coverage: float
 
     @classmethod
-    def of(cls, figures: Mapping[str, float], k: int) -> Measured:
+    def of(cls, figures: Mapping[str, float], k: int) -> PointFigures:
         """Take the measures of lists of a length from all figures of theirs."""
         return cls(**{name: figures[_key(name, k)] for name in _METRICS})
 
@@ -86,8 +75,8 @@ class FrontierPoint:
     number: int
     """In which order the points of the method were found; the plain model is 0."""
     strength: float
-    validation: Measured
-    test: Measured
+    validation: PointFigures
+    test: PointFigures
     seconds: float
     """Training for exADMM and for the plain model, making the lists for re-rankers."""
     wall_seconds: float
@@ -102,7 +91,7 @@ class FrontierPoint:
     def from_dict(cls, values: dict[str, Any]) -> FrontierPoint:
         """Read what ``dataclasses.asdict`` wrote; refuse anything else."""
         try:
-            parts = {part: Measured(**values[part]) for part in ("validation", "test")}
+            parts = {part: PointFigures(**values[part]) for part in _PARTS}
             point = cls(**{**values, **parts})
             check_integer("number", point.number, least=0)
             for name in ("strength", "seconds", "wall_seconds", "epochs"):
@@ -115,6 +104,14 @@ class FrontierPoint:
             message = f"the folder holds a point that limelight did not write: {reason}"
             raise DataError(message, hint="move the folder away to start anew") from error
         return point
+
+
+class ShownFrontier(NamedTuple):
+    """What a front is of, the settings of its factor model, and who was shown what by point."""
+
+    split: Split
+    settings: Mapping[str, Any]
+    sights: Mapping[FrontierPoint, ShownLists]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +131,7 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     at: int
     notes: tuple[str, ...] = ()
-    exhibit: Exhibit | None = field(default=None, compare=False)
+    shown: ShownFrontier | None = field(default=None, compare=False)
     """Who was shown what, for a report."""
 
     @property
@@ -160,7 +157,7 @@ class Frontier:
         Parameters
         ----------
         method
-            Whose points to look at; everybody's, unless given.
+            Whose points to measure_lists at; everybody's, unless given.
         max_ndcg_loss
             Share of the nDCG of the plain model that may go.
         """
@@ -179,18 +176,18 @@ class Frontier:
         """Return an Arrow table, one row a point."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist([self._row(point) for point in self.points])
+        rows = [self._record(point) for point in self.points]
+        for row in rows:
+            for part in _PARTS:
+                row |= {f"{part}_{name}": value for name, value in row.pop(part).items()}
+        return pa.Table.from_pylist(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""
-        points = []
-        for point in self.points:
-            parts = {part: getattr(point, part).to_dict(self.at) for part in ("validation", "test")}
-            points.append(asdict(point) | parts)
         cost = self.cost
         return {
             "at": self.at,
-            "points": points,
+            "points": [self._record(point) for point in self.points],
             "cost": cost._asdict() if cost else None,
             "notes": list(self.notes),
         }
@@ -217,17 +214,34 @@ class Frontier:
         return Tradeoff(plain | series, f"nDCG@{self.at}")
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML page to look at: the front, who gains, who loses, what users get.
+        """Write one HTML page to measure_lists at: the front, who gains, who loses, what users get.
 
         Parameters
         ----------
         path
             Where to write the page.
         """
-        if self.exhibit is None:
+        write_page(self.exhibit(), path)
+
+    def exhibit(self) -> Exhibit:
+        """Return who was shown what, for a report; the plain model comes first, and once."""
+        if self.shown is None:
             message = "this front has no lists to show"
             raise DataError(message, hint="pass what `ll.frontier` returned")
-        write_page(self.exhibit, path)
+        split, settings, sights = self.shown
+        kept = [self.points[0], *(point for point in self.points if point.number)]
+        best = self.best()
+        return build_exhibit(
+            "frontier",
+            f"What even exposure costs: {' and '.join(_NAMES[m] for m in self.methods)}",
+            self.at,
+            [_point(point, self.at, settings, sights[point]) for point in kept],
+            split=split,
+            seconds=sum(point.wall_seconds for point in kept),
+            seed=settings.get("random_state"),
+            chosen=kept.index(best) if best in kept else 0,
+            notes=self.notes,
+        )
 
     def __repr__(self) -> str:
         """Show a table, and what the front cost."""
@@ -256,15 +270,8 @@ class Frontier:
         )
         return [cost, *self.notes]
 
-    def _row(self, point: FrontierPoint) -> dict[str, Any]:
-        measures = {
-            f"{part}_{name}": value
-            for part in ("validation", "test")
-            for name, value in getattr(point, part).to_dict(self.at).items()
-        }
-        row = asdict(point)
-        del row["validation"], row["test"]
-        return row | measures
+    def _record(self, point: FrontierPoint) -> dict[str, Any]:
+        return asdict(point) | {part: getattr(point, part).to_dict(self.at) for part in _PARTS}
 
 
 def mark_front(points: Iterable[FrontierPoint]) -> list[FrontierPoint]:
@@ -300,7 +307,7 @@ def _cells(point: FrontierPoint) -> tuple[str, ...]:
     )
 
 
-def _short(found: Measured) -> tuple[str, str, str]:
+def _short(found: PointFigures) -> tuple[str, str, str]:
     return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
 
 
@@ -316,45 +323,8 @@ _NAMES = {
     "online": "Online",
     "prices": "Prices",
 }
-
-
-def exhibit_of(
-    found: Frontier,
-    split: Split,
-    settings: Mapping[str, Any],
-    sight_of: Callable[[FrontierPoint], ShownLists],
-) -> Exhibit:
-    """Put together what a page shows of a front; the plain model comes first, and once.
-
-    Parameters
-    ----------
-    found
-        The front.
-    split
-        What it is of.
-    settings
-        Of the factor model.
-    sight_of
-        What the lists of a point look like.
-    """
-    kept = [found.points[0], *(point for point in found.points if point.number)]
-    best = found.best()
-    points = tuple(_point(point, found.at, settings, sight_of(point)) for point in kept)
-    return Exhibit(
-        kind="frontier",
-        title=f"What even exposure costs: {' and '.join(_NAMES[name] for name in found.methods)}",
-        k=found.at,
-        points=points,
-        item_ids=split.train.item_ids,
-        chosen=kept.index(best) if best in kept else 0,
-        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
-        examples=ExampleUsers.of(held_out_rows(split.test), split.test),
-        data=about_data(split),
-        made=how_made(
-            seconds=sum(point.wall_seconds for point in kept), seed=settings.get("random_state")
-        ),
-        notes=found.notes,
-    )
+_TOLD = ("factors", "regularization", "unobserved_weight", "random_state")
+"""The settings of the factor model that a page shows."""
 
 
 def _point(
@@ -365,17 +335,13 @@ def _point(
     if sight.exposure is not None:
         figures[f"top_share@{k}"] = top_share(sight.exposure)
     name = _NAMES[method]
+    told = {setting: settings[setting] for setting in _TOLD if setting in settings}
     return ExhibitPoint(
         method=name,
         label=f"{name}, strength {point.strength:.3g}" if point.number else "no control",
         figures=figures,
         strength=point.strength,
-        settings={"strength": point.strength, "epochs": point.epochs, **_told(settings)},
+        settings={"strength": point.strength, "epochs": point.epochs, **told},
         on_front=point.on_front,
         shown=sight,
     )
-
-
-def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("factors", "regularization", "unobserved_weight", "random_state")
-    return {name: settings[name] for name in names if name in settings}

@@ -67,7 +67,7 @@ def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
     ranked = np.lexsort((np.random.default_rng(seed).random(history.nnz), users))
     places = np.empty(history.nnz, dtype=np.int64)
     places[ranked] = np.arange(history.nnz) - history.indptr[users[ranked]]
-    # Users without anything to find had too few items, and stay without.
+    # Users who had nothing to find have too few items: others are not measured by them either.
     is_scored = np.diff(part.targets.indptr)[users] > 0
     parts = [part]
     for fold in range(folds - 1):

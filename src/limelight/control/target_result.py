@@ -1,7 +1,4 @@
-"""What a search for a target found, and how it does for users whom nothing was decided by.
-
-What a model that was fitted to a target has to show.
-"""
+"""What a search for a target found, and how it does for users whom nothing was decided by."""
 
 from __future__ import annotations
 
@@ -10,22 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import DataError
 from limelight._base.text import short
-from limelight.audit.audit import audit
+from limelight.metrics.accumulate import ListAccumulator, tally
 from limelight.metrics.accuracy import ndcg
-from limelight.metrics.evaluate import evaluate
+from limelight.metrics.exposure import coverage, gini
+from limelight.metrics.intervals import leave_users_out
+from limelight.metrics.leave_one_out import CoverageWithout, GiniWithout
 from limelight.report.exhibit import (
     Compared,
-    ExampleUsers,
-    Exhibit,
     ExhibitPoint,
-    about_data,
-    held_out_rows,
-    how_made,
+    build_exhibit,
     measure_lists,
 )
 from limelight.report.page import write_page
@@ -37,7 +31,9 @@ if TYPE_CHECKING:
     from limelight.data.groups import Groups
     from limelight.data.held_out import HeldOut
     from limelight.data.split import Split
+    from limelight.metrics.leave_one_out import LeaveOneOutFigure
     from limelight.models.base import Model
+    from limelight.report.exhibit import Exhibit
     from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.reranker import Reranked
 
@@ -47,7 +43,7 @@ _SHOWN = 12
 """How many groups a summary shows, those with the most exposure."""
 
 
-class Tried(NamedTuple):
+class TriedMethod(NamedTuple):
     """A method, the strength at which it met the target or came nearest, and what that gave."""
 
     method: str
@@ -81,12 +77,12 @@ class TargetResult:
     """How it does for others: what to expect. ``_low`` and ``_high`` are bounds of 95 %
     intervals, ``ndcg_loss`` is against the plain model, ``_before`` are its own figures."""
     seconds: float
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedMethod, ...] = ()
     """What each method gave on validation users."""
     groups: tuple[GroupShare, ...] = ()
     """The shares of groups in the lists of test users, where they are the target."""
     notes: tuple[str, ...] = ()
-    exhibit: Exhibit | None = None
+    shown: ShownTarget | None = None
     """Who was shown what, for a report."""
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -97,10 +93,35 @@ class TargetResult:
         path
             Where to write the page.
         """
-        if self.exhibit is None:
+        write_page(self.exhibit(), path)
+
+    def exhibit(self) -> Exhibit:
+        """Return who was shown what: the plain model, and what serves instead."""
+        if self.shown is None:
             message = "this result has no lists to show"
             raise DataError(message, hint="pass what `ll.fit_to` returned")
-        write_page(self.exhibit, path)
+        split, lists, groups = self.shown
+        own, own_figures = measure_lists(lists.plain, lists.part, self.at, self.plain.trace_)
+        sight, figures = measure_lists(lists.now, lists.part, self.at)
+        wish = ", ".join(f"{name} {value}" for name, value in self.goal.items())
+        settings = {"method": self.method, "strength": self.strength, "target": wish}
+        return build_exhibit(
+            "fit",
+            f"A model for a target: {wish}"[:200],
+            self.at,
+            (
+                ExhibitPoint("No control", "no control", own_figures, strength=0.0, shown=own),
+                ExhibitPoint(
+                    self.method, self.method, figures, self.strength, settings, shown=sight
+                ),
+            ),
+            split=split,
+            seconds=self.seconds,
+            seed=self.plain.get_params().get("random_state"),
+            chosen=1,
+            groups=groups,
+            notes=self.notes,
+        )
 
     def group_shares(self) -> Compared:
         """Return the shares of groups before and after, and what was wished, for a figure."""
@@ -153,36 +174,24 @@ class TargetResult:
         return [one for one in found if one.rows]
 
     def _figures(self) -> Table:
-        def cell(part: dict[str, float], name: str) -> str:
-            return f"{part[f'{name}@{self.at}']:.4f}"
-
-        def bounds(name: str) -> str:
-            low, high = (self.test.get(f"{name}@{self.at}_{side}") for side in ("low", "high"))
-            return "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-
-        def before(name: str) -> str:
-            value = self.test.get(f"{name}@{self.at}_before")
-            return "" if value is None else f"{value:.4f}"
-
-        rows = [
-            (name, before(name), cell(self.test, name), bounds(name), cell(self.validation, name))
-            for name in _SHOWN_FIRST
-        ]
+        rows = []
+        for name in _SHOWN_FIRST:
+            key = f"{name}@{self.at}"
+            # The plain model has no loss, and one user no interval.
+            before = f"{self.test[f'{key}_before']:.4f}" if f"{key}_before" in self.test else ""
+            bounds = [self.test[f"{key}_{side}"] for side in _SIDES if f"{key}_{side}" in self.test]
+            between = " to ".join(f"{bound:.4f}" for bound in bounds)
+            now, decided = f"{self.test[key]:.4f}", f"{self.validation[key]:.4f}"
+            rows.append((name, before, now, between, decided))
         return Table(("", "plain", "test users", "95 %", "validation users"), rows)
 
     def _others(self) -> Table:
-        rows = [
-            (
-                one.method,
-                f"{one.strength:.4g}",
-                f"{one.gini:.4f}",
-                f"{one.coverage:.4f}",
-                f"{one.ndcg_loss:.4f}",
-                "" if one.met else "out of reach",
-            )
-            for one in self.tried
-        ]
         head = ("tried, on validation users", "strength", "gini", "coverage", "ndcg loss", "")
+        rows = [
+            (method, f"{strength:.4g}", *(f"{figure:.4f}" for figure in figures), reached)
+            for method, strength, *figures, is_met in self.tried
+            for reached in ["" if is_met else "out of reach"]
+        ]
         return Table(head, rows)
 
     def _shares(self) -> Table:
@@ -194,42 +203,52 @@ class TargetResult:
         return Table(("group, of test users", "plain", "now"), rows)
 
 
-_MAIN = ("gini", "coverage", "ndcg")
+_MAIN, _SIDES = ("gini", "coverage", "ndcg"), ("low", "high")
 _SHOWN_FIRST = (*_MAIN, "ndcg_loss")
 
 
-def compared(served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> dict[str, float]:
-    """Measure a controlled model beside the plain one, for the same held-out users.
+class BothLists(NamedTuple):
+    """The lists of held-out users: of the plain model, and of what serves instead."""
 
-    Parameters
-    ----------
-    served
-        The controlled model.
-    plain
-        The same without control.
-    part
-        Users with histories and targets.
-    k
-        Length of the lists.
-    """
-    # Whoever is served here must not be there when the model is deployed.
-    lists = lists_of(fresh(served), part, k)
-    own = plain.recommend(part.history, k).ids
-    found = dict(evaluate(_Fixed(lists), part, k))
-    before = evaluate(_Fixed(own), part, k)
-    gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in (lists, own))
-    scored = ~np.isnan(base)
-    pairs = np.column_stack([gains, base])[scored]
-    low, high = _loss_bounds(pairs)
-    exposure = _exposure_bounds(lists[scored], part.targets.shape[1], k)
-    return {
-        **found,
-        **exposure,
-        f"ndcg_loss@{k}": _loss(pairs.mean(axis=0)),
-        f"ndcg_loss@{k}_low": low,
-        f"ndcg_loss@{k}_high": high,
-        **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
-    }
+    part: HeldOut
+    k: int
+    plain: Int32
+    now: Int32
+
+    @classmethod
+    def of(cls, served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> BothLists:
+        """Make both lists; whoever is served here must not be there when the model is deployed."""
+        return cls(part, k, plain.recommend(part.history, k).ids, lists_of(served.fresh(), part, k))
+
+    def figures(self) -> dict[str, float]:
+        """Measure a controlled model beside the plain one, for the same held-out users."""
+        part, k = self.part, self.k
+        before, found = (self._evaluated(ids) for ids in (self.plain, self.now))
+        gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in (self.now, self.plain))
+        scored = ~np.isnan(base)
+        pairs = np.column_stack([gains, base])[scored]
+        low, high = _loss_bounds(pairs)
+        return {
+            **found,
+            **_exposure_bounds(self.now[scored], part.targets.shape[1], k),
+            f"ndcg_loss@{k}": _loss(pairs.mean(axis=0)),
+            f"ndcg_loss@{k}_low": low,
+            f"ndcg_loss@{k}_high": high,
+            **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
+        }
+
+    def _evaluated(self, ids: Int32) -> dict[str, float]:
+        lists = ListAccumulator(self.part.targets.shape[1], self.k)
+        lists.update(ids, self.part.targets)
+        return lists.result()
+
+
+class ShownTarget(NamedTuple):
+    """What a page of a target is made of: data, test users' lists, and groups of items."""
+
+    split: Split
+    lists: BothLists
+    groups: Groups | None
 
 
 def lists_of(served: Model | Reranked, part: HeldOut, k: int) -> Int32:
@@ -237,27 +256,11 @@ def lists_of(served: Model | Reranked, part: HeldOut, k: int) -> Int32:
     return served.recommend(part.history, k, user_ids=part.user_ids).ids
 
 
-def fresh(served: Model | Reranked) -> Model | Reranked:
-    """Return the same without a common memory of who was served."""
-    return served.fresh()
-
-
 def _plain(wish: Any) -> Any:
     """Turn what JSON does not know into text."""
     if isinstance(wish, Mapping):
         return {str(group): float(share) for group, share in wish.items()}
     return wish
-
-
-class _Fixed:
-    """Lists that are there already, as a recommender."""
-
-    def __init__(self, ids: Int32) -> None:
-        self._ids = ids
-
-    def recommend(self, histories: Any, k: int) -> tuple[Int32, Int32]:
-        del histories
-        return self._ids[:, :k], self._ids[:, :k]
 
 
 def _loss(means: Float64) -> float:
@@ -275,72 +278,26 @@ def _loss_bounds(pairs: Float64) -> tuple[float, float]:
     return float(low), float(high)
 
 
+class _Rows(NamedTuple):
+    """The rows of lists, numbered as intervals want them."""
+
+    users: Int32
+    items: Int32
+    ranks: Int32
+    n_users: int
+
+
 def _exposure_bounds(ids: Int32, n_items: int, k: int) -> dict[str, float]:
-    """Give the intervals of the audit of these lists."""
+    """Give 95 % intervals of Gini index and coverage, as an audit of these lists would."""
     rows, columns = np.nonzero(ids >= 0)
-    lists = pa.table({"user_id": rows, "item_id": ids[rows, columns], "rank": columns + 1})
-    longest = int(columns.max()) + 1
-    found = audit(lists, k=longest, catalogue=range(n_items)).to_dict()
-    return {
-        f"{name}@{k}_{side}": found[f"{name}@{longest}_{side}"]
-        for name in ("gini", "coverage")
-        for side in ("low", "high")
-        if f"{name}@{longest}_{side}" in found
+    present, users = np.unique(rows, return_inverse=True)
+    ranks = (columns + 1).astype(np.int32)
+    lists = _Rows(users.astype(np.int32), ids[rows, columns], ranks, len(present))
+    exposure = tally(lists.items, lists.ranks, n_items)
+    without: dict[str, LeaveOneOutFigure] = {
+        f"gini@{k}": GiniWithout(exposure.weighted),
+        f"coverage@{k}": CoverageWithout(exposure.shown),
     }
-
-
-def exhibit_of(
-    found: Mapping[str, Any],
-    plain: Model,
-    split: Split,
-    k: int,
-    *,
-    groups: Groups | None,
-    seconds: float,
-) -> Exhibit:
-    """Put together what a page shows: the plain model, and what serves instead.
-
-    Parameters
-    ----------
-    found
-        What a search for a target has found.
-    plain
-        The same without control.
-    split
-        Whose test users are looked at.
-    k
-        Length of the lists.
-    groups
-        Groups of items, where the target speaks of them.
-    seconds
-        How long the search took.
-    """
-    part = split.test
-    own, own_figures = measure_lists(plain.recommend(part.history, k).ids, part, k, plain.trace_)
-    sight, figures = measure_lists(lists_of(fresh(found["model"]), part, k), part, k)
-    label = str(found["method"])
-    wish = ", ".join(f"{name} {value}" for name, value in found["goal"].items())
-    return Exhibit(
-        kind="fit",
-        title=f"A model for a target: {wish}"[:200],
-        k=k,
-        points=(
-            ExhibitPoint("No control", "no control", own_figures, strength=0.0, shown=own),
-            ExhibitPoint(
-                label,
-                label,
-                figures,
-                strength=found["strength"],
-                settings={"method": label, "strength": found["strength"], "target": wish},
-                shown=sight,
-            ),
-        ),
-        item_ids=split.train.item_ids,
-        chosen=1,
-        interactions=np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel(),
-        groups=groups,
-        examples=ExampleUsers.of(held_out_rows(part), part),
-        data=about_data(split),
-        made=how_made(seconds=seconds, seed=plain.get_params().get("random_state")),
-        notes=tuple(found["notes"]),
-    )
+    found = leave_users_out(lists, exposure, without)
+    figures = {f"gini@{k}": gini(exposure.weighted), f"coverage@{k}": coverage(exposure.shown)}
+    return found.bounds(figures) if found else {}

@@ -12,25 +12,28 @@ import numpy as np
 
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
-from limelight._base.settings import check_choice, check_integer
 from limelight.audit.audit import join_ids
 from limelight.audit.parts import are_apart, digests, refuse_repeats
 from limelight.data.catalogue import read_catalogue
 from limelight.data.ids import ids_from_arrow
 from limelight.data.sources import files_of
-from limelight.jobs.rerank_controls import BestResponseShards, PricesShards, ShardDial
+from limelight.jobs.rerank_controls import BestResponseShards, PricesShards, ShardControl
 from limelight.jobs.rerank_shards import FromFiles, FromModel, ListItems, Shards, Stage, Sums
 from limelight.jobs.service import PER_PIECE, Service
 from limelight.metrics.lists import Lists
 from limelight.rerank.market.market import OwnListSurvey
 from limelight.rerank.measured import ExampleLists, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
-from limelight.rerank.rerank import check_lengths, least_loss, method_names, missed
+from limelight.rerank.rerank import (
+    check_lengths,
+    check_search,
+    least_loss,
+    reach,
+)
 from limelight.rerank.result import Lengths
-from limelight.rerank.targets.controls import Setting
+from limelight.rerank.targets.controls import SearchContext
 from limelight.rerank.targets.goal import as_goal
-from limelight.rerank.targets.search import FIRST, TRIES, meet
-from limelight.rerank.welfare import as_welfare
+from limelight.rerank.targets.search import FIRST, TRIES
 from limelight.store.checkpoint import digest_ids
 from limelight.store.lists import ListWriter, gather_parts, part_name
 
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
     from limelight.jobs.rerank_shards import Facts, Origin
     from limelight.rerank.result import RerankResult
     from limelight.rerank.targets.goal import Goal
-    from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Checkpoint
 
 _IN_TURN = {
@@ -57,14 +59,6 @@ _IN_TURN = {
 """Methods in which nobody can choose before the one before has chosen."""
 
 
-class _Origin(NamedTuple):
-    """Where candidates come from, in how many shards."""
-
-    source: Origin
-    n_shards: int
-    item_ids: Ids
-
-
 @dataclass(frozen=True)
 class DigestShard:
     """Digests the ids of a shard's users."""
@@ -73,7 +67,7 @@ class DigestShard:
     name = "rerank: users"
 
     def __call__(self, number: int) -> np.ndarray:
-        """Digest a shard."""
+        """Digest the users of a shard."""
         return digests(self.shards.user_ids(number))
 
 
@@ -96,7 +90,7 @@ class WriteLists:
     name = "rerank: write"
 
     def __call__(self, number: int) -> Written:
-        """Write a shard."""
+        """Write the lists of a shard; only those of examples go back."""
         user_ids = self.shards.user_ids(number)
         with self.shards.pool(number) as pool:
             places = self.shards.places(pool, self.lists, number)
@@ -107,17 +101,16 @@ class WriteLists:
             lists = pool.lists(places)
             found = figures(pool, places)
         at = examples.rows
-        # The examples are all the users that go back.
         shown = Lists(lists.ids[at], lists.scores[at])
         return Written(found, ExampleLists(np.arange(len(at)), examples.own), user_ids[at], shown)
 
 
 def rerank(  # noqa: PLR0913
-    pieces: Executor,
     source: Path,
     output: Path,
-    checkpoint: Checkpoint,
     *,
+    executor: Executor,
+    checkpoint: Checkpoint,
     k: int = 20,
     gini: float | None = None,
     min_coverage: float | None = None,
@@ -134,13 +127,13 @@ def rerank(  # noqa: PLR0913
 
     Parameters
     ----------
-    pieces
-        Does the work.
     source
         A model folder, for the users of its training, or a folder of candidates
         ``user_id, item_id, score``, in which all rows of a user are in one file.
     output
         The folder for the lists.
+    executor
+        Does the work.
     checkpoint
         Where candidates and lists are kept while strengths are tried, on the disk of the output.
     k, gini, min_coverage, max_relevance_loss, relevance, catalogue, memory, random_state
@@ -159,8 +152,11 @@ def rerank(  # noqa: PLR0913
     """
     started = time.perf_counter()
     goal = as_goal(gini=gini, min_coverage=min_coverage, max_relevance_loss=max_relevance_loss)
-    _check(k, method, relevance, random_state)
-    origin = _origin(pieces, source, catalogue, per_shard, num_threads)
+    check_search(k, method, relevance, random_state)
+    if method in _IN_TURN:
+        message = f"{method} {_IN_TURN[method]}, so it cannot be done in pieces"
+        raise ConfigError(message, hint="use best-response or prices, or leave --executor out")
+    origin = _origin(executor, source, catalogue, per_shard, num_threads)
     about = {
         "source": [
             [file.name, file.stat().st_size, file.stat().st_mtime_ns]
@@ -174,83 +170,67 @@ def rerank(  # noqa: PLR0913
         checkpoint.save({}, {})
     law = ScoreRelevance() if relevance == "score" else BY_RANK
     shards = Shards(checkpoint.path, len(origin.item_ids), k, law, memory, num_threads)
-    facts = _stage(pieces, shards, origin)
-    dial, name, first = _dial(pieces, shards, facts, goal, method, random_state)
+    facts = _stage(executor, shards, origin)
+    control, name, first = _control(executor, shards, facts, goal, method, random_state)
     with progress_bar("rerank", TRIES) as advance:
-        met = meet(dial, goal, first=first, advance=advance)
-    work = WriteLists(shards, dial.lists(met.places), origin.item_ids)
-    written = list(pieces.map(work, range(len(facts)), len(facts)))
-    gather_parts(output, [shards.folder / part_name(number) for number in range(len(facts))])
+        lists, known = reach(control, goal, name, first=first, advance=advance)
+    work, numbers = WriteLists(shards, lists, origin.item_ids), range(len(facts))
+    written = list(executor.map(work, numbers, len(facts)))
+    gather_parts(output, [shards.folder / part_name(number) for number in numbers])
     return result_of(
         _added_up([part.found for part in written]),
         written[0].examples,
         lists=written[0].lists,
         user_ids=written[0].user_ids,
         item_ids=origin.item_ids,
-        method=name,
-        strength=met.strength,
-        goal={goal.kind: goal.value},
-        notes=tuple(missed(goal, met.measure)),
         seconds=time.perf_counter() - started,
+        **known,
     )
 
 
-def _check(k: int, method: str, relevance: str, random_state: int) -> None:
-    check_integer("k", k, least=1)
-    check_integer("random_state", random_state, least=0)
-    check_choice("method", method, method_names())
-    check_choice("relevance", relevance, ("auto", "score"))
-    if method in _IN_TURN:
-        message = f"{method} {_IN_TURN[method]}, so it cannot be done in pieces"
-        raise ConfigError(message, hint="use best-response or prices, or leave --executor out")
-
-
 def _origin(
-    pieces: Executor, source: Path, catalogue: Source | None, per_shard: int, threads: int
-) -> _Origin:
+    executor: Executor, source: Path, catalogue: Source | None, per_shard: int, threads: int
+) -> Origin:
     if (source / "config.json").is_file():
         found = Service(source.resolve(), 0).open()
         service = Service(source.resolve(), len(found.user_ids), threads=threads)
         n_shards = math.ceil(service.n_users / per_shard)
-        return _Origin(FromModel(service, per_shard), n_shards, found.item_ids)
+        return FromModel(n_shards, found.item_ids, service, per_shard)
     files = files_of(source.resolve())
     if catalogue is not None:
         item_ids: pa.Array = read_catalogue(catalogue)[0]
     else:
-        item_ids = join_ids(list(pieces.map(ListItems(), files, len(files))))
-    return _Origin(FromFiles(tuple(files), item_ids), len(files), ids_from_arrow(item_ids))
+        item_ids = join_ids(list(executor.map(ListItems(), files, len(files))))
+    return FromFiles(len(files), ids_from_arrow(item_ids), tuple(files))
 
 
-def _stage(pieces: Executor, shards: Shards, origin: _Origin) -> list[Facts]:
+def _stage(executor: Executor, shards: Shards, origin: Origin) -> list[Facts]:
     """Make the candidates of all shards, and refuse those that cannot be used."""
     numbers = range(origin.n_shards)
-    facts = list(pieces.map(Stage(shards, origin.source), numbers, origin.n_shards))
+    facts = list(executor.map(Stage(shards, origin), numbers, origin.n_shards))
     check_lengths(max(fact.longest for fact in facts), shards.k)
     if not are_apart([fact.users for fact in facts]):
-        refuse_repeats(pieces.map(DigestShard(shards), numbers, origin.n_shards))
+        refuse_repeats(executor.map(DigestShard(shards), numbers, origin.n_shards))
     return facts
 
 
-def _dial(
-    pieces: Executor, shards: Shards, facts: Sequence[Facts], goal: Goal, method: str, seed: int
-) -> tuple[ShardDial, str, float]:
-    """Return the method, what it is called, and a strength to start from."""
+def _control(
+    executor: Executor, shards: Shards, facts: Sequence[Facts], goal: Goal, method: str, seed: int
+) -> tuple[ShardControl, str, float]:
+    """Return the control of a method, what to call it, and a strength to start from."""
     own = functools.reduce(Sums.plus, (fact.own for fact in facts))
     places, n_users = sum(fact.places for fact in facts), sum(fact.n_users for fact in facts)
     unit = own.relevance / places if places else 1.0
     survey = OwnListSurvey(unit, places / max(n_users, 1), np.zeros(shards.n_items))
     if method == "prices":
-        return PricesShards(pieces, shards, facts, survey=survey, seed=seed), method, FIRST
-    welfare: WelfareName = "log"
-    name, first = method, FIRST
-    if method == "auto":
-        with shards.pool(0) as pool:
-            setting = Setting(pool, shards.k, shards.threads, seed)
-            welfare, first = least_loss(setting, goal, shards.law)
-        name = f"best-response ({welfare})"
-    kind = as_welfare(welfare)
-    dial = BestResponseShards(pieces, shards, facts, kind, survey=survey, seed=seed)
-    return dial, name, first
+        return PricesShards(executor, shards, facts, survey, seed), method, FIRST
+    control = BestResponseShards(executor, shards, facts, survey, seed)
+    if method != "auto":
+        return control, method, FIRST
+    with shards.pool(0) as pool:
+        context = SearchContext(pool, shards.k, shards.threads, seed)
+        name, control.welfare, first = least_loss(context, goal, shards.law)
+    return control, name, first
 
 
 def _added_up(parts: Sequence[Figures]) -> Figures:

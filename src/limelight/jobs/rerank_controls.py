@@ -1,4 +1,4 @@
-"""Methods whose strength can be turned up and down over users on many machines.
+"""Controls over users on many machines.
 
 Best response is a game that users play one after the other. Here the users of a shard still do,
 but shards play at the same time, and what others choose meanwhile is not known. If a shard took
@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limelight._base.signals import Terminated
 from limelight.jobs.rerank_shards import OWN, Sums
-from limelight.metrics.exposure import coverage, gini
 from limelight.rerank.market.market import Market, choose
 from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices, mix_prices
+from limelight.rerank.targets.controls import Control
 from limelight.rerank.targets.goal import Measure
+from limelight.rerank.targets.search import Trial
+from limelight.rerank.welfare import as_welfare
 from limelight.store.arrays import save_arrays
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from limelight._base.executor import Executor, Work
     from limelight.jobs.rerank_shards import Facts, Shards
     from limelight.rerank.market.market import OwnListSurvey
-    from limelight.rerank.welfare import Welfare
+    from limelight.rerank.market.pool import Pool
+    from limelight.rerank.welfare import WelfareName
 
 _FIRST = ((1.0, 1), (1.0, 1), (0.3, 4))
 _LATER = ((1.0, 1), (0.3, 4))
@@ -43,239 +46,197 @@ against one's own users, and in how many parts users choose."""
 
 
 @dataclass(frozen=True)
-class Respond:
-    """Lets a part of a shard's users choose again, and writes their lists."""
+class ShardLists(ABC):
+    """Makes the lists of a shard's users, writes them under a name if they have one, adds up."""
 
     shards: Shards
-    welfare: Welfare
+    target: str | None
+
+    @abstractmethod
+    def places(self, pool: Pool, number: int) -> Int32:
+        """Return the lists of a shard's users: places among their candidates."""
+
+    def __call__(self, number: int) -> Sums:
+        """Make the lists of a shard, and return what they come to."""
+        with self.shards.pool(number) as pool:
+            places = self.places(pool, number)
+            if self.target is not None:
+                save_arrays(self.shards.places_file(self.target, number), {"places": places})
+            return self.shards.sums(pool, places)
+
+
+@dataclass(frozen=True)
+class Respond(ShardLists):
+    """Lets a part of a shard's users choose again."""
+
+    start: str
+    """The name of the lists where users stand."""
+    strength: float
+    welfare: WelfareName
     survey: OwnListSurvey
     exposure: Float64
     """Of all users, as it was when the round began."""
     n_users: int
     """All of them."""
-    strength: float
-    start: str
-    """Names of lists: where users stand, and where they go."""
-    target: str
     others: float
     """How much the others are taken to move, against one's own users."""
     turn: tuple[int, int]
     seed: tuple[int, ...]
     name = "rerank: best response"
 
-    def __call__(self, number: int) -> Sums:
-        """Do a round of a shard."""
-        with self.shards.pool(number) as pool:
-            market = Market(
-                pool,
-                self.shards.k,
-                self.welfare,
-                threads=self.shards.threads,
-                seed=[*self.seed, number],
-                survey=self.survey,
-            )
-            ledger = market.ledger
-            ledger.places = self.shards.places(pool, self.start, number)
-            share = 1 / (1 + self.others * (self.n_users / max(pool.n_users, 1) - 1))
-            ledger.exposure, ledger.served = self.exposure * share, self.n_users * share
-            market.sweep(self.strength, self.turn)
-            save_arrays(self.shards.places_file(self.target, number), {"places": ledger.places})
-            return self.shards.sums(pool, ledger.places)
+    def places(self, pool: Pool, number: int) -> Int32:
+        """Do a round of best response."""
+        market = Market(
+            pool,
+            self.shards.k,
+            as_welfare(self.welfare),
+            threads=self.shards.threads,
+            seed=[*self.seed, number],
+            survey=self.survey,
+        )
+        ledger = market.ledger
+        ledger.places = self.shards.places(pool, self.start, number)
+        share = 1 / (1 + self.others * (self.n_users / max(pool.n_users, 1) - 1))
+        ledger.exposure, ledger.served = self.exposure * share, self.n_users * share
+        market.sweep(self.strength, self.turn)
+        return ledger.places
 
 
 @dataclass(frozen=True)
-class Count:
-    """Adds up what lists of a shard come to."""
+class Count(ShardLists):
+    """Reads lists that are there."""
 
-    shards: Shards
-    lists: str
+    start: str
     name = "rerank: exposure"
 
-    def __call__(self, number: int) -> Sums:
-        """Count a shard."""
-        with self.shards.pool(number) as pool:
-            return self.shards.sums(pool, self.shards.places(pool, self.lists, number))
+    def places(self, pool: Pool, number: int) -> Int32:
+        """Read the lists of a shard."""
+        return self.shards.places(pool, self.start, number)
 
 
 @dataclass(frozen=True)
-class Choose:
-    """Asks what a shard's users choose at prices that stay where they are."""
+class Choose(ShardLists):
+    """Asks what users choose if one set of prices is everybody's."""
 
-    shards: Shards
     subsidies: Float32
-    """One set."""
     name = "rerank: prices"
 
-    def __call__(self, number: int) -> Sums:
-        """Ask a shard."""
-        with self.shards.pool(number) as pool:
-            everybody = np.zeros(pool.n_users, dtype=np.int32)
-            sets = self.subsidies[None]
-            places = choose(pool, self.shards.k, sets, everybody, self.shards.threads)
-            return self.shards.sums(pool, places)
+    def places(self, pool: Pool, number: int) -> Int32:
+        """Return what the users of a shard choose."""
+        del number
+        everybody = np.zeros(pool.n_users, dtype=np.int32)
+        return choose(pool, self.shards.k, self.subsidies[None], everybody, self.shards.threads)
 
 
 @dataclass(frozen=True)
-class Draw:
-    """Serves a shard's users at the prices that they draw, and writes their lists."""
+class Draw(ShardLists):
+    """Serves users at the prices that they draw."""
 
-    shards: Shards
     prices: Prices
-    target: str
     name = "rerank: draws"
 
-    def __call__(self, number: int) -> Sums:
-        """Serve a shard."""
-        draws = self.prices.draw(self.shards.user_ids(number))
-        with self.shards.pool(number) as pool:
-            sets = self.prices.mixture.subsidies
-            places = choose(pool, self.shards.k, sets, draws, self.shards.threads)
-            save_arrays(self.shards.places_file(self.target, number), {"places": places})
-            return self.shards.sums(pool, places)
+    def places(self, pool: Pool, number: int) -> Int32:
+        """Return what the users of a shard choose."""
+        draws, sets = self.prices.draw(self.shards.user_ids(number)), self.prices.mixture.subsidies
+        return choose(pool, self.shards.k, sets, draws, self.shards.threads)
 
 
-class ShardDial(ABC):
-    """What both methods share: lists go by the number of the turn that made them, 0 the first."""
+@dataclass(eq=False)
+class ShardControl(Control):
+    """A control whose lists stay with the shards, named after the number of the trial."""
 
-    whole, most = False, 1e4
+    executor: Executor
+    shards: Shards
+    facts: Sequence[Facts]
+    survey: OwnListSurvey
+    """What strength is in units of, by all users."""
+    seed: int
+    """Of all that is drawn."""
+    sums: Sums | None = field(default=None, init=False)
+    """What the lists of the last strength above 0 come to."""
+    _trials: int = field(default=0, init=False)
 
-    def __init__(self, pieces: Executor, shards: Shards, facts: Sequence[Facts]) -> None:
-        self._pieces, self._shards = pieces, shards
-        self._n_shards = len(facts)
-        self.n_users = sum(fact.n_users for fact in facts)
-        self._own = functools.reduce(Sums.plus, (fact.own for fact in facts))
-        self._turns = self._shown = 0
-        self._is_open = False
+    def __post_init__(self) -> None:
+        self._numbers = range(len(self.facts))
+        self._n_users = sum(fact.n_users for fact in self.facts)
+        self._own = functools.reduce(Sums.plus, (fact.own for fact in self.facts))
 
-    @property
-    def places(self) -> Int32:
-        """The number of the turn that made the lists, for :meth:`lists`."""
-        return np.array([self._shown], dtype=np.int32)
-
-    @staticmethod
-    def lists(places: Int32) -> str:
-        """Name the lists of a turn."""
-        return f"{int(places.item()):03}" if places.item() else OWN
-
-    def turn(self, strength: float) -> Measure:
+    def try_at(self, strength: float) -> Trial:
         """Make the lists of a strength, and measure them; those that are there are kept."""
         if strength == 0:
-            self._shown = 0
-            return self._measure(self._own)
-        self._turns += 1
-        last, name = (self.lists(np.array([n])) for n in (self._turns - 1, self._turns))
-        if self._is_there(name):
-            found = self._map(Count(self._shards, name))
+            return self._trial(strength, self._own, OWN)
+        start = f"{self._trials:03}" if self._trials else OWN
+        self._trials += 1
+        name = f"{self._trials:03}"
+        if all(self.shards.places_file(name, number).exists() for number in self._numbers):
+            self.sums = self._map(Count(self.shards, None, name))
         else:
-            found = self._make(strength, last, name)
-        self._shown, self._sums, self._is_open = self._turns, found, True
-        return self._measure(found)
+            self.sums = self._make(strength, start, name)
+        return self._trial(strength, self.sums, name)
 
     @abstractmethod
-    def _make(self, strength: float, last: str, name: str) -> Sums:
-        """Write everybody's lists under a name; the last ones are there."""
-
-    def _is_there(self, name: str) -> bool:
-        numbers = range(self._n_shards)
-        return all(self._shards.places_file(name, number).exists() for number in numbers)
+    def _make(self, strength: float, start: str, name: str) -> Sums:
+        """Write everybody's lists under a name; those to start from are there."""
 
     def _map(self, work: Work[int, Sums]) -> Sums:
         try:
-            return functools.reduce(Sums.plus, self._pieces.map(work, range(self._n_shards)))
+            return functools.reduce(Sums.plus, self.executor.map(work, self._numbers))
         except (KeyboardInterrupt, Terminated) as end:
             end.add_note("the same command with --resume goes on from the last strength")
             raise
 
-    def _measure(self, found: Sums) -> Measure:
-        own = self._own.relevance
-        loss = 1 - found.relevance / own if own else 0.0
-        return Measure(gini(found.exposure), coverage(found.exposure), loss)
+    def _trial(self, strength: float, found: Sums, name: str) -> Trial:
+        measure = Measure.of(found.exposure, found.relevance, self._own.relevance)
+        return Trial(strength, measure, name)
 
 
-class BestResponseShards(ShardDial):
-    """Best response, from the lists of the strength before.
+class BestResponseShards(ShardControl):
+    """Best response, from the lists of the strength before."""
 
-    Parameters
-    ----------
-    pieces
-        Does the work.
-    shards, facts
-        Whose lists are made.
-    welfare
-        Of exposure.
-    survey
-        What strength is in units of, by all users.
-    seed
-        Of the order in which users choose.
-    """
+    welfare: WelfareName = "log"
 
-    def __init__(
-        self,
-        pieces: Executor,
-        shards: Shards,
-        facts: Sequence[Facts],
-        welfare: Welfare,
-        *,
-        survey: OwnListSurvey,
-        seed: int,
-    ) -> None:
-        super().__init__(pieces, shards, facts)
-        self._welfare, self._survey, self._seed = welfare, survey, seed
-
-    def _make(self, strength: float, last: str, name: str) -> Sums:
-        found, start, made = self._sums if self._is_open else self._own, last, []
-        plan = _LATER if self._is_open else _FIRST
+    def _make(self, strength: float, start: str, name: str) -> Sums:
+        found, plan = (self._own, _FIRST) if self.sums is None else (self.sums, _LATER)
+        made = []
         for sweep, (others, parts) in enumerate(plan):
             for part in range(parts):
                 is_last = (sweep, part) == (len(plan) - 1, parts - 1)
                 target = name if is_last else f"{name}-{sweep}-{part}"
                 work = Respond(
-                    self._shards,
-                    self._welfare,
-                    self._survey,
-                    found.exposure,
-                    self.n_users,
-                    strength,
-                    start,
+                    self.shards,
                     target,
+                    start,
+                    strength,
+                    self.welfare,
+                    self.survey,
+                    found.exposure,
+                    self._n_users,
                     others,
                     (part, parts),
-                    (self._seed, self._turns, sweep),
+                    (self.seed, self._trials, sweep),
                 )
                 found, start = self._map(work), target
                 made.append(target)
         for between in made[:-1]:
-            for number in range(self._n_shards):
-                self._shards.places_file(between, number).unlink(missing_ok=True)
+            for number in self._numbers:
+                self.shards.places_file(between, number).unlink(missing_ok=True)
         return found
 
 
-class PricesShards(ShardDial):
+class PricesShards(ShardControl):
     """Everybody draws a set of prices, which are found by asking all shards again and again."""
 
-    def __init__(
-        self,
-        pieces: Executor,
-        shards: Shards,
-        facts: Sequence[Facts],
-        *,
-        survey: OwnListSurvey,
-        seed: int,
-    ) -> None:
-        super().__init__(pieces, shards, facts)
-        self._survey, self._seed = survey, seed
-
-    def _make(self, strength: float, last: str, name: str) -> Sums:
-        del last
-        method = FrankWolfe(strength=strength, random_state=self._seed)
-        with self._shards.pool(0) as pool:
-            # The market of a shard in the place of all: prices depend on exposure per user.
-            market = method.config.market(pool, self._shards.k, self._survey)
-            share = pool.n_users / self.n_users
+    def _make(self, strength: float, start: str, name: str) -> Sums:
+        del start
+        method: FrankWolfe = FrankWolfe(strength=strength, random_state=self.seed)
+        with self.shards.pool(0) as pool:
+            # One shard stands for all: prices depend on exposure per user.
+            market = method.config.market(pool, self.shards.k, self.survey)
+            share = pool.n_users / self._n_users
             mixture = mix_prices(
                 method.config.steps,
                 self._own.exposure,
                 lambda exposure: market.subsidies(strength, exposure * share),
-                lambda prices: self._map(Choose(self._shards, prices)).exposure,
+                lambda subsidies: self._map(Choose(self.shards, None, subsidies)).exposure,
             )
-        return self._map(Draw(self._shards, Prices(mixture, method.config), name))
+        return self._map(Draw(self.shards, name, Prices(mixture, method.config)))

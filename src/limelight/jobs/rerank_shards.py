@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -36,30 +37,20 @@ OWN = "own"
 
 @dataclass(frozen=True)
 class Shards:
-    """Where the shards are, and how they are looked at.
-
-    Parameters
-    ----------
-    folder
-        Of their files.
-    n_items
-        Size of the catalogue.
-    k
-        Length of the lists.
-    law
-        Gives candidates their relevance.
-    memory
-        How many bytes of relevance a worker may hold.
-    threads
-        How many threads a worker may use.
-    """
+    """Where the shards are, and how they are looked at."""
 
     folder: Path
+    """Of their files."""
     n_items: int
+    """Size of the catalogue."""
     k: int
+    """Length of the lists."""
     law: Law
+    """Gives candidates their relevance."""
     memory: int
+    """How many bytes of relevance a worker may hold."""
     threads: int
+    """How many threads a worker may use."""
 
     def candidates_file(self, number: int) -> Path:
         """Name the file of a shard's candidates."""
@@ -116,7 +107,7 @@ class Sums(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a shard has."""
+    """How many users a shard has, with what candidates, and what their own lists come to."""
 
     n_users: int
     longest: int
@@ -129,33 +120,34 @@ class Facts(NamedTuple):
     """What the weights of all places of these lists add up to."""
 
 
-class Origin(Protocol):
-    """Where candidates come from."""
+@dataclass(frozen=True)
+class Origin(ABC):
+    """Where candidates come from, in how many shards, of what items."""
 
+    n_shards: int
+    item_ids: Ids
+
+    @abstractmethod
     def open(self, number: int, memory: int) -> Candidates:
         """Make the candidates of a shard."""
 
 
 @dataclass(frozen=True)
-class FromFiles:
+class FromFiles(Origin):
     """Candidates from a folder of tables: every file is a shard."""
 
     files: tuple[Path, ...]
-    item_ids: pa.Array
 
     def open(self, number: int, memory: int) -> Candidates:
         """Read a file."""
-        catalogue: Any = self.item_ids
+        items = np.asarray(self.item_ids).tolist()
         return read_candidates(
-            self.files[number],
-            catalogue=catalogue.to_pylist(),
-            memory=memory,
-            show_progress=False,
+            self.files[number], catalogue=items, memory=memory, show_progress=False
         )
 
 
 @dataclass(frozen=True)
-class FromModel:
+class FromModel(Origin):
     """Candidates from a model, for the users of its training: so many of them are a shard."""
 
     service: Service
@@ -182,7 +174,7 @@ class Stage:
     name = "rerank: candidates"
 
     def __call__(self, number: int) -> Facts:
-        """Make a shard."""
+        """Make the candidates of a shard, and return what there is to know of them."""
         if not self.shards.candidates_file(number).exists():
             with self.origin.open(number, self.shards.memory) as candidates:
                 self.shards.keep(number, candidates)

@@ -1,13 +1,11 @@
-"""The group targets of ``ll.rerank``: caps, floors or shares for groups of items.
-
-``ll.rerank``: anybody's candidates in, lists that meet a target out.
-"""
+"""``ll.rerank``: anybody's candidates in, lists that meet a target out."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,20 +26,16 @@ from limelight.rerank.methods import offered
 from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance, calibrate
 from limelight.rerank.targets.controls import (
-    AllocateDial,
-    BestResponseDial,
-    Dial,
-    FairRecDial,
-    KeptDial,
-    OnlineDial,
-    PricesDial,
-    RerankerDial,
-    Setting,
+    BestResponseControl,
+    Control,
+    PoolControl,
+    Resumable,
+    SearchContext,
+    control_of,
 )
 from limelight.rerank.targets.goal import Goal, as_goal
 from limelight.rerank.targets.groups import check_share
 from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, meet
-from limelight.rerank.welfare import as_welfare
 from limelight.store.checkpoint import as_checkpoint
 
 if TYPE_CHECKING:
@@ -53,9 +47,8 @@ if TYPE_CHECKING:
     from limelight.rerank.market.pool import Law
     from limelight.rerank.reranker import Reranked
     from limelight.rerank.result import RerankResult
-    from limelight.rerank.targets.goal import Measure
     from limelight.rerank.targets.groups import Share
-    from limelight.rerank.welfare import Welfare, WelfareName
+    from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Place
 
 
@@ -107,17 +100,17 @@ def group_settings(goal: GroupGoal) -> dict[str, Any]:
     return {_SETTINGS[name]: value for name, value in goal.wishes.items()}
 
 
-def reach_groups(setting: Setting, goal: GroupGoal, law: Law) -> tuple[Int32, dict[str, Any]]:
+def reach_groups(context: SearchContext, goal: GroupGoal, law: Law) -> tuple[Int32, dict[str, Any]]:
     """Return lists with the shares that were wished, or the nearest, and what a result says."""
-    pool = setting.pool
+    pool = context.pool
     members = read_groups(goal.groups, ids_to_arrow(pool.candidates.item_ids))
     method = GroupShares(
         **group_settings(goal),
         relevance=law,
-        random_state=setting.seed,
-        num_threads=setting.threads,
+        random_state=context.seed,
+        num_threads=context.threads,
     )
-    _, found = method.solve(pool, setting.k, members)
+    _, found = method.solve(pool, context.k, members)
     outcome = method.outcome_
     shares = sorted(outcome.shares, key=lambda share: share.before - share.after)
     return found.places, {
@@ -127,9 +120,6 @@ def reach_groups(setting: Setting, goal: GroupGoal, law: Law) -> tuple[Int32, di
         "groups": tuple(shares),
         "notes": (*outcome.notes, str(outcome)),
     }
-
-
-_FAR = 0.01  # a target that is missed by more is worth a note
 
 
 def rerank(  # noqa: PLR0913
@@ -220,9 +210,7 @@ def rerank(  # noqa: PLR0913
     targets = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
     check_choice("method", method, method_names())
     goal = as_group_goal(groups, wishes, targets, method) or as_goal(**targets)
-    check_integer("k", k, least=1)
-    check_integer("random_state", random_state, least=0)
-    check_choice("relevance", relevance, ("auto", "score"))
+    check_search(k, method, relevance, random_state)
     if relevance == "score" and held_out is not None:
         message = "relevance='score' and held_out exclude each other"
         raise ConfigError(message, hint="held-out pairs say what scores mean")
@@ -239,14 +227,21 @@ def rerank(  # noqa: PLR0913
             law = calibrate(CandidateRanking(found), pairs, k, seed=random_state)
         pool = stack.enter_context(Pool(found, law, **room))
         advance = stack.enter_context(progress_bar("rerank", TRIES, show=show_progress))
-        setting = Setting(pool, k, resolve_threads(num_threads), random_state)
+        context = SearchContext(pool, k, resolve_threads(num_threads), random_state)
         if isinstance(goal, GroupGoal):
-            places, known = reach_groups(setting, goal, law)
+            places, known = reach_groups(context, goal, law)
         else:
-            places, known = _reach(
-                setting, goal, law, method=method, advance=advance, checkpoint=checkpoint
-            )
+            control, name, first = _control(context, goal, law, method, checkpoint)
+            places, known = reach(control, goal, name, first=first, advance=advance)
         return measured(pool, places, started, **known)
+
+
+def check_search(k: int, method: str, relevance: str, random_state: int) -> None:
+    """Refuse settings of a search that mean nothing."""
+    check_choice("method", method, method_names())
+    check_integer("k", k, least=1)
+    check_integer("random_state", random_state, least=0)
+    check_choice("relevance", relevance, ("auto", "score"))
 
 
 def _open(
@@ -286,6 +281,11 @@ def model_candidates(model: Model | Reranked, **room: Any) -> Candidates:
     return candidates_of(model.ranking(), ids=(model.user_ids, model.item_ids), **room)
 
 
+def method_names() -> list[str]:
+    """Return what ``method`` may be."""
+    return ["auto", *offered()]
+
+
 def _check_names(source: object, **pairs: object) -> None:
     """Refuse pairs of ids beside a ranking, which knows users and items by number only."""
     given = [name for name, value in pairs.items() if value is not None]
@@ -301,89 +301,71 @@ def check_lengths(longest: int, k: int) -> None:
         raise DataError(message, hint="give users more candidates, or use a smaller k")
 
 
-def _kept(dial: Dial, checkpoint: Place, goal: str, name: str) -> Dial | KeptDial:
-    """Keep what a dial is turned to, where there is a place for it."""
+def _control(
+    context: SearchContext, goal: Goal, law: Law, method: str, checkpoint: Place
+) -> tuple[Control, str, float]:
+    """Return the control of a method, what to call it, and a strength to start from.
+
+    Automatic is best response, with the welfare that loses least.
+    """
+    name, first = method, FIRST
+    control: PoolControl
+    if method == "auto":
+        name, welfare, first = least_loss(context, goal, law)
+        control = BestResponseControl(context, welfare)
+    else:
+        control = control_of(method, context)
     place = as_checkpoint(checkpoint)
     if place is None:
-        return dial
-    at = dial.setting
-    about = {"goal": goal, "method": name, "k": at.k, "seed": at.seed}
-    return KeptDial(dial, place, about | {"candidates": at.pool.fingerprint()})
+        return control, name, first
+    about = {"goal": f"{goal}", "method": name, "k": context.k, "seed": context.seed}
+    about["candidates"] = context.pool.fingerprint()
+    return Resumable(control, place, about), name, first
 
 
-def method_names() -> list[str]:
-    """Return what ``method`` may be."""
-    return ["auto", *offered()]
+def reach(
+    control: Control, goal: Goal, name: str, *, first: float, advance: Callable[[], None]
+) -> tuple[Any, dict[str, Any]]:
+    """Meet a goal with a control; return the lists, and what a result says of them.
 
-
-def _dial(setting: Setting, method: str, welfare: WelfareName) -> Dial:
-    if method == "allocate":
-        return AllocateDial(setting)
-    if method == "fairrec":
-        return FairRecDial(setting)
-    if method == "prices":
-        return PricesDial(setting)
-    kinds: dict[str, Callable[[Setting, Welfare], Dial]] = {
-        "best-response": BestResponseDial,
-        "online": OnlineDial,
-    }
-    if method not in kinds:
-        return RerankerDial(setting, offered()[method])
-    return kinds[method](setting, as_welfare(welfare))
-
-
-def _reach(
-    setting: Setting,
-    goal: Goal,
-    law: Law,
-    *,
-    method: str,
-    advance: Callable[[], None],
-    checkpoint: Place,
-) -> tuple[Int32, dict[str, Any]]:
-    """Meet the goal with a method, or with the welfare for best response that loses least."""
-    welfare: WelfareName = "log"
-    name, first = method, FIRST
-    if method == "auto":
-        method = "best-response"
-        welfare, first = least_loss(setting, goal, law)
-        name = f"{method} ({welfare})"
-    dial = _kept(_dial(setting, method, welfare), checkpoint, f"{goal}", name)
-    met = meet(dial, goal, first=first, advance=advance)
-    notes = dial.notes()
-    if not dial.whole:
-        notes += missed(goal, met.measure)
-    return met.places, {
+    Parameters
+    ----------
+    control, name
+        The method, and what to call it.
+    goal
+        What to meet.
+    first, advance
+        As for ``meet``.
+    """
+    met = meet(control, goal, first=first, advance=advance)
+    # A guarantee is a whole number of lists, which seldom meets a goal exactly.
+    missed = () if control.whole else goal.notes(met.measure)
+    return met.lists, {
         "method": name,
         "strength": met.strength,
         "goal": {goal.kind: goal.value},
-        "notes": tuple(notes),
+        "notes": (*control.notes(), *missed),
     }
 
 
-def missed(goal: Goal, measure: Measure) -> list[str]:
-    """Say that a goal was missed, if it was."""
-    if goal.lack(measure) > 0 and goal.miss(measure) > _FAR:
-        return [f"The target, {goal}, was not met: no strength comes nearer."]
-    return []
-
-
-def least_loss(setting: Setting, goal: Goal, law: Law) -> tuple[WelfareName, float]:
-    """Try welfares on some of the users; return the best, and a strength to start from."""
-    candidates = setting.pool.candidates
+def least_loss(context: SearchContext, goal: Goal, law: Law) -> tuple[str, WelfareName, float]:
+    """Try welfares on some of the users; return what to call the best, it, and a first strength."""
+    candidates = context.pool.candidates
     welfares: tuple[WelfareName, ...] = ("log", "power")
-    some = sample_users(candidates, pilot_size(candidates), setting.seed)
+    some = sample_users(candidates, pilot_size(candidates), context.seed)
     with some, Pool(some, law) as pool:
-        trial = Setting(pool, setting.k, setting.threads, setting.seed)
-        found = {name: _trial(_dial(trial, "best-response", name), goal) for name in welfares}
-    best = min(welfares, key=lambda name: found[name][0])
-    return best, found[best][1]
+        found = {
+            welfare: _trial(BestResponseControl(replace(context, pool=pool), welfare), goal)
+            for welfare in welfares
+        }
+    best = min(welfares, key=lambda welfare: found[welfare][0])
+    return f"best-response ({best})", best, found[best][1]
 
 
-def _trial(dial: Dial, goal: Goal) -> tuple[float, float]:
+def _trial(control: Control, goal: Goal) -> tuple[float, float]:
     """Return what a goal costs on some users, and the strength; fewer users may not reach it."""
     try:
-        met = meet(dial, goal)
+        met = meet(control, goal)
     except OutOfReachError:
         return 1.0, FIRST
     cost = met.measure.gini if goal.is_loss else met.measure.loss

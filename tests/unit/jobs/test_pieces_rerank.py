@@ -27,7 +27,8 @@ def folder(model, tmp_path):
 
 def made(pieces, source, tmp_path, **given):
     given = {"k": 10, "per_shard": 400, **given}
-    return rerank(pieces, source, tmp_path / "lists", Checkpoint(tmp_path / "kept"), **given)
+    checkpoint = Checkpoint(tmp_path / "kept")
+    return rerank(source, tmp_path / "lists", executor=pieces, checkpoint=checkpoint, **given)
 
 
 @pytest.mark.parametrize("target", [0.55, 0.3])
@@ -66,7 +67,7 @@ def test_prices_are_those_of_one_machine(pieces, tmp_path):
 
 def test_welfare_is_about_that_of_one_machine(pieces, model, folder, tmp_path):
     """At one strength: what lists are worth, relevance and the welfare of exposure together."""
-    from limelight.jobs.rerank import _dial, _origin, _stage
+    from limelight.jobs.rerank import _control, _origin, _stage
     from limelight.recommend.candidates import candidates_of
     from limelight.rerank.market.market import Market
     from limelight.rerank.market.pool import Pool
@@ -92,9 +93,9 @@ def test_welfare_is_about_that_of_one_machine(pieces, model, folder, tmp_path):
         plain = worth(market.ledger.exposure_of(pool.own_places(10)), own)
     shards = Shards(tmp_path, len(model.item_ids), 10, BY_RANK, 1 << 30, 1)
     facts = _stage(pieces, shards, _origin(pieces, folder, None, 300, 1))
-    dial, _, _ = _dial(pieces, shards, facts, None, "best-response", 0)
-    measure = dial.turn(strength)
-    found = worth(dial._sums.exposure, (1 - measure.loss) * own)
+    control, _, _ = _control(pieces, shards, facts, None, "best-response", 0)
+    measure = control.try_at(strength).measure
+    found = worth(control.sums.exposure, (1 - measure.loss) * own)
     assert found - plain > 0.97 * (wanted - plain) > 0
 
 

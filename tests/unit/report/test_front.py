@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import limelight as ll
-from limelight.control.frontier_result import FrontierPoint, Measured
+from limelight.control.frontier_result import FrontierPoint, PointFigures
 from limelight.report.figures.inputs import Point
 from limelight.report.figures.style import PALETTE
 
@@ -68,7 +68,7 @@ def test_points_and_evaluations_without_a_name():
 
 def test_a_front_is_drawn_for_test_users_where_validation_users_put_it():
     def point(method, strength, gini, ndcg, *, on_front):
-        seen, test = Measured(0, 0, 0, 0, 0), Measured(ndcg, 0, 1, gini, 0.5)
+        seen, test = PointFigures(0, 0, 0, 0, 0), PointFigures(ndcg, 0, 1, gini, 0.5)
         return FrontierPoint(method, 0, strength, seen, test, 1.0, 1.0, 1, on_front)
 
     front = ll.Frontier(

@@ -1,7 +1,4 @@
-"""Methods whose strength can be turned up and down over the same users.
-
-A dial whose turns are kept on disk, so that a search goes on where it was interrupted.
-"""
+"""Controls: methods that make lists at any strength, so that a search can find the right one."""
 
 from __future__ import annotations
 
@@ -13,27 +10,25 @@ import numpy as np
 
 from limelight._base.errors import DataError
 from limelight._base.signals import Terminated, finishing
-from limelight.metrics.exposure import coverage, gini
 from limelight.metrics.lists import position_weights
-from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank.market.ledger import Ledger
-from limelight.rerank.market.market import Market, choose
+from limelight.rerank.market.market import Market
+from limelight.rerank.methods import offered
 from limelight.rerank.methods.allocate import Auction, Bounds, repair
-from limelight.rerank.methods.fairrec import FairRec
-from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.targets.goal import Measure
+from limelight.rerank.targets.search import Trial
+from limelight.rerank.welfare import as_welfare
 from limelight.store.arrays import load_arrays, save_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from limelight._base.arrays import Int32
     from limelight.rerank.market.pool import Pool
-    from limelight.rerank.reranker import Reranker
-    from limelight.rerank.welfare import Welfare
+    from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Checkpoint
 
 
@@ -42,9 +37,34 @@ _FIRST_SWEEPS, _SWEEPS = 3, 2
 """How often users choose at the first strength, and at each later one, from where they are."""
 
 
+class Control(ABC):
+    """A method whose lists share exposure the more evenly, the greater its strength is."""
+
+    whole = False
+    """Whether strengths are whole numbers."""
+    most = 1e4
+    """The largest strength that makes sense."""
+
+    @abstractmethod
+    def try_at(self, strength: float) -> Trial:
+        """Make lists at a strength, and measure them; at 0, everybody's own."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what the next strength starts from, beside the lists of the last one."""
+        return {}
+
+    def restore(self, trial: Trial, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from a trial, and from the state after it."""
+        del trial, state
+
+    def notes(self) -> list[str]:
+        """Say what a reader should know of the lists."""
+        return []
+
+
 @dataclass(frozen=True)
-class Setting:
-    """Whose lists are made, and how."""
+class SearchContext:
+    """Whose lists a search makes, how long they are, and what a method may use and draw with."""
 
     pool: Pool
     k: int
@@ -52,272 +72,211 @@ class Setting:
     seed: int
 
 
-class Dial(ABC):
-    """A method over a pool, at the strength to which it was turned last."""
-
-    whole = False
-    """Whether strengths are whole numbers."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        pool, k = setting.pool, setting.k
-        self._ledger = Ledger(pool, position_weights(k), threads=setting.threads, seed=setting.seed)
-        self._ledger.open()
-        self._own = self._ledger.relevance()
-
-    @property
-    def places(self) -> Int32:
-        """Everybody's list: places among her candidates."""
-        return self._ledger.places
-
-    @property
-    def most(self) -> float:
-        """The largest strength that makes sense."""
-        return 1e4
-
-    def turn(self, strength: float) -> Measure:
-        """Make the lists of a strength, and measure them."""
-        if strength == 0:
-            self._ledger.open()
-        else:
-            self._ledger.places = self._make(strength)
-            self._ledger.exposure = self._ledger.exposure_of(self._ledger.places)
-        exposure = self._ledger.exposure
-        loss = 1 - self._ledger.relevance() / self._own if self._own else 0.0
-        return Measure(gini(exposure), coverage(exposure), loss)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return everything that the next turn depends on, beside the lists."""
-        return self._ledger.state()
-
-    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
-        """Put the dial back to where it stood."""
-        self._ledger.restore(places, state)
-
-    def notes(self) -> list[str]:
-        """Say what a reader should know of the lists."""
-        return []
-
-    @abstractmethod
-    def _make(self, strength: float) -> Int32:
-        """Return everybody's list."""
-
-
-class BestResponseDial(Dial):
-    """Best response, from the lists of the strength before."""
-
-    def __init__(self, setting: Setting, welfare: Welfare) -> None:
-        super().__init__(setting)
-        self._market = Market(
-            setting.pool, setting.k, welfare, threads=setting.threads, seed=setting.seed
-        )
-        self._is_open = False
-
-    def _make(self, strength: float) -> Int32:
-        if not self._is_open:
-            self._market.ledger.open()
-        for _ in range(_SWEEPS if self._is_open else _FIRST_SWEEPS):
-            self._market.sweep(strength)
-        self._is_open = True
-        return self._market.ledger.places.copy()
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return where users stand who choose again."""
-        ledger = self._market.ledger
-        market = {f"{_MARKET}{name}": values for name, values in ledger.state().items()}
-        found = super().state() | market | {"is_open": np.array([self._is_open])}
-        if not np.array_equal(ledger.places, self.places):
-            found["chosen"] = ledger.places
-        return found
-
-    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
-        """Put users back to where they stood."""
-        super().restore(places, state)
-        # What users last chose is what the dial last showed, unless that was nobody's choice.
-        names = {name for name in state if name.startswith(_MARKET)}
-        market = {name.removeprefix(_MARKET): state[name] for name in names}
-        self._market.ledger.restore(state.get("chosen", places), market)
-        self._is_open = bool(state["is_open"].item())
-
-
-class OnlineDial(Dial):
-    """Everybody is served once, in the order of the rows."""
-
-    def __init__(self, setting: Setting, welfare: Welfare) -> None:
-        super().__init__(setting)
-        self._welfare = welfare
-
-    def _make(self, strength: float) -> Int32:
-        at = self.setting
-        market = Market(at.pool, at.k, self._welfare, threads=at.threads, seed=at.seed)
-        market.serve(strength)
-        return market.ledger.places
-
-
-class PricesDial(Dial):
-    """Everybody draws a set of prices."""
-
-    def _make(self, strength: float) -> Int32:
-        at = self.setting
-        method = FrankWolfe(strength=strength, random_state=at.seed, num_threads=at.threads)
-        prices = Prices(method.mix(at.pool, at.k), method.config)
-        draws = prices.draw(at.pool.candidates.user_ids)
-        return choose(at.pool, at.k, prices.mixture.subsidies, draws, at.threads)
-
-
-class _GuaranteeDial(Dial):
-    """Strength is the number of lists that every item is guaranteed."""
-
-    whole = True
-
-    @property
-    def most(self) -> float:
-        """As many as there are places."""
-        return _most_lists(self.setting)
-
-
-def _most_lists(setting: Setting) -> float:
-    pool = setting.pool
-    return float(pool.n_users * min(setting.k, pool.n_items) // max(pool.n_items, 1))
-
-
-class AllocateDial(_GuaranteeDial):
-    """Least-loss allocation."""
-
-    _short = _level = 0
-
-    def _make(self, strength: float) -> Int32:
-        at, n_items = self.setting, self.setting.pool.n_items
-        bounds = Bounds(np.full(n_items, strength), np.full(n_items, np.inf))
-        auction = Auction(at.pool, at.k, bounds, threads=at.threads, seed=at.seed)
-        auction.run()
-        repair(auction)
-        self._short, self._level = int(auction.short().sum()), int(strength)
-        return auction.ledger.places
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return who is short of the guarantee, too."""
-        return super().state() | {"short": np.array([self._short, self._level])}
-
-    def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
-        """Put the dial back to where it stood."""
-        super().restore(places, state)
-        self._short, self._level = state["short"].tolist()
-
-    def notes(self) -> list[str]:
-        """Say who is short of the guarantee."""
-        return [f"{self._short:,} items stand in fewer than {self._level:,} lists."]
-
-
-class FairRecDial(_GuaranteeDial):
-    """FairRec over the same candidates."""
-
-    def _make(self, strength: float) -> Int32:
-        method = FairRec(guarantee=int(strength), random_state=self.setting.seed)
-        lists = method.rerank(CandidateRanking(self.setting.pool.candidates), self.setting.k)
-        return self.setting.pool.places_of(lists.ids)
-
-
-class RerankerDial(Dial):
-    """Any re-ranker, made anew at every strength."""
-
-    def __init__(self, setting: Setting, kind: type[Reranker]) -> None:
-        super().__init__(setting)
-        self._reranker = kind.usual(seed=setting.seed, threads=setting.threads)
-        self.whole = kind.strength_is_count
-
-    @property
-    def most(self) -> float:
-        """As many lists as an item can have, or the largest strength of all."""
-        return _most_lists(self.setting) if self.whole else super().most
-
-    def _make(self, strength: float) -> Int32:
-        return self._reranker.at(strength).places_from(self.setting.pool, self.setting.k)
-
-
-class KeptDial:
-    """Turns a dial, or remembers what it came to.
-
-    A search asks for the same strengths in the same order again, so the n-th turn is the n-th file.
-    The dial itself is put back to where it stood after the last of them.
+class PoolControl(Control):
+    """A re-ranker over the users of a pool, whose relevance is worked out once for all strengths.
 
     Parameters
     ----------
-    dial
-        What is turned.
+    context
+        Whose lists are made, and how.
+    make
+        Returns the lists of a strength: everybody's places among her candidates.
+    whole
+        Whether a strength is the number of lists that every item is guaranteed.
+    """
+
+    def __init__(
+        self,
+        context: SearchContext,
+        make: Callable[[SearchContext, float], Int32],
+        *,
+        whole: bool = False,
+    ) -> None:
+        pool, k = context.pool, context.k
+        self.context, self.whole, self._make = context, whole, make
+        if whole:
+            self.most = float(pool.n_users * min(k, pool.n_items) // max(pool.n_items, 1))
+        # This ledger only adds up what lists come to; a method has one of its own to choose in.
+        self._ledger = Ledger(pool, position_weights(k), threads=context.threads, seed=context.seed)
+        self._ledger.open()
+        self._own = self._ledger.relevance()
+        self.last: Trial | None = None
+        """The last trial of a strength above 0."""
+
+    def try_at(self, strength: float) -> Trial:
+        """Make everybody's list, and measure them."""
+        if strength:
+            places = self._make(self.context, strength)
+        else:
+            places = self.context.pool.own_places(self.context.k)
+        self._ledger.places = places
+        exposure, worth = self._ledger.exposure_of(places), self._ledger.relevance()
+        trial = Trial(strength, Measure.of(exposure, worth, self._own), places)
+        self.last = trial if strength else self.last
+        return trial
+
+    def restore(self, trial: Trial, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take a trial for the last one."""
+        del state
+        self.last = trial if trial.strength else self.last
+
+
+class BestResponseControl(PoolControl):
+    """Best response, from the lists of the strength before.
+
+    Parameters
+    ----------
+    context
+        Whose lists are made, and how.
+    welfare
+        What shared exposure is worth.
+    """
+
+    def __init__(self, context: SearchContext, welfare: WelfareName) -> None:
+        super().__init__(context, self._respond)
+        self._market = Market(
+            context.pool,
+            context.k,
+            as_welfare(welfare),
+            threads=context.threads,
+            seed=context.seed,
+        )
+
+    def _respond(self, context: SearchContext, strength: float) -> Int32:
+        del context
+        ledger, sweeps = self._market.ledger, _SWEEPS
+        if not ledger.served:
+            ledger.open()
+            sweeps = _FIRST_SWEEPS
+        for _ in range(sweeps):
+            self._market.sweep(strength)
+        return ledger.places.copy()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return where users stand who choose again, and what is drawn next."""
+        ledger = self._market.ledger
+        return {f"{_MARKET}{name}": values for name, values in ledger.state().items()}
+
+    def restore(self, trial: Trial, state: Mapping[str, NDArray[Any]]) -> None:
+        """Put users back to the lists that they chose last."""
+        super().restore(trial, state)
+        if self.last is not None:
+            names = [name for name in state if name.startswith(_MARKET)]
+            market = {name.removeprefix(_MARKET): state[name] for name in names}
+            self._market.ledger.restore(self.last.lists, market)
+
+
+class AllocateControl(PoolControl):
+    """Least-loss allocation: every item is guaranteed so many lists."""
+
+    def __init__(self, context: SearchContext) -> None:
+        super().__init__(context, _allocate, whole=True)
+
+    def notes(self) -> list[str]:
+        """Say how many items are short of the guarantee."""
+        short = level = 0
+        if self.last is not None:
+            pool, level = self.context.pool, int(self.last.strength)
+            ids = pool.lists(self.last.lists).ids
+            short = int((np.bincount(ids[ids >= 0], minlength=pool.n_items) < level).sum())
+        return [f"{short:,} items stand in fewer than {level:,} lists."]
+
+
+def _allocate(at: SearchContext, strength: float) -> Int32:
+    n_items = at.pool.n_items
+    bounds = Bounds(np.full(n_items, strength), np.full(n_items, np.inf))
+    auction = Auction(at.pool, at.k, bounds, threads=at.threads, seed=at.seed)
+    auction.run()
+    repair(auction)
+    return auction.ledger.places
+
+
+_OWN: dict[str, Callable[[SearchContext], PoolControl]] = {
+    "best-response": lambda context: BestResponseControl(context, "log"),
+    "allocate": AllocateControl,
+}
+"""Methods that start from the strength before, or have something to say of their lists."""
+
+
+def control_of(method: str, context: SearchContext) -> PoolControl:
+    """Return the control of a method that ``ll.rerank`` offers."""
+    if method in _OWN:
+        return _OWN[method](context)
+    reranker = offered()[method].usual(seed=context.seed, threads=context.threads)
+
+    def make(at: SearchContext, strength: float) -> Int32:
+        return reranker.at(strength).places_from(at.pool, at.k)
+
+    return PoolControl(context, make, whole=reranker.strength_is_count)
+
+
+class Resumable(Control):
+    """Keeps every trial of a control on disk, so that an interrupted search goes on from there.
+
+    A search asks for the same strengths in the same order again, so the n-th trial is the n-th
+    file.
+
+    Parameters
+    ----------
+    control
+        What is tried.
     checkpoint
-        Where turns are kept.
+        Where trials are kept.
     about
         What they are of. Those of anything else are refused.
     """
 
-    def __init__(self, dial: Dial, checkpoint: Checkpoint, about: Mapping[str, Any]) -> None:
-        self._dial, self._checkpoint = dial, checkpoint
-        self.whole = dial.whole
-        self._places: Int32 | None = None
-        self._turns = 0
+    def __init__(
+        self, control: PoolControl, checkpoint: Checkpoint, about: Mapping[str, Any]
+    ) -> None:
+        self._control, self._path, self._trials = control, checkpoint.path, 0
+        self.whole, self.most = control.whole, control.most
         if checkpoint.load(about) is None:
             checkpoint.save({}, {})
-        while self._file(self._turns).is_file():
-            self._turns += 1
-        self._known, self._turns = self._turns, 0
 
-    @property
-    def most(self) -> float:
-        """The largest strength that makes sense."""
-        return self._dial.most
-
-    @property
-    def places(self) -> Int32:
-        """Everybody's list at the last strength."""
-        return self._dial.places if self._places is None else self._places
-
-    def notes(self) -> list[str]:
-        """Say what a reader should know of the lists."""
-        return self._dial.notes()
-
-    def turn(self, strength: float) -> Measure:
-        """Remember what a strength came to, or find out. A signal waits until that is kept."""
-        self._turns += 1
-        if self._turns <= self._known:
-            return self._remember(strength)
-        self._places = None
+    def try_at(self, strength: float) -> Trial:
+        """Read what a strength came to, or find out. A signal waits until that is kept."""
+        file = self._path / f"turn-{self._trials:05d}.safetensors"
+        self._trials += 1
+        if file.is_file():
+            return self._read(file, strength)
         try:
             with finishing():
-                measure = self._dial.turn(strength)
-                self._keep(strength, measure)
+                trial = self._control.try_at(strength)
+                self._keep(file, trial)
         except (KeyboardInterrupt, Terminated) as end:
             end.add_note("the same command with --resume goes on from here")
             raise
-        return measure
+        return trial
 
-    def _keep(self, strength: float, measure: Measure) -> None:
-        arrays = {"strength": np.array([strength]), "measure": np.array(measure)}
-        arrays |= {"places": self._dial.places}
-        state = {f"state/{name}": values for name, values in self._dial.state().items()}
-        save_arrays(self._file(self._turns - 1), arrays | state)
+    def notes(self) -> list[str]:
+        """Say what the control says."""
+        return self._control.notes()
 
-    def _remember(self, strength: float) -> Measure:
-        arrays = load_arrays(self._file(self._turns - 1))
-        shape = self._dial.places.shape
-        if arrays.keys() < {"strength", "measure", "places"} or arrays["places"].shape != shape:
-            raise _damaged(self._checkpoint.path)
-        if arrays["strength"].item() != strength:
-            raise _damaged(self._checkpoint.path)
-        self._places = arrays["places"]
-        if self._turns == self._known:
+    def _keep(self, file: Path, trial: Trial) -> None:
+        arrays = {"strength": np.array([trial.strength]), "measure": np.array(trial.measure)}
+        state = {f"state/{name}": values for name, values in self._control.state().items()}
+        save_arrays(file, arrays | {"places": trial.lists} | state)
+
+    def _read(self, file: Path, strength: float) -> Trial:
+        arrays, at = load_arrays(file), self._control.context
+        try:
+            trial = Trial(strength, Measure(*arrays["measure"].tolist()), arrays["places"])
+            if arrays["strength"].item() != strength or trial.lists.shape != (
+                at.pool.n_users,
+                at.k,
+            ):
+                raise self._damaged()
             state = {
                 name.removeprefix("state/"): values
                 for name, values in arrays.items()
                 if name.startswith("state/")
             }
-            self._dial.restore(self._places, state)
-        return Measure(*arrays["measure"].tolist())
+            self._control.restore(trial, state)
+        except KeyError as error:
+            raise self._damaged() from error
+        return trial
 
-    def _file(self, number: int) -> Path:
-        return self._checkpoint.path / f"turn-{number:05d}.safetensors"
-
-
-def _damaged(path: Path) -> DataError:
-    message = f"the checkpoint {str(path)!r} is not of this search"
-    return DataError(message, hint="delete it to start from the beginning")
+    def _damaged(self) -> DataError:
+        message = f"the checkpoint {str(self._path)!r} is not of this search"
+        return DataError(message, hint="delete it to start from the beginning")

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from limelight._base.errors import ConfigError
 from limelight._base.settings import check_number
+from limelight.metrics import exposure
 
-_NEAR = 0.002  # a Gini index or a coverage that differs by less is near enough
+if TYPE_CHECKING:
+    from limelight._base.arrays import Float64
+
+_STOP_WITHIN = 0.002
+"""A search ends so near to a Gini index or a coverage: less is within what other users differ by,
+and every further strength costs as much as the last. Of a loss, half of it, below the bound."""
+_MET_WITHIN = 0.01
+"""A goal counts as met so near to it. A method in which small changes of strength change many
+lists cannot stop as near as a search would like, and a reader would call that met."""
 
 
 class Measure(NamedTuple):
@@ -20,6 +29,18 @@ class Measure(NamedTuple):
     """Share of the items that some list shows."""
     loss: float
     """Share of the relevance, or of the accuracy, of everybody's own list that was given up."""
+
+    @classmethod
+    def of(cls, shown: Float64, worth: float, own: float) -> Measure:
+        """Measure lists by the exposure that they give, and their worth beside everybody's own.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Measure.of(np.array([1.0, 1.0, 0.0, 0.0]), worth=3.0, own=4.0)
+        Measure(gini=0.5, coverage=0.5, loss=0.25)
+        """
+        return cls(exposure.gini(shown), exposure.coverage(shown), 1 - worth / own if own else 0.0)
 
 
 @dataclass(frozen=True)
@@ -48,12 +69,22 @@ class Goal:
             return round(measure.gini - self.value, 12)
         return round(self.value - measure.coverage, 12)
 
-    def is_met(self, measure: Measure) -> bool:
+    def ends_search(self, measure: Measure) -> bool:
         """Tell whether a measure is near enough, and on the right side of a bound."""
         lack = self.lack(measure)
         if self.is_loss:
-            return 0 <= lack <= _NEAR / 2
-        return -_NEAR <= lack <= (0 if self.kind == "min_coverage" else _NEAR)
+            return 0 <= lack <= _STOP_WITHIN / 2
+        return -_STOP_WITHIN <= lack <= (0 if self.kind == "min_coverage" else _STOP_WITHIN)
+
+    def is_met(self, measure: Measure) -> bool:
+        """Tell whether to call a goal met, as one that asks for less than there is anyway is."""
+        return self.lack(measure) <= 0 or self.miss(measure) <= _MET_WITHIN
+
+    def notes(self, measure: Measure) -> tuple[str, ...]:
+        """Say that the goal was missed, if it was."""
+        if self.is_met(measure):
+            return ()
+        return (f"The target, {self}, was not met: no strength comes nearer.",)
 
     def miss(self, measure: Measure) -> float:
         """Return how far a measure is from the goal; the wrong side of a bound is farthest."""

@@ -87,7 +87,7 @@ def _by_label(labels: Any, n_items: int) -> Groups:
     if values.dtype.kind in "iu":
         has_group = values >= 0
     else:
-        # Not a number, which is not itself, stands for no group in frames.
+        # Frames mark a missing group by NaN, which is not equal to itself.
         has_group = np.array([v is not None and v == v for v in values.tolist()])  # noqa: PLR0124
     items: Int64 = np.flatnonzero(has_group)
     names, numbers = np.unique(values[items], return_inverse=True)

@@ -5,7 +5,8 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import DataError
-from limelight.rerank.targets.controls import KeptDial
+from limelight.rerank.targets.controls import Resumable
+from limelight.store.arrays import load_arrays, save_arrays
 
 TARGETS = [
     {"gini": 0.2},
@@ -31,16 +32,16 @@ def model():
 @pytest.mark.parametrize("turns", [0, 1])
 def test_a_search_goes_on_to_the_same_bits(model, target, turns, tmp_path, monkeypatch):
     whole = ll.rerank(model, k=10, **target)
-    place, keep, left = tmp_path / "c", KeptDial._keep, [turns]
+    place, keep, left = tmp_path / "c", Resumable._keep, [turns]
 
-    def keep_few(dial, *known):
+    def keep_few(control, *known):
         if not left[0]:
             raise KilledError
         left[0] -= 1
-        keep(dial, *known)
+        keep(control, *known)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KeptDial, "_keep", keep_few)
+        patch.setattr(Resumable, "_keep", keep_few)
         with pytest.raises(KilledError):
             ll.rerank(model, k=10, checkpoint=place, **target)
     assert len(list(place.glob("turn-*"))) == turns
@@ -68,3 +69,30 @@ def test_a_checkpoint_of_another_search_is_refused(model, tmp_path):
     first.write_bytes(second.read_bytes())
     with pytest.raises(DataError, match="not of this search"):
         ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+
+
+@pytest.mark.parametrize("name", ["places", "state/market/exposure", "state/market/served"])
+def test_a_checkpoint_that_lacks_something_is_refused(model, tmp_path, name):
+    place = tmp_path / "c"
+    ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+    file = place / "turn-00001.safetensors"
+    arrays = load_arrays(file)
+    save_arrays(file, {key: values for key, values in arrays.items() if key != name})
+    with pytest.raises(DataError, match="not of this search"):
+        ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+
+
+def test_a_checkpoint_of_an_older_version_is_taken_up(model, tmp_path):
+    """It also held where users stood twice, and what they had chosen before the first choice."""
+    place = tmp_path / "c"
+    whole = ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+    files = sorted(place.glob("turn-*"))
+    for file in files[3:]:
+        file.unlink()
+    for file in files[:3]:
+        arrays = load_arrays(file)
+        market = {name: values for name, values in arrays.items() if "market/" in name}
+        twice = {name.replace("market/", ""): values for name, values in market.items()}
+        save_arrays(file, arrays | twice | {"state/is_open": np.array([True])})
+    again = ll.rerank(model, k=10, gini=0.2, checkpoint=place)
+    np.testing.assert_array_equal(again.lists.ids, whole.lists.ids)
