@@ -70,5 +70,9 @@ class _Package(ModuleType):
         if not (name in _MODULE_OF and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel by name: Ray sends functions to workers with the modules that they use."""
+        return import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Package

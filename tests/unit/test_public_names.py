@@ -1,5 +1,6 @@
 import ast
 import inspect
+import pickle
 import sys
 from pathlib import Path
 
@@ -50,6 +51,13 @@ def test_a_function_is_not_hidden_by_the_package_of_its_name(monkeypatch):
     assert inspect.isfunction(ll.rerank)
     monkeypatch.setattr(ll, "rerank", len)
     assert ll.rerank is len
+
+
+def test_the_package_travels_by_name():
+    assert pickle.loads(pickle.dumps(ll)) is ll
+    cloudpickle = pytest.importorskip("ray.cloudpickle")
+    used = cloudpickle.loads(cloudpickle.dumps(lambda: (ll, ll.rerank)))
+    assert used() == (ll, ll.rerank)
 
 
 def test_figures_are_a_namespace():
