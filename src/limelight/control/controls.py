@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from limelight.data.candidates.candidates import MEMORY
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.models.exadmm import ExADMM
 from limelight.recommend.candidates import candidates_of
-from limelight.recommend.ranking import CandidateRanking, as_ranking
+from limelight.recommend.ranking import CandidateRanking
+from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.best_response import BestResponse, Online
-from limelight.rerank.methods.frank_wolfe import FrankWolfe
+from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.targets.controls import Control
 from limelight.rerank.targets.goal import Measure
 from limelight.rerank.targets.search import Trial
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.models.exadmm import ExADMMConfig
-    from limelight.recommend.ranking import Ranking
+    from limelight.rerank.market.pool import Law
     from limelight.rerank.reranker import Reranked, Reranker
 
 
@@ -55,6 +57,9 @@ class RankedUsers:
     """Who they are, where lists may depend on that."""
     width: int | None = None
     """How many candidates each user has; see ``candidates_of``."""
+    memory: int = MEMORY
+    """How many bytes of relevance may be held."""
+    _pool: tuple[Law, Pool] | None = field(default=None, init=False)
 
     @cached_property
     def ranking(self) -> CandidateRanking:
@@ -65,8 +70,23 @@ class RankedUsers:
         """Return the lists of the model itself."""
         return self.ranking.top(np.arange(self.ranking.n_users), k)
 
+    def pool(self, law: Law) -> Pool:
+        """Return their candidates with relevance, which is worked out once for all strengths."""
+        if self._pool is None or self._pool[0] != law:
+            self.close_pool()
+            candidates = candidates_of(self.ranking)
+            self._pool = law, Pool(candidates, law, memory=self.memory)
+        return self._pool[1]
+
+    def close_pool(self) -> None:
+        """Let go of the relevance: another search may go by another."""
+        if self._pool is not None:
+            self._pool[1].close()
+        self._pool = None
+
     def close(self) -> None:
-        """Let go of the candidates."""
+        """Let go of relevance and candidates."""
+        self.close_pool()
         if "ranking" in self.__dict__ and self.ranking.candidates is not None:
             self.ranking.candidates.close()
 
@@ -86,7 +106,10 @@ class Judges:
 
     def __init__(self, model: Model, parts: Sequence[HeldOut], k: int) -> None:
         self.k, self._targets = k, [part.targets for part in parts]
-        self.users = [RankedUsers(lambda: model, part.history, part.user_ids) for part in parts]
+        memory = MEMORY // len(parts)
+        self.users = [
+            RankedUsers(lambda: model, part.history, part.user_ids, memory=memory) for part in parts
+        ]
         self._own = [users.own(k) for users in self.users]
 
     def measure(self, make: Callable[[RankedUsers], Lists]) -> Measure:
@@ -156,7 +179,8 @@ class RerankControl(ModelControl):
             return users.own(self.k)
         reranker = self._reranker(strength)
         known: dict[str, Any] = {"user_ids": users.user_ids} if reranker.by_user else {}
-        return reranker.rerank(users.ranking, self.k, **known)
+        pool = users.pool(reranker.config.relevance)
+        return pool.lists(reranker.places_from(pool, self.k, **known))
 
     def at(self, strength: float) -> Model | Reranked:
         """Return the model with its re-ranker; at 0, the model itself."""
@@ -169,20 +193,20 @@ class RerankControl(ModelControl):
         return copy.deepcopy(self._last[1])
 
 
-def _best_response(known: Ranking | None, k: int, **settings: Any) -> Reranker:
+def _best_response(known: RankedUsers | None, k: int, **settings: Any) -> Reranker:
     del known, k
     method: BestResponse = BestResponse(**settings)
     return method
 
 
-def _online(known: Ranking | None, k: int, **settings: Any) -> Reranker:
+def _online(known: RankedUsers, k: int, **settings: Any) -> Reranker:
     method: Online = Online(**settings)
-    return method.warm_up(as_ranking(known), k)
+    return method.warm_up(known.ranking, k)
 
 
-def _prices(known: Ranking | None, k: int, **settings: Any) -> Reranker:
+def _prices(known: RankedUsers, k: int, **settings: Any) -> Reranker:
     method: FrankWolfe = FrankWolfe(**settings)
-    return method.fit(as_ranking(known), k)
+    return Prices(method.mix(known.pool(method.config.relevance), k), method.config)
 
 
 RERANKERS: dict[str, Callable[..., Reranker]] = {

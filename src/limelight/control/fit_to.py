@@ -266,7 +266,7 @@ def _controls(plain: Model, split: Split, judges: Judges, serve: Serve) -> list[
         laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
     method, known = _SERVES[serve], None
     if serve != "batch":
-        known = RankedUsers(lambda: plain, as_unseen(split.train.matrix, _KNOWN)).ranking
+        known = RankedUsers(lambda: plain, as_unseen(split.train.matrix, _KNOWN))
     make = partial(RERANKERS[method], known, k, num_threads=plain.config.num_threads)
     makers = {"prices": make}
     if serve != "stateless":
@@ -301,6 +301,8 @@ def _try_all(
         except OutOfReachError as error:
             trial, is_met = error.nearest, False
         tried.append(TriedMethod(control.name, trial.strength, *trial.measure, met=is_met))
+        for users in judges.users:
+            users.close_pool()
     return tried, found
 
 

@@ -218,8 +218,8 @@ class _Tracer:
             "random_state": config.random_state,
             "num_threads": config.num_threads,
         }
-        known = None if name == "best-response" else self._known.ranking
-        for users in self.users:
+        known = None if name == "best-response" else self._known
+        for users in (*self.users, *([known] if known else [])):
             users.ranking  # noqa: B018
         make = partial(RERANKERS[name], known, self.at, **settings)
         return RerankControl(name, self.at, lambda: self._plain, make)
