@@ -58,7 +58,12 @@ class Walk:
         code = frame.f_code
         if code.co_name == "<module>":
             self._imports.depth += {"call": 1, "return": -1}.get(event, 0)
-        elif event == "call" and not self._imports.depth and self._has_function(code):
+        elif (
+            event == "call"
+            and not self._imports.depth
+            and self._has_function(code)
+            and not self._is_import(frame)
+        ):
             self.files[code.co_filename.removeprefix(self._package)] = None
 
     def _has_function(self, code: CodeType) -> bool:
@@ -68,6 +73,11 @@ class Walk:
         """
         in_package = code.co_filename.startswith(self._package)
         return in_package and bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+    def _is_import(self, frame: FrameType) -> bool:
+        """Tell calls of the import system, which sets attributes of packages."""
+        caller = frame.f_back
+        return caller is not None and caller.f_code.co_filename.startswith("<frozen importlib")
 
     def rooms(self) -> Counter[str]:
         """Count the files of each folder of the package; those of none are under a dot."""

@@ -15,6 +15,7 @@ Float64: TypeAlias = NDArray[np.float64]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 _CACHE_LINE = 64
+BLOCK_ROWS = 1 << 20
 
 
 def factor_matrix(n_rows: int, width: int) -> Float32:
@@ -45,3 +46,8 @@ def batches(n_rows: int, size: int) -> Iterator[slice]:
     """
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def blocks(n_rows: int) -> Iterator[slice]:
+    """Walk over rows in blocks, so that temporary arrays stay small."""
+    return batches(n_rows, BLOCK_ROWS)

@@ -1,11 +1,24 @@
-"""Values as text that stays short, whatever they hold."""
+"""Values as text that stays short, whatever they hold.
+
+Values as people write them: shares such as 2% or 0.02, counts such as 100M or 2.5k.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 import reprlib
+from pathlib import Path
+from typing import Any
+
+from limelight._base.errors import ConfigError
 
 _WRITER = reprlib.Repr()
+
+
 _WRITER.maxstring = _WRITER.maxother = 80
+
+
 _LONGEST_LINE = 300
 
 
@@ -65,3 +78,59 @@ def count(number: int, noun: str) -> str:
     ('1 user', '2,000 users')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def parse_share(flag: str, text: str | None) -> float | None:
+    """Read 2% as 0.02.
+
+    Examples
+    --------
+    >>> parse_share("--group-cap", "3%")
+    0.03
+    """
+    if text is None:
+        return None
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        message = f"{flag} must be a share: {text!r}"
+        raise ConfigError(message, hint="write 2% or 0.02") from None
+
+
+def parse_shares(text: str | None, *names: str) -> str | dict[Any, float] | None:
+    """Read the name of a target, or a table of shares.
+
+    Examples
+    --------
+    >>> parse_shares("equal", "equal", "catalogue")
+    'equal'
+    """
+    if text is None or text in names:
+        return text
+    from limelight.rerank.targets.groups import read_shares
+
+    return read_shares(Path(text))
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
+
+
+_NUMBER = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e\+?[0-9]{1,2})?)\s*([kmbgt]?)", re.IGNORECASE)
+
+
+def parse_count(flag: str, text: str) -> int:
+    """Read 100M as 100,000,000.
+
+    Examples
+    --------
+    >>> parse_count("--users", "2.5k"), parse_count("--users", "1e6"), parse_count("--users", "1B")
+    (2500, 1000000, 1000000000)
+    """
+    found = _NUMBER.fullmatch(text.strip())
+    value = math.nan
+    if found:
+        value = float(re.sub("[_,]", "", found[1])) * _UNITS[found[2].lower()]
+    if not value.is_integer():
+        message = f"{flag} must be a whole number: {text!r}"
+        raise ConfigError(message, hint="write 2500, 2.5k, 100M or 10B")
+    return int(value)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight._base.arrays import blocks
 from limelight.data.groups import exposure_of, owned_by
 from limelight.data.ids import positions
 from limelight.data.rows import sorted_keys
-from limelight.metrics.exact_sums import blocks
 from limelight.metrics.intervals import Deviations, margin_of
 from limelight.report.exhibit import Compared
 

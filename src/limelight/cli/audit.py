@@ -8,8 +8,7 @@ import typer
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import Json, Report, showing, signature_defaults, takes_flags
 from limelight.cli.frame import Estimate, ExecutorFlags
-from limelight.cli.output import report
-from limelight.cli.report import check_page, note_page
+from limelight.cli.output import check_page, note_page, report
 
 
 def register(app: typer.Typer) -> None:

@@ -60,20 +60,6 @@ class ClusterFit(ExecutorFlags):
         ),
     ] = False
 
-    def check(self) -> bool:
-        """Tell whether a fit is for a cluster; refuse flags that would have no effect."""
-        is_for_cluster = super().check()
-        given = {
-            "--shards": self.shards is not None,
-            "--deterministic": self.deterministic,
-            "--dry-run": self.dry_run,
-        }
-        if not is_for_cluster and any(given.values()):
-            flag = next(name for name, holds in given.items() if holds)
-            message = f"{flag} is for a cluster"
-            raise ConfigError(message, hint="add --executor ray")
-        return is_for_cluster
-
 
 class Keeping(NamedTuple):
     """Whether to go on from a checkpoint, and the seconds between two of them."""

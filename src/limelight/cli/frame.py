@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
@@ -96,9 +96,11 @@ class ExecutorFlags:
         """Tell whether work is for a cluster; refuse flags that would have no effect."""
         if self.is_cluster:
             return True
-        for flag, value in (("--address", self.address), ("--workers", self.workers)):
-            if value is not None:
-                message = f"{flag} is for a cluster: {value}"
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if own.name != "executor" and value not in (None, False):
+                told = "" if value is True else f": {value}"
+                message = f"--{own.name.replace('_', '-')} is for a cluster{told}"
                 raise ConfigError(message, hint="add --executor ray")
         return False
 

@@ -17,8 +17,7 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
-from limelight.cli.output import note, report
-from limelight.cli.report import check_page, note_page
+from limelight.cli.output import check_page, note, note_page, report
 from limelight.models.exadmm import ExADMMConfig
 
 _SETTINGS = (

@@ -6,10 +6,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from limelight._base.errors import ConfigError
 from limelight._base.files import hint_of
 
 if TYPE_CHECKING:
@@ -162,3 +164,17 @@ def ending(trace: Sequence[Any], status: "Status | None") -> dict[str, Any]:
     if status:
         record |= {"status": status.name.lower(), "meaning": status.value}
     return record
+
+
+def check_page(path: Path | None) -> None:
+    """Refuse a name that no browser would open as a page, before the work begins."""
+    if path is not None and path.suffix.lower() not in {".html", ".htm"}:
+        message = f"a report is an HTML page: {str(path)!r}"
+        raise ConfigError(
+            message, hint="choose a name that ends in .html; `limelight plot` makes PDF"
+        )
+
+
+def note_page(path: Path) -> None:
+    """Say where a page was written."""
+    note(f"report written to {path}")

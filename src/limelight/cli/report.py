@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import DataError
 from limelight.cli.flags import Verb
-from limelight.cli.output import note
+from limelight.cli.output import check_page, note
 
 
 def register(app: typer.Typer) -> None:
@@ -87,17 +87,3 @@ def report(
     told = {name: str(path) for name, path in added.items() if path is not None}
     write_page(replace(exhibit, made={**exhibit.made, **told}), target)
     note(f"written to {target}")
-
-
-def check_page(path: Path | None) -> None:
-    """Refuse a name that no browser would open as a page, before the work begins."""
-    if path is not None and path.suffix.lower() not in {".html", ".htm"}:
-        message = f"a report is an HTML page: {str(path)!r}"
-        raise ConfigError(
-            message, hint="choose a name that ends in .html; `limelight plot` makes PDF"
-        )
-
-
-def note_page(path: Path) -> None:
-    """Say where a page was written."""
-    note(f"report written to {path}")

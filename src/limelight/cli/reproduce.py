@@ -7,8 +7,7 @@ import typer
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.cli.flags import Json, Report, Resume, Verb
-from limelight.cli.output import note, summarise
-from limelight.cli.report import check_page, note_page
+from limelight.cli.output import check_page, note, note_page, summarise
 
 if TYPE_CHECKING:
     from limelight.data import Split

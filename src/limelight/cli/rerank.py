@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.text import parse_share, parse_shares
 from limelight.cli.flags import (
     Gini,
     GroupCap,
@@ -22,9 +23,7 @@ from limelight.cli.flags import (
     takes_flags,
 )
 from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, holds_model, known_size
-from limelight.cli.output import note, summarise
-from limelight.cli.report import check_page, note_page
-from limelight.cli.values import parse_share, parse_shares
+from limelight.cli.output import check_page, note, note_page, summarise
 from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight._base.errors import ConfigError
+from limelight._base.text import parse_count, parse_share
 from limelight.cli.flags import Json, Verb, option, takes_flags
 from limelight.cli.output import report
-from limelight.cli.values import parse_count, parse_share
 
 if TYPE_CHECKING:
     from limelight.cluster.forecast.workload import Cluster, Workload

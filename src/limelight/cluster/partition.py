@@ -21,9 +21,17 @@ import numpy as np
 from limelight._base.arrays import factor_matrix
 from limelight._native import kernels
 from limelight.cluster.collectives import deal
-from limelight.solve.gramian import Eigenbasis, eigenbasis, gramian, largest_entry
 from limelight.solve.population import Cell
-from limelight.solve.problem import some_rows, sparse_rows, stacked, unsolvable
+from limelight.solve.problem import (
+    Eigenbasis,
+    eigenbasis,
+    gramian,
+    largest_entry,
+    some_rows,
+    sparse_rows,
+    stacked,
+    unsolvable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

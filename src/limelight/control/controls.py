@@ -24,8 +24,7 @@ from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.best_response import BestResponse, Online
 from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.targets.controls import Control
-from limelight.rerank.targets.goal import Measure
-from limelight.rerank.targets.search import Trial
+from limelight.rerank.targets.search import Measure, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping, Sequence

@@ -31,9 +31,8 @@ from limelight.models.exadmm import ExADMM
 from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import Relevance, calibrate
 from limelight.rerank.rerank import GroupGoal, as_group_goal, group_settings
-from limelight.rerank.targets.goal import as_goal
 from limelight.rerank.targets.groups import as_groups
-from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, meet
+from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, as_goal, meet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +40,8 @@ if TYPE_CHECKING:
     from limelight.data.sources import Source
     from limelight.data.split import Split
     from limelight.rerank.methods.group_shares import GroupShare
-    from limelight.rerank.targets.goal import Goal
     from limelight.rerank.targets.groups import Share
-    from limelight.rerank.targets.search import Trial
+    from limelight.rerank.targets.search import Goal, Trial
     from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Place
 

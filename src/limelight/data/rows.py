@@ -13,7 +13,11 @@ import numpy as np
 from limelight._native import kernels, resolve_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+    from limelight._base.arrays import Int64
 
 
 class Rows(NamedTuple):
@@ -176,3 +180,19 @@ def sorted_keys(left: NDArray[np.int32], right: NDArray[np.int32], span: int) ->
     keys += right
     keys.sort()
     return keys
+
+
+def cut_rows(indptr: Int64, most: int) -> Iterator[slice]:
+    """Cut rows into stretches of at most `most` entries; a longer row is one of its own.
+
+    Examples
+    --------
+    >>> list(cut_rows(np.array([0, 2, 4, 9, 10]), 4))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    start = 0
+    while start < len(indptr) - 1:
+        stop = int(np.searchsorted(indptr, indptr[start] + most, side="right")) - 1
+        stop = max(stop, start + 1)
+        yield slice(start, stop)
+        start = stop

@@ -33,7 +33,7 @@ from limelight.jobs.service import (
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.lists import Lists
 from limelight.models.recommender import Batch
-from limelight.recommend.histories import history_rows
+from limelight.recommend.fold_in import history_rows
 from limelight.store.checkpoint import (
     Checkpoint,
     as_checkpoint,

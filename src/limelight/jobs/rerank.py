@@ -32,8 +32,7 @@ from limelight.rerank.rerank import (
 )
 from limelight.rerank.result import Lengths
 from limelight.rerank.targets.controls import SearchContext
-from limelight.rerank.targets.goal import as_goal
-from limelight.rerank.targets.search import FIRST, TRIES
+from limelight.rerank.targets.search import FIRST, TRIES, as_goal
 from limelight.store.checkpoint import digest_ids
 from limelight.store.lists import ListWriter, gather_parts, part_name
 
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from limelight.data.sources import Source
     from limelight.jobs.rerank_shards import Facts, Origin
     from limelight.rerank.result import RerankResult
-    from limelight.rerank.targets.goal import Goal
+    from limelight.rerank.targets.search import Goal
     from limelight.store.checkpoint import Checkpoint
 
 _IN_TURN = {

@@ -24,8 +24,7 @@ from limelight.jobs.rerank_shards import OWN, Sums
 from limelight.rerank.market.market import Market, choose
 from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices, mix_prices
 from limelight.rerank.targets.controls import Control
-from limelight.rerank.targets.goal import Measure
-from limelight.rerank.targets.search import Trial
+from limelight.rerank.targets.search import Measure, Trial
 from limelight.rerank.welfare import as_welfare
 from limelight.store.arrays import save_arrays
 

@@ -20,8 +20,7 @@ from limelight.metrics.lists import position_weights
 from limelight.recommend.candidates import candidates_of, usual_width
 from limelight.rerank.market.ledger import Ledger
 from limelight.rerank.market.pool import Law, Pool
-from limelight.store.arrays import load_arrays, map_arrays, save_arrays
-from limelight.store.ids import read_ids, write_ids
+from limelight.store.arrays import load_arrays, map_arrays, read_ids, save_arrays, write_ids
 
 if TYPE_CHECKING:
     from pathlib import Path

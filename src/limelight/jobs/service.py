@@ -24,7 +24,7 @@ from limelight.models.recommender import Batch
 from limelight.recommend.candidates import usual_width
 from limelight.rerank.folder import load, open_light
 from limelight.solve.problem import sparse_rows
-from limelight.store.ids import read_some_ids
+from limelight.store.arrays import read_some_ids
 from limelight.store.model_folder import SEEN, USERS, read_histories
 
 if TYPE_CHECKING:

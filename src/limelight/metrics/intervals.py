@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from limelight.metrics.exact_sums import blocks
+from limelight._base.arrays import blocks
 from limelight.metrics.lists import FloatArray, rank_weights
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from limelight.models.base import FactorConfig
 from limelight.models.factor_model import FactorModel, problem_of
 from limelight.recommend.fold_in import fold_in_alone, fold_in_coupled, fold_in_together
 from limelight.solve.epochs import FactorMethod, exact_epoch, exadmm_epoch
-from limelight.solve.exposure_term import ExposureTerm, MeanTerm
+from limelight.solve.problem import ExposureTerm, MeanTerm
 from limelight.solve.state import pad_factors
 from limelight.solve.step_sizes import StepSizes
 

@@ -12,12 +12,11 @@ from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Learned, VectorModel
-from limelight.recommend.histories import history_rows
+from limelight.recommend.fold_in import history_rows
 from limelight.solve.epochs import FactorSolver
-from limelight.solve.gramian import LARGEST
 from limelight.solve.loop import Schedule, run
 from limelight.solve.population import Whole
-from limelight.solve.problem import Problem, sparse_rows
+from limelight.solve.problem import LARGEST, Problem, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
 from limelight.store.checkpoint import as_checkpoint, digest
 
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from limelight.data.interactions import Interactions
     from limelight.models.base import FactorConfig
     from limelight.solve.epochs import FactorMethod
-    from limelight.solve.exposure_term import ExposureTerm
     from limelight.solve.loop import Callback, Status
     from limelight.solve.population import Population
+    from limelight.solve.problem import ExposureTerm
     from limelight.store.checkpoint import Place
 
 

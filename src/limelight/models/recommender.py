@@ -12,8 +12,8 @@ from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError
 from limelight._base.settings import check_integer
 from limelight.models.folder import save_model
-from limelight.recommend.histories import history_rows, take_rows
-from limelight.recommend.topk import empty_lists
+from limelight.recommend.fold_in import history_rows, take_rows
+from limelight.recommend.ranking import empty_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,10 +8,9 @@ import numpy as np
 
 from limelight._base.arrays import batches
 from limelight.data.candidates.candidates import MEMORY, Candidates
-from limelight.data.candidates.keys import cut_rows
 from limelight.data.candidates.sorter import BUFFER_BYTES, PairSorter
 from limelight.data.candidates.storage import MemoryArray, PairRows
-from limelight.data.rows import pair_numbers, row_numbers, row_starts
+from limelight.data.rows import cut_rows, pair_numbers, row_numbers, row_starts
 from limelight.recommend.ranking import CandidateRanking, as_ranking
 
 if TYPE_CHECKING:

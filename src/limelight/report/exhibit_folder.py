@@ -22,8 +22,7 @@ from limelight._base.files import atomic_folder
 from limelight._base.text import first_words, short
 from limelight.data.groups import Groups
 from limelight.report.exhibit import ExampleUsers, Exhibit, ExhibitPoint, ShownLists
-from limelight.store.arrays import load_arrays, save_arrays
-from limelight.store.ids import read_ids, write_ids
+from limelight.store.arrays import load_arrays, read_ids, save_arrays, write_ids
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:

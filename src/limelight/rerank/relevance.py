@@ -24,7 +24,7 @@ from limelight._base.settings import check_choice, check_integer, check_number
 from limelight.data.candidates.candidates import Block
 from limelight.data.rows import pair_numbers, row_numbers
 from limelight.metrics.lists import position_weights
-from limelight.recommend.histories import history_rows, take_rows
+from limelight.recommend.fold_in import history_rows, take_rows
 from limelight.recommend.ranking import as_ranking
 
 if TYPE_CHECKING:

@@ -33,9 +33,8 @@ from limelight.rerank.targets.controls import (
     SearchContext,
     control_of,
 )
-from limelight.rerank.targets.goal import Goal, as_goal
 from limelight.rerank.targets.groups import check_share
-from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, meet
+from limelight.rerank.targets.search import FIRST, TRIES, Goal, OutOfReachError, as_goal, meet
 from limelight.store.checkpoint import as_checkpoint
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from limelight.solve.steps import exact_u_step, solve_side
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64
-    from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.population import Cell
-    from limelight.solve.problem import Problem
+    from limelight.solve.problem import MeanTerm, Problem
     from limelight.solve.state import State
 
 TOLERANCE = 0.02

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from limelight.solve.gramian import gramian, largest_entry
-from limelight.solve.problem import RegularizedRows
+from limelight.solve.problem import RegularizedRows, gramian, largest_entry
 from limelight.solve.steps import solve_side
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import numpy as np
 
 from limelight._base.arrays import factor_matrix
 from limelight._native import kernels
-from limelight.solve.gramian import eigenbasis, row_products
-from limelight.solve.problem import unsolvable
+from limelight.solve.problem import eigenbasis, row_products, unsolvable
 from limelight.solve.state import Shift
 
 if TYPE_CHECKING:

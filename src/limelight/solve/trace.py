@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limelight._native import kernels
-from limelight.solve.gramian import gramian
+from limelight.solve.problem import gramian
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
-    from limelight.solve.exposure_term import MeanTerm
     from limelight.solve.population import Cell
-    from limelight.solve.problem import Problem
+    from limelight.solve.problem import MeanTerm, Problem
     from limelight.solve.state import State
 
 

@@ -26,8 +26,7 @@ from limelight._base.files import atomic_folder
 from limelight._base.machine import package_version
 from limelight._base.text import short
 from limelight.data.ids import ids_to_arrow
-from limelight.store.arrays import load_arrays, map_arrays, save_arrays
-from limelight.store.ids import read_ids, write_ids
+from limelight.store.arrays import load_arrays, map_arrays, read_ids, save_arrays, write_ids
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import limelight as ll
-from limelight.cli.values import parse_count
+from limelight._base.text import parse_count
 from limelight.cluster.forecast.forecast import simulate
 from limelight.cluster.forecast.workload import Cluster, Workload
 from limelight.models.exadmm import ExADMMConfig

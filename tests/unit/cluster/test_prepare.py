@@ -16,7 +16,7 @@ from limelight.cluster.ingest import routing
 from limelight.cluster.ingest.prepare import about_source, prepare
 from limelight.cluster.ingest.routing import shard_bounds
 from limelight.cluster.ingest.shards import has_shards, load_shards
-from limelight.store.ids import read_ids
+from limelight.store.arrays import read_ids
 
 SIZES = [(1, 1), (1, 5), (2, 2), (3, 8), (7, 7)]
 

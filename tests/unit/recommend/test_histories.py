@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 
 import limelight as ll
-from limelight.recommend.histories import history_rows, match_items, take_rows
-from limelight.recommend.topk import ItemIndex
+from limelight.recommend.fold_in import history_rows, match_items, take_rows
+from limelight.recommend.ranking import ItemIndex
 from limelight.solve.problem import sparse_rows
 from limelight.testing.planted import random_interactions
 

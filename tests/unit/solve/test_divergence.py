@@ -5,8 +5,8 @@ import pytest
 
 import limelight as ll
 from limelight import SolveError
-from limelight.recommend.topk import ItemIndex
-from limelight.solve.divergence import told_in_words
+from limelight.recommend.ranking import ItemIndex
+from limelight.solve.loop import told_in_words
 
 
 @pytest.fixture(scope="module")

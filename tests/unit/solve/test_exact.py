@@ -8,8 +8,7 @@ import limelight as ll
 from limelight._base.errors import ConfigError
 from limelight.models.factor_model import problem_of
 from limelight.solve.exact import TOLERANCE, coupled_u_step
-from limelight.solve.gramian import gramian
-from limelight.solve.problem import sparse_rows
+from limelight.solve.problem import gramian, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors
 from limelight.solve.steps import v_step
 from limelight.solve.trace import measure_objective

@@ -11,9 +11,7 @@ import limelight as ll
 from limelight._native import kernels, use_variant
 from limelight.models.factor_model import problem_of
 from limelight.solve.exact import coupled_u_step
-from limelight.solve.exposure_term import ExposureTerm
-from limelight.solve.gramian import gramian
-from limelight.solve.problem import sparse_rows
+from limelight.solve.problem import ExposureTerm, gramian, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors
 from limelight.solve.steps import v_step
 from limelight.solve.trace import measure_objective
@@ -159,7 +157,7 @@ def test_the_paper_s_term_in_the_general_form_against_the_plain_one(weight):
 def test_groups_in_many_blocks(monkeypatch):
     problem, _, state = start(TERMS["many overlapping"], 1e-2)
     whole = problem.term.at_items(state.V)
-    monkeypatch.setattr("limelight.solve.exposure_term._BLOCK", 7)
+    monkeypatch.setattr("limelight.solve.problem._GROUP_BLOCK", 7)
     for found, expected in zip(problem.term.at_items(state.V), whole, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -169,6 +167,6 @@ def test_sparse_and_dense_solves_agree(monkeypatch):
     free, response = np.random.default_rng(0).random((2, N_ITEMS))
     found = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr("limelight.solve.exposure_term._DENSE", share)
+        monkeypatch.setattr("limelight.solve.problem._DENSE", share)
         found.append(problem.term.pulls(100.0, free, response))
     np.testing.assert_allclose(*found, rtol=1e-9)

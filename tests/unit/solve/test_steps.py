@@ -11,9 +11,8 @@ from tests.support.examples import examples
 
 from limelight._base.errors import SolveError
 from limelight.solve.epochs import exadmm_epoch, ials_epoch
-from limelight.solve.gramian import eigenbasis, gramian
 from limelight.solve.population import Whole
-from limelight.solve.problem import Problem, sparse_rows
+from limelight.solve.problem import Problem, eigenbasis, gramian, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
 from limelight.solve.step_sizes import StepSizes
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step

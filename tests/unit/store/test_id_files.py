@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from limelight._base.errors import DataError
-from limelight.store.ids import read_ids, write_ids
+from limelight.store.arrays import read_ids, write_ids
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 
 from limelight._base.errors import DataError
 from limelight._base.machine import package_version
-from limelight.store.arrays import load_arrays, save_arrays
-from limelight.store.ids import write_ids
+from limelight.store.arrays import load_arrays, save_arrays, write_ids
 from limelight.store.model_folder import (
     SCHEMA_VERSION,
     ModelFolder,

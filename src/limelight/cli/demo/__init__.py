@@ -8,8 +8,7 @@ import typer
 from limelight._base.errors import ConfigError, DataError
 from limelight.cli.data import split_record
 from limelight.cli.flags import Json, Report, Verb
-from limelight.cli.output import note, report, to_json
-from limelight.cli.report import check_page
+from limelight.cli.output import check_page, note, report, to_json
 
 if TYPE_CHECKING:
     from limelight.cli.demo.runs import DemoModel

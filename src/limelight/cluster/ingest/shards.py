@@ -25,8 +25,7 @@ from limelight._base.machine import package_version
 from limelight.cluster.ingest.routing import shard_bounds
 from limelight.cluster.partition import Cut
 from limelight.data.interactions import fingerprint
-from limelight.store.arrays import load_arrays, read_rows, save_arrays
-from limelight.store.ids import write_ids
+from limelight.store.arrays import load_arrays, read_rows, save_arrays, write_ids
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from limelight._base.arrays import Float32, Int32, Int64
 
+
 _LOW = 0xFFFFFFFF
+
+
 _MAGNITUDE = np.int32(0x7FFFFFFF)
 
 
@@ -106,19 +107,3 @@ def repeated_items(indptr: Int64, items: Int32) -> Repeats | None:
     if not again.size:
         return None
     return Repeats(len(again), int(again[0] >> 32), int(again[0] & _LOW))
-
-
-def cut_rows(indptr: Int64, most: int) -> Iterator[slice]:
-    """Cut rows into stretches of at most `most` entries; a longer row is one of its own.
-
-    Examples
-    --------
-    >>> list(cut_rows(np.array([0, 2, 4, 9, 10]), 4))
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
-    """
-    start = 0
-    while start < len(indptr) - 1:
-        stop = int(np.searchsorted(indptr, indptr[start] + most, side="right")) - 1
-        stop = max(stop, start + 1)
-        yield slice(start, stop)
-        start = stop

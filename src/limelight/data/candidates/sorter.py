@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.data.candidates.keys import cut_rows, encode, order_by_user
+from limelight.data.candidates.keys import encode, order_by_user
 from limelight.data.candidates.storage import PAIR_BYTES, PairRows, ScratchArray
-from limelight.data.rows import row_numbers, row_starts
+from limelight.data.rows import cut_rows, row_numbers, row_starts
 
 if TYPE_CHECKING:
     import os

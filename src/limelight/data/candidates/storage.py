@@ -15,7 +15,8 @@ import numpy as np
 
 from limelight._base.errors import DataError
 from limelight._base.files import write_errors
-from limelight.data.candidates.keys import Repeats, cut_rows, decode, repeated_items, sort_rows
+from limelight.data.candidates.keys import Repeats, decode, repeated_items, sort_rows
+from limelight.data.rows import cut_rows
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

@@ -25,11 +25,10 @@ from limelight.lab.bench.task import (
     ials_epoch_flops,
 )
 from limelight.lab.bench.timing import Candidate, calls_for
-from limelight.recommend.histories import take_rows
-from limelight.recommend.topk import ItemIndex
+from limelight.recommend.fold_in import take_rows
+from limelight.recommend.ranking import ItemIndex
 from limelight.solve.cost import direct
-from limelight.solve.gramian import gramian
-from limelight.solve.problem import sparse_rows
+from limelight.solve.problem import gramian, sparse_rows
 from limelight.solve.state import pad_factors
 from limelight.solve.steps import CG_STEPS, exact_u_step, v_step
 

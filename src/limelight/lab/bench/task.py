@@ -22,14 +22,12 @@ from limelight.data import marketplace, read, split_users
 from limelight.metrics.accuracy import ndcg
 from limelight.models.factor_model import first_state, problem_of, unpadded
 from limelight.models.ials import IALSConfig
-from limelight.recommend.fold_in import fold_in_alone
-from limelight.recommend.histories import history_rows
-from limelight.recommend.topk import ItemIndex
+from limelight.recommend.fold_in import fold_in_alone, history_rows
+from limelight.recommend.ranking import ItemIndex
 from limelight.solve.cost import row_solve
-from limelight.solve.divergence import check_finite
 from limelight.solve.epochs import exadmm_epoch, ials_epoch, mean_user_epoch
-from limelight.solve.gramian import gramian
-from limelight.solve.problem import sparse_rows
+from limelight.solve.loop import check_finite
+from limelight.solve.problem import gramian, sparse_rows
 from limelight.solve.state import pad_factors
 from limelight.solve.step_sizes import StepSizes
 from limelight.solve.steps import CG_STEPS, exact_u_step

@@ -28,7 +28,7 @@ from limelight.models.neural.train import (
     first_state,
     shuffled_batches,
 )
-from limelight.recommend.histories import history_rows, take_rows
+from limelight.recommend.fold_in import history_rows, take_rows
 from limelight.recommend.ranking import VectorRanking
 from limelight.solve.loop import Schedule, run
 from limelight.store.checkpoint import as_checkpoint, digest

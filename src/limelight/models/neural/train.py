@@ -15,7 +15,7 @@ import numpy as np
 
 from limelight._base.errors import DataError, SolveError
 from limelight.data.rows import row_numbers
-from limelight.recommend.histories import take_rows
+from limelight.recommend.fold_in import take_rows
 from limelight.solve.loop import Status
 from limelight.store.checkpoint import Snapshot
 

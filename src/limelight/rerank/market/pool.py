@@ -9,10 +9,9 @@ import numpy as np
 
 from limelight._native import kernels
 from limelight.data.candidates.candidates import MEMORY, Block, Candidates
-from limelight.data.candidates.keys import cut_rows
 from limelight.data.candidates.storage import MemoryArray, ScratchArray
-from limelight.data.rows import pair_numbers, row_numbers
-from limelight.recommend.topk import empty_lists
+from limelight.data.rows import cut_rows, pair_numbers, row_numbers
+from limelight.recommend.ranking import empty_lists
 
 if TYPE_CHECKING:
     import os

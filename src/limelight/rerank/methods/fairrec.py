@@ -16,8 +16,7 @@ from limelight._base.errors import ConfigError
 from limelight._base.settings import Settings, hyperparameters, setting
 from limelight._native import kernels
 from limelight.metrics.lists import Lists
-from limelight.recommend.ranking import own_lists
-from limelight.recommend.topk import empty_lists
+from limelight.recommend.ranking import empty_lists, own_lists
 from limelight.rerank.methods import register
 from limelight.rerank.methods.fairrec_plus import play_envy_free
 from limelight.rerank.reranker import RankingReranker

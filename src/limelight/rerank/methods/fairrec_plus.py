@@ -8,8 +8,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError
 from limelight.metrics.lists import Lists
-from limelight.recommend.ranking import own_lists
-from limelight.recommend.topk import empty_lists
+from limelight.recommend.ranking import empty_lists, own_lists
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32, Int64

@@ -15,7 +15,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, check_number, hyperparameters, setting
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import row_numbers
-from limelight.recommend.topk import empty_lists
+from limelight.recommend.ranking import empty_lists
 from limelight.rerank.reranker import RankingReranker
 
 if TYPE_CHECKING:

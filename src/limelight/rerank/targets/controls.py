@@ -15,8 +15,7 @@ from limelight.rerank.market.ledger import Ledger
 from limelight.rerank.market.market import Market
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.allocate import Auction, Bounds, repair
-from limelight.rerank.targets.goal import Measure
-from limelight.rerank.targets.search import Trial
+from limelight.rerank.targets.search import Measure, Trial
 from limelight.rerank.welfare import as_welfare
 from limelight.store.arrays import load_arrays, save_arrays
 

@@ -1,26 +1,157 @@
-"""Finding the strength at which a method meets a goal."""
+"""What lists should reach, and how near they are.
+
+Finding the strength at which a method meets a goal.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from limelight._base.errors import SolveError
+from limelight._base.errors import ConfigError, SolveError
+from limelight._base.settings import check_number
+from limelight.metrics import exposure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from limelight._base.arrays import Float64
     from limelight.rerank.targets.controls import Control
-    from limelight.rerank.targets.goal import Goal, Measure
+
+
+_STOP_WITHIN = 0.002
+"""A search ends so near to a Gini index or a coverage: less is within what other users differ by,
+and every further strength costs as much as the last. Of a loss, half of it, below the bound."""
+
+
+_MET_WITHIN = 0.01
+"""A goal counts as met so near to it. A method in which small changes of strength change many
+lists cannot stop as near as a search would like, and a reader would call that met."""
+
+
+class Measure(NamedTuple):
+    """What the lists of all users come to."""
+
+    gini: float
+    """Of exposure, with log weight."""
+    coverage: float
+    """Share of the items that some list shows."""
+    loss: float
+    """Share of the relevance, or of the accuracy, of everybody's own list that was given up."""
+
+    @classmethod
+    def of(cls, shown: Float64, worth: float, own: float) -> Measure:
+        """Measure lists by the exposure that they give, and their worth beside everybody's own.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Measure.of(np.array([1.0, 1.0, 0.0, 0.0]), worth=3.0, own=4.0)
+        Measure(gini=0.5, coverage=0.5, loss=0.25)
+        """
+        return cls(exposure.gini(shown), exposure.coverage(shown), 1 - worth / own if own else 0.0)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One wish: a Gini index, or a coverage, to be met at the least loss, or a loss to be spent."""
+
+    kind: Literal["gini", "min_coverage", "max_relevance_loss", "max_ndcg_loss"]
+    value: float
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a loss is to be spent, for as even an exposure as that buys."""
+        return self.kind in ("max_relevance_loss", "max_ndcg_loss")
+
+    def lack(self, measure: Measure) -> float:
+        """Return how far the exposure should still be evened out; below 0 it was too much.
+
+        Examples
+        --------
+        >>> Goal("gini", 0.6).lack(Measure(gini=0.75, coverage=0.2, loss=0.0))
+        0.15
+        """
+        if self.is_loss:
+            return round(self.value - measure.loss, 12)
+        if self.kind == "gini":
+            return round(measure.gini - self.value, 12)
+        return round(self.value - measure.coverage, 12)
+
+    def ends_search(self, measure: Measure) -> bool:
+        """Tell whether a measure is near enough, and on the right side of a bound."""
+        lack = self.lack(measure)
+        if self.is_loss:
+            return 0 <= lack <= _STOP_WITHIN / 2
+        return -_STOP_WITHIN <= lack <= (0 if self.kind == "min_coverage" else _STOP_WITHIN)
+
+    def is_met(self, measure: Measure) -> bool:
+        """Tell whether to call a goal met, as one that asks for less than there is anyway is."""
+        return self.lack(measure) <= 0 or self.miss(measure) <= _MET_WITHIN
+
+    def notes(self, measure: Measure) -> tuple[str, ...]:
+        """Say that the goal was missed, if it was."""
+        if self.is_met(measure):
+            return ()
+        return (f"The target, {self}, was not met: no strength comes nearer.",)
+
+    def miss(self, measure: Measure) -> float:
+        """Return how far a measure is from the goal; the wrong side of a bound is farthest."""
+        lack = self.lack(measure)
+        wrong = lack < 0 if self.is_loss else lack > 0
+        return abs(lack) + (1.0 if wrong and self.kind != "gini" else 0.0)
+
+    def __str__(self) -> str:
+        words = {
+            "gini": "a Gini index of",
+            "min_coverage": "a coverage of",
+            "max_relevance_loss": "a loss of relevance of",
+            "max_ndcg_loss": "a loss of nDCG of",
+        }
+        return f"{words[self.kind]} {self.value:g}"
+
+
+def as_goal(**wishes: float | None) -> Goal:
+    """Take the one wish that was given.
+
+    Examples
+    --------
+    >>> as_goal(gini=0.6, min_coverage=None, max_relevance_loss=None)
+    Goal(kind='gini', value=0.6)
+    """
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if len(given) != 1:
+        message = f"give one target, not {len(given)}: {', '.join(given) or 'none was given'}"
+        raise ConfigError(message, hint=f"choose one of: {', '.join(wishes)}, or shares of groups")
+    [(name, value)] = given.items()
+    check_number(name, value)
+    if value > 1:
+        message = f"{name} must be from 0 to 1: {value!r}"
+        raise ConfigError(message, hint="0.6 is a Gini index, 0.02 a loss of 2 %")
+    return Goal(name, float(value))  # type: ignore[arg-type]
+
 
 FIRST = 0.1
 """The strength that is tried first, unless a better guess is known."""
+
+
 _STRIDE = 4.0  # from a strength to the next, until one is too small and one too large
+
+
 _LEAST = 1e-6  # a strength below this changes nothing
+
+
 _STEPS = 16  # between these two, at most
+
+
 _CLOSE = 1.1  # how much larger one of two strengths may be if the smaller is wanted
+
+
 _EDGE = 0.2  # of the way between them that interpolation keeps from either
+
+
 TRIES = 8
 """How many strengths are usually tried."""
 
