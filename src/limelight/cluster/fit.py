@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from limelight.cluster.collectives import Communicator, Program
     from limelight.models.factor_model import FactorModel
     from limelight.solve.loop import Status
-    from limelight.solve.trace import TraceRecord
+    from limelight.solve.state import TraceRecord
 
     OnNews = Callable[[int, int, dict[str, Any]], object]
 

@@ -18,7 +18,7 @@ from limelight._base.text import settings, short
 from limelight._native import resolve_threads
 from limelight.models.recommender import Recommender
 from limelight.recommend.ranking import VectorRanking
-from limelight.solve.trace import TraceRecord
+from limelight.solve.state import TraceRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

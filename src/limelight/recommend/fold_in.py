@@ -17,11 +17,9 @@ from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import group, row_numbers
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.exact import coupled_u_step
-from limelight.solve.loop import check_against_zeros, check_finite, told_in_words
 from limelight.solve.problem import gramian, sparse_rows
-from limelight.solve.state import State
+from limelight.solve.state import State, check_against_zeros, check_finite, told_in_words, user_loss
 from limelight.solve.steps import solve_side
-from limelight.solve.trace import user_loss
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int32, Int64

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from limelight.solve.exact import coupled_u_step
-from limelight.solve.loop import Status, check_finite, check_outcome, told_in_words
+from limelight.solve.loop import Status
 from limelight.solve.problem import Problem
-from limelight.solve.state import State, from_snapshot, to_snapshot
+from limelight.solve.state import (
+    State,
+    TraceRecord,
+    check_finite,
+    check_outcome,
+    describe,
+    from_snapshot,
+    to_snapshot,
+    told_in_words,
+    user_norm,
+)
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
-from limelight.solve.trace import TraceRecord, describe, user_norm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -18,87 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limelight._base.errors import SolveError
 from limelight._base.progress import progress_bar
-from limelight._base.text import first_words
-from limelight.solve.problem import column_sums, largest_entry
-from limelight.solve.trace import TraceRecord, measure_objective
+from limelight.solve.state import TraceRecord
 from limelight.store.checkpoint import checkpointing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from limelight.solve.problem import Problem
-    from limelight.solve.state import State
     from limelight.store.checkpoint import Checkpointing, Snapshot
-
-
-_TOLERATED = 1.05  # the first epochs may stand a little above zero factors
-
-
-_SMALLEST = float(np.finfo(np.float32).tiny)
-
-
-def check_finite(problem: Problem, state: State) -> None:
-    """Refuse factors that are not finite; a sum is finite only if its terms are."""
-    for sums in (problem.mean_user(state.U), column_sums(state.V, problem.threads)):
-        if not np.isfinite(sums).all():
-            message = f"the fit diverged: factors are not finite after epoch {state.epoch}"
-            raise SolveError(message, hint=problem.advice)
-
-
-def check_outcome(problem: Problem, state: State) -> None:
-    """Refuse factors that score nothing, that rounding has spoilt, or that fit worse than zeros."""
-    largest = problem.population.largest(state.U) * largest_entry(state.V)
-    if largest < _SMALLEST:
-        # All scores would be equal, and lists would show the items with the lowest numbers.
-        message = (
-            f"the fit came to nothing: after epoch {state.epoch} scores are 0 in 32 bits "
-            f"({largest:.3g} for a product of factors)"
-        )
-        hint = "lower regularization or unobserved_weight, or start from larger factors"
-        raise SolveError(message, hint=hint)
-    found = measure_objective(problem, state.U, state.V)
-    objective = found.total(problem)
-    if state.penalty == 0 and problem.row_solver == "cholesky":
-        _check_rounding(problem, objective, found.total(problem, state.s))
-    check_against_zeros(problem, objective, f"after epoch {state.epoch}")
-
-
-def _check_rounding(problem: Problem, objective: float, meant: float) -> None:
-    """Refuse an exposure weight that makes more of rounding than of the data.
-
-    Exact steps know the mean user in 64 bits. That of the users in 32 bits is off by rounding
-    alone, and the exposure weight multiplies what that does.
-    """
-    if not objective <= _TOLERATED * meant:
-        message = (
-            f"the exposure weight is too large for 32-bit numbers: rounding alone raises "
-            f"the objective from {meant:.6g} to {objective:.6g}"
-        )
-        raise SolveError(message, hint=problem.advice)
-
-
-@contextmanager
-def told_in_words(problem: Problem, when: str) -> Iterator[None]:
-    """Turn what linear algebra says of numbers that ran away into our own error."""
-    try:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            yield
-    except (np.linalg.LinAlgError, ZeroDivisionError, OverflowError) as error:
-        message = f"the fit diverged: {first_words(error)}, {when}"
-        raise SolveError(message, hint=problem.advice) from error
-
-
-def check_against_zeros(problem: Problem, objective: float, when: str) -> None:
-    """Refuse an objective above that of zero factors."""
-    zeros = problem.at_zeros
-    if not objective <= _TOLERATED * zeros:
-        message = (
-            f"the fit diverged: {when} the objective is {objective:.6g}, "
-            f"above the {zeros:.6g} of a model that predicts nothing"
-        )
-        raise SolveError(message, hint=problem.advice)
 
 
 Callback: TypeAlias = Callable[[int, TraceRecord | None], bool | None]

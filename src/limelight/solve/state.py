@@ -1,10 +1,13 @@
-"""Where a fit of factors stands: factors, mean user, dual variable.
+"""Measuring a state: the objective, the augmented Lagrangian, and how far the last epoch moved.
+
+Where a fit of factors stands: factors, mean user, dual variable.
 
 The state is the checkpoint: every field of it is saved, bit for bit, and the trace beside it.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,19 +15,115 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.arrays import factor_matrix
-from limelight._base.errors import DataError
+from limelight._base.errors import DataError, SolveError
+from limelight._base.text import first_words
 from limelight._native import kernels
-from limelight.solve.problem import padded_width
-from limelight.solve.trace import TraceRecord
+from limelight.solve.problem import column_sums, gramian, largest_entry, padded_width
 from limelight.store.checkpoint import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from limelight._base.arrays import Float32, Float64
+    from limelight.solve.population import Cell
+    from limelight.solve.problem import MeanTerm, Problem
+
+
+@dataclass(frozen=True)
+class TraceRecord:
+    """What is known of a fit after an epoch."""
+
+    epoch: int
+    seconds: float
+    """Training time since the start, measuring left out."""
+    objective: float
+    """The objective, its exposure term taken at the true mean user."""
+    lagrangian: float
+    """The augmented Lagrangian, its exposure term taken at s."""
+    residual_V: float
+    residual_U: float
+    residual_s: float
+    residual_w: float
+    """Frobenius norms of what the last epoch changed."""
+    feasibility: float
+    """|mean(U) - s|"""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The parts that the objective and the Lagrangian are put together from."""
+
+    loss: float
+    """Everything but exposure: squared error, unobserved pairs, regularisation."""
+    term: MeanTerm
+    mean: Float64
+
+    def total(self, problem: Problem, s: Float64 | None = None) -> float:
+        """Return the objective: the loss, and the exposure of the true mean user, or of s."""
+        return self.loss + problem.exposure * self.term.value(self.mean if s is None else s)
+
+
+def measure_objective(problem: Problem, U: Float32, V: Float32) -> Objective:
+    """Add up the loss of a pair of factor matrices in float64."""
+    G_V = problem.item_gramian(V)
+    loss = user_loss(problem, U, V, G_V) + 0.5 * _weighted_norm(problem.item_regularization, V)
+    return Objective(loss, problem.mean_term(V, G_V), problem.mean_user(U))
+
+
+def user_loss(problem: Problem, U: Float32, V: Float32, G_V: Float64) -> float:
+    """Add up what the users' factors account for: all of the loss but the items' regularisation."""
+
+    def parts(cell: Cell) -> list[Float64 | float]:
+        own, ridge = U[cell.users], problem.users.regularization[cell.users]
+        return [
+            kernels.squared_error(cell.rows, own, V, problem.threads),
+            float(np.vdot(gramian(own, problem.threads), G_V)),
+            _weighted_norm(ridge, own),
+        ]
+
+    squared_error, unobserved, held_back = map(float, problem.population.total(parts))
+    return 0.5 * (squared_error + problem.unobserved_weight * unobserved + held_back)
+
+
+def user_norm(problem: Problem, U: Float32) -> float:
+    """Return the Frobenius norm of all users' factors."""
+    [squares] = problem.population.total(lambda cell: [float(np.linalg.norm(U[cell.users])) ** 2])
+    return float(np.sqrt(squares))
+
+
+def describe(problem: Problem, state: State, before: State, seconds: float) -> TraceRecord:
+    """Describe the state after an epoch that began at ``before``, which is used up."""
+    parts = measure_objective(problem, state.U, state.V)
+    gap = parts.mean - state.s
+    before.U -= state.U
+    constraint = np.sum((gap + state.w) ** 2) - np.sum(state.w**2)
+    return TraceRecord(
+        epoch=state.epoch,
+        seconds=seconds,
+        objective=parts.total(problem),
+        lagrangian=parts.total(problem, state.s) + 0.5 * state.penalty * float(constraint),
+        residual_V=_distance(state.V, before.V),
+        residual_U=user_norm(problem, before.U),
+        residual_s=_distance(state.s, before.s),
+        residual_w=_distance(state.w, before.w),
+        feasibility=float(np.linalg.norm(gap)),
+    )
+
+
+def _weighted_norm(ridge: Float32, X: Float32) -> float:
+    """Return sum_i reg_i |x_i|^2 without a copy of X."""
+    return float(ridge.astype(np.float64) @ np.einsum("ij,ij->i", X, X))
+
+
+def _distance(after: np.ndarray, before: np.ndarray) -> float:
+    """Return |after - before|; ``before`` gives its memory to the difference."""
+    np.subtract(after, before, out=before)
+    return float(np.linalg.norm(before))
 
 
 _BLOCK = 1024
+
+
 _BY_USER = "by_user"
 """Metadata of a field with a row for each user: what its array has behind its name when saved."""
 
@@ -172,3 +271,71 @@ def _overwrite(own: Float32 | Float64, stored: Any, name: str) -> None:
         own[...] = stored
         return
     raise DataError(message, hint="delete it to start from the beginning")
+
+
+_TOLERATED = 1.05  # the first epochs may stand a little above zero factors
+
+
+_SMALLEST = float(np.finfo(np.float32).tiny)
+
+
+def check_finite(problem: Problem, state: State) -> None:
+    """Refuse factors that are not finite; a sum is finite only if its terms are."""
+    for sums in (problem.mean_user(state.U), column_sums(state.V, problem.threads)):
+        if not np.isfinite(sums).all():
+            message = f"the fit diverged: factors are not finite after epoch {state.epoch}"
+            raise SolveError(message, hint=problem.advice)
+
+
+def check_outcome(problem: Problem, state: State) -> None:
+    """Refuse factors that score nothing, that rounding has spoilt, or that fit worse than zeros."""
+    largest = problem.population.largest(state.U) * largest_entry(state.V)
+    if largest < _SMALLEST:
+        # All scores would be equal, and lists would show the items with the lowest numbers.
+        message = (
+            f"the fit came to nothing: after epoch {state.epoch} scores are 0 in 32 bits "
+            f"({largest:.3g} for a product of factors)"
+        )
+        hint = "lower regularization or unobserved_weight, or start from larger factors"
+        raise SolveError(message, hint=hint)
+    found = measure_objective(problem, state.U, state.V)
+    objective = found.total(problem)
+    if state.penalty == 0 and problem.row_solver == "cholesky":
+        _check_rounding(problem, objective, found.total(problem, state.s))
+    check_against_zeros(problem, objective, f"after epoch {state.epoch}")
+
+
+def _check_rounding(problem: Problem, objective: float, meant: float) -> None:
+    """Refuse an exposure weight that makes more of rounding than of the data.
+
+    Exact steps know the mean user in 64 bits. That of the users in 32 bits is off by rounding
+    alone, and the exposure weight multiplies what that does.
+    """
+    if not objective <= _TOLERATED * meant:
+        message = (
+            f"the exposure weight is too large for 32-bit numbers: rounding alone raises "
+            f"the objective from {meant:.6g} to {objective:.6g}"
+        )
+        raise SolveError(message, hint=problem.advice)
+
+
+@contextmanager
+def told_in_words(problem: Problem, when: str) -> Iterator[None]:
+    """Turn what linear algebra says of numbers that ran away into our own error."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ZeroDivisionError, OverflowError) as error:
+        message = f"the fit diverged: {first_words(error)}, {when}"
+        raise SolveError(message, hint=problem.advice) from error
+
+
+def check_against_zeros(problem: Problem, objective: float, when: str) -> None:
+    """Refuse an objective above that of zero factors."""
+    zeros = problem.at_zeros
+    if not objective <= _TOLERATED * zeros:
+        message = (
+            f"the fit diverged: {when} the objective is {objective:.6g}, "
+            f"above the {zeros:.6g} of a model that predicts nothing"
+        )
+        raise SolveError(message, hint=problem.advice)

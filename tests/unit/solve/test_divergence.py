@@ -6,7 +6,7 @@ import pytest
 import limelight as ll
 from limelight import SolveError
 from limelight.recommend.ranking import ItemIndex
-from limelight.solve.loop import told_in_words
+from limelight.solve.state import told_in_words
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ from limelight._base.errors import ConfigError
 from limelight.models.factor_model import problem_of
 from limelight.solve.exact import TOLERANCE, coupled_u_step
 from limelight.solve.problem import gramian, sparse_rows
-from limelight.solve.state import SideNumber, State, initial_factors
+from limelight.solve.state import SideNumber, State, initial_factors, measure_objective
 from limelight.solve.steps import v_step
-from limelight.solve.trace import measure_objective
 
 WEIGHTS = [1e-6, 1e-4, 1e-2, 1.0, 1e6]
 

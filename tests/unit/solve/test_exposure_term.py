@@ -12,9 +12,8 @@ from limelight._native import kernels, use_variant
 from limelight.models.factor_model import problem_of
 from limelight.solve.exact import coupled_u_step
 from limelight.solve.problem import ExposureTerm, gramian, sparse_rows
-from limelight.solve.state import SideNumber, State, initial_factors
+from limelight.solve.state import SideNumber, State, initial_factors, measure_objective
 from limelight.solve.steps import v_step
-from limelight.solve.trace import measure_objective
 
 N_USERS, N_ITEMS, FACTORS = 120, 50, 6
 DATA = ll.marketplace(N_USERS, N_ITEMS, 1500).interactions

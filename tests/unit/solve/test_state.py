@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from limelight._base.errors import DataError
-from limelight.solve.state import Shift, State, from_snapshot, to_snapshot
-from limelight.solve.trace import TraceRecord
+from limelight.solve.state import Shift, State, TraceRecord, from_snapshot, to_snapshot
 
 TRACE = [TraceRecord(3, 0.5, *np.arange(7.0).tolist())]
 

@@ -13,10 +13,9 @@ from limelight._base.errors import SolveError
 from limelight.solve.epochs import exadmm_epoch, ials_epoch
 from limelight.solve.population import Whole
 from limelight.solve.problem import Problem, eigenbasis, gramian, sparse_rows
-from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
+from limelight.solve.state import SideNumber, State, initial_factors, measure_objective, pad_factors
 from limelight.solve.step_sizes import StepSizes
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
-from limelight.solve.trace import measure_objective
 from limelight.testing.planted import random_interactions
 
 FACTORS = 8

@@ -26,12 +26,10 @@ from limelight.recommend.fold_in import fold_in_alone, history_rows
 from limelight.recommend.ranking import ItemIndex
 from limelight.solve.cost import row_solve
 from limelight.solve.epochs import exadmm_epoch, ials_epoch, mean_user_epoch
-from limelight.solve.loop import check_finite
 from limelight.solve.problem import gramian, sparse_rows
-from limelight.solve.state import pad_factors
+from limelight.solve.state import check_finite, measure_objective, pad_factors
 from limelight.solve.step_sizes import StepSizes
 from limelight.solve.steps import CG_STEPS, exact_u_step
-from limelight.solve.trace import measure_objective
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64
