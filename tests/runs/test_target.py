@@ -8,7 +8,8 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError, SolveError
-from limelight.control.held_out_users import as_split, as_unseen, refolded
+from limelight.data.held_out import as_unseen, refolded
+from limelight.data.split import as_split
 from limelight.rerank.reranker import Reranked
 from limelight.store.arrays import save_arrays
 

@@ -1,7 +1,4 @@
-"""Values as text that stays short, whatever they hold.
-
-Values as people write them: shares such as 2% or 0.02, counts such as 100M or 2.5k.
-"""
+"""Values as short text, whatever they hold, and the shares and counts that people write."""
 
 from __future__ import annotations
 
@@ -14,11 +11,7 @@ from typing import Any
 from limelight._base.errors import ConfigError
 
 _WRITER = reprlib.Repr()
-
-
 _WRITER.maxstring = _WRITER.maxother = 80
-
-
 _LONGEST_LINE = 300
 
 
@@ -113,8 +106,6 @@ def parse_shares(text: str | None, *names: str) -> str | dict[Any, float] | None
 
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
-
-
 _NUMBER = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e\+?[0-9]{1,2})?)\s*([kmbgt]?)", re.IGNORECASE)
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
-
-
 ALL_REDUCE, ALL_GATHER, ALL_TO_ALL = "sum_small", "gather_items", "exchange_rows"
 """What the collectives are called where bytes are counted, as users see them."""
 

@@ -20,10 +20,11 @@ from limelight.control.controls import (
     RankedUsers,
     RerankControl,
 )
-from limelight.control.held_out_users import as_split, as_unseen, refolded
 from limelight.control.target_result import BothLists, ShownTarget, TargetResult, TriedMethod
 from limelight.data.groups import read_groups
+from limelight.data.held_out import as_unseen, refolded
 from limelight.data.ids import ids_to_arrow
+from limelight.data.split import as_split
 from limelight.metrics.exposure import exposure, handout_gini
 from limelight.metrics.lists import position_weights
 from limelight.models.base import Model

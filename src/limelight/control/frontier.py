@@ -27,8 +27,9 @@ from limelight.control.frontier_result import (
     ShownFrontier,
     mark_front,
 )
-from limelight.control.held_out_users import as_split, as_unseen
+from limelight.data.held_out import as_unseen
 from limelight.data.interactions import as_interactions
+from limelight.data.split import as_split
 from limelight.models.exadmm import ExADMM
 from limelight.recommend.candidates import usual_width
 from limelight.report.exhibit import measure_lists

@@ -1,20 +1,24 @@
-"""The users that a model never saw: what they did before, and what it should guess."""
+"""Users whom a model never saw: what they did before, and what it should guess.
+
+Training users can stand in for them, with a part of their histories left out.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.sparse import csr_matrix
+
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import DataError
 from limelight._base.text import count
 from limelight.data.interactions import binary_csr
-from limelight.data.rows import group
+from limelight.data.rows import group, row_numbers
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-    from scipy.sparse import csr_matrix
 
     from limelight.data.interactions import Ids
 
@@ -101,3 +105,63 @@ def held_out_of(
         history.order,
         targets.order,
     )
+
+
+def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
+    """Let the same users find other items of theirs: each item is to be found once.
+
+    What a user has to find is drawn at random, and says much less of her than five such draws. The
+    first part is the given one; the others ask for the items of the history in turn.
+
+    Parameters
+    ----------
+    part
+        Users who were held out with a fifth of their items, or so.
+    folds
+        How many parts to return.
+    seed
+        Of the order of every history.
+    """
+    history = part.history
+    users = row_numbers(history.indptr.astype(np.int64))
+    ranked = np.lexsort((np.random.default_rng(seed).random(history.nnz), users))
+    places = np.empty(history.nnz, dtype=np.int64)
+    places[ranked] = np.arange(history.nnz) - history.indptr[users[ranked]]
+    # Users who had nothing to find have too few items: others are not measured by them either.
+    is_scored = np.diff(part.targets.indptr)[users] > 0
+    parts = [part]
+    for fold in range(folds - 1):
+        asked = is_scored & (places % (folds - 1) == fold)
+        pairs = (users[asked], history.indices[asked])
+        targets = csr_matrix((history.data[asked], pairs), history.shape)
+        shown = csr_matrix(history + part.targets - targets)
+        shown.eliminate_zeros()
+        parts.append(HeldOut(shown, targets, part.user_ids))
+    return parts
+
+
+def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
+    """Return some users with a fifth of their histories left out.
+
+    A model has learnt from all of a training user's history, and what is left of her candidates
+    she did not choose. With a part left out she looks more like a user to come.
+
+    Parameters
+    ----------
+    histories
+        One row a user.
+    most
+        How many users to return, at most, drawn at random.
+    seed
+        Of both draws.
+    """
+    generator = np.random.default_rng(seed)
+    chosen = np.sort(generator.permutation(histories.shape[0])[:most])
+    some = histories[chosen].copy()
+    some.data[generator.random(some.nnz) < _LEFT_OUT] = 0
+    some.eliminate_zeros()
+    return some
+
+
+_LEFT_OUT = 0.2
+"""What part of a history is left out, as it is of users who are tested."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+
 _TARGET_SHARE, _MIN_ITEMS = 0.2, 5  # of the published scripts
 
 
@@ -302,3 +303,32 @@ def _check_settings(seed: int, target_share: float, min_items: int) -> None:
     if not is_integer(min_items, 1):
         message = f"min_items must be a whole number of at least 1: {min_items!r}"
         raise ConfigError(message, hint="the published splits use 5")
+
+
+_HELD_OUT_SHARE, _MOST_HELD_OUT = 0.1, 5000
+"""How many users are held out for validation, and as many for the test."""
+
+
+def as_split(data: Any) -> Split:
+    """Take a split as it is; of other data, hold out a tenth of the users twice, at most 5,000.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> split = as_split(ll.marketplace(600, 100, 9000).interactions)
+    >>> split.train.n_users, split.validation.n_users, split.test.n_users
+    (480, 60, 60)
+    """
+    split = data if isinstance(data, Split) else _hold_out_tenths(as_interactions(data))
+    for name in ("validation", "test"):
+        part = getattr(split, name)
+        if not part.targets.nnz:
+            message = f"the {part.n_users:,} {name} users have nothing to find"
+            hint = "users with few items have none; give more users, or hold out more of them"
+            raise DataError(message, hint=hint)
+    return split
+
+
+def _hold_out_tenths(data: Interactions) -> Split:
+    held_out = min(int(_HELD_OUT_SHARE * data.n_users), _MOST_HELD_OUT)
+    return split_users(data, validation=held_out, test=held_out)

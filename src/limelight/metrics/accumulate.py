@@ -1,10 +1,9 @@
-"""Sums of weights as whole numbers: the same bits in whatever order, and on however many machines.
+"""Accuracy and exposure of lists that arrive in batches or in rows, on one machine or on many.
 
-A weight from 0 to 1 is a whole number of units of 2^-56, which is as fine as its own last digit
-or finer down to a weight of 1/16. It is kept in two halves of 28 bits, whose sums stay within
+Sums of weights are whole numbers: they have the same bits in whatever order, and on however many
+machines. A weight from 0 to 1 is a whole number of units of 2^-56, which is as fine as its own last
+digit or finer down to a weight of 1/16. It is kept in two halves of 28 bits, whose sums stay within
 64 bits for 2^35 rows.
-
-Accuracy and exposure of lists that arrive in batches or in rows, on one machine or on many.
 """
 
 from __future__ import annotations

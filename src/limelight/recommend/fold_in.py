@@ -1,7 +1,4 @@
-"""Histories in the numbering of a catalogue, ready for the kernels.
-
-Factors for users whom the training has not seen, with the items fixed.
-"""
+"""Users whom the training has not seen: their histories as rows of the catalogue, their factors."""
 
 from __future__ import annotations
 

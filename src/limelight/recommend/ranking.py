@@ -1,6 +1,6 @@
-"""Exact top-k lists from factors, in batches, without ever holding users x items scores.
+"""Who asks for a list, and what ranks the catalogue for them: vectors, chance, or candidates.
 
-Who asks for a list, and what ranks the catalogue for them: vectors, chance, or candidates.
+Lists from vectors are exact and made in batches: scores of users x items are never held.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Numbers that cannot be trusted are not returned: what counts as a fit that went wrong.
-
-The loop of every fit, of factors and of networks: what happens between two epochs.
+"""The loop of every fit, of factors and of networks: what happens between two epochs.
 
 A :class:`Solver` knows what an epoch is. The loop times it, shows progress, asks the callback,
 keeps the trace and the checkpoint, and ends the fit.

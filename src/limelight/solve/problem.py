@@ -1,15 +1,12 @@
-"""Sums over the rows of a factor matrix, and the basis in which a Gramian is diagonal.
+"""What is minimised: the data by user and by item, and the weights of every term.
 
-Every sum runs over fixed blocks of rows whose parts are added in float64 in their order: it does
-not depend on the number of threads, and blocks may live on different machines.
+The exposure term is lex / 2 sum_g c_g ((W V s)_g - tau_g)^2, with s the mean user: (V s)_j is the
+mean score of item j, and a row of W adds up those of a group. With W = I, c = 1 and tau = 0 it is
+the paper's lex / 2 |V s|^2, which :attr:`Problem.term` leaves as None.
 
-What is asked of exposure, beyond that all of it be small: weights, targets, groups of items.
-
-The term is lex / 2 sum_g c_g ((W V s)_g - tau_g)^2, with s the mean user: (V s)_j is the mean score
-of item j, and a row of W adds up those of a group. With W = I, c = 1 and tau = 0 it is the paper's
-lex / 2 |V s|^2, which :attr:`Problem.term` leaves as None.
-
-What is minimised: the data by user and by item, and the weights of every term.
+Sums over the rows of a factor matrix run over fixed blocks of rows, whose parts are added in
+float64 in their order: a sum does not depend on the number of threads, and blocks may live on
+different machines.
 """
 
 from __future__ import annotations
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 4096
-
-
 LARGEST = float(np.finfo(np.float32).max)
 """The largest number that factors and their weights can be."""
 
@@ -108,8 +103,6 @@ def eigenbasis(matrix: Float64, factors: int, advice: str) -> Eigenbasis:
 
 
 _GROUP_BLOCK = 4096  # groups whose sums are held in float64 at a time
-
-
 _DENSE = 0.02  # the share of entries from which a dense solve of overlapping groups is faster
 
 

@@ -1,8 +1,8 @@
-"""Measuring a state: the objective, the augmented Lagrangian, and how far the last epoch moved.
+"""Where a fit of factors stands: its factors, what they are worth, and whether to trust them.
 
-Where a fit of factors stands: factors, mean user, dual variable.
-
-The state is the checkpoint: every field of it is saved, bit for bit, and the trace beside it.
+The state is the checkpoint: every field of it is saved, bit for bit, and the trace beside it. What
+a trace says of it is the objective, the augmented Lagrangian and how far the last epoch moved. A
+state that is not finite, or worse than no factors at all, ends the fit with an error.
 """
 
 from __future__ import annotations
@@ -122,8 +122,6 @@ def _distance(after: np.ndarray, before: np.ndarray) -> float:
 
 
 _BLOCK = 1024
-
-
 _BY_USER = "by_user"
 """Metadata of a field with a row for each user: what its array has behind its name when saved."""
 
@@ -274,8 +272,6 @@ def _overwrite(own: Float32 | Float64, stored: Any, name: str) -> None:
 
 
 _TOLERATED = 1.05  # the first epochs may stand a little above zero factors
-
-
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 

@@ -1,8 +1,7 @@
-"""Named arrays in one safetensors file: no pickle, nothing that could run code.
+"""Named arrays in safetensors files, ids in Parquet files: nothing that could run code.
 
-Arrays larger than memory are written and read in stretches of rows.
-
-Ids on disk: one column of a Parquet file, in the order of their numbers.
+Arrays larger than memory are written and read in stretches of rows. Ids are one column, in the
+order of their numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _KINDS = "biuf"
 
-
 _TYPES = {
     "BOOL": "?",
     **{
@@ -48,8 +46,6 @@ _TYPES = {
     **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
 }
 """What the file format calls the types of NumPy."""
-
-
 _UNREADABLE = (
     SafetensorError,
     OSError,
@@ -203,8 +199,6 @@ def unreadable(path: str | os.PathLike[str], error: Exception) -> DataError:
 
 _NAMES = ("U64", "I64", "F64", "F32", "U32", "I32", "F16", "U16", "I16", "I8", "U8", "BOOL")
 """Types as the format calls them, in the order in which its library lays their arrays out."""
-
-
 _STRETCH = 1 << 26
 """Bytes that are read at a time."""
 

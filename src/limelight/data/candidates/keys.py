@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 _LOW = 0xFFFFFFFF
-
-
 _MAGNITUDE = np.int32(0x7FFFFFFF)
 
 

@@ -118,8 +118,6 @@ READERS: dict[str, Callable[[Path], int]] = {
     "polars": _read_with_polars,
 }
 """Whoever can read a table; each returns how many distinct pairs there are."""
-
-
 T = TypeVar("T")
 _EPOCHS = 2
 _REFERENCES = Path("/proc/self/clear_refs")

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from limelight._base.documents import Table
 from limelight._base.files import atomic_file
-from limelight.control.held_out_users import as_unseen
+from limelight.data.held_out import as_unseen
 from limelight.data.split import split_users
 from limelight.lab.bench.task import read_named
 from limelight.lab.fronts import front

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _FIRST = ("best_response", "frank_wolfe", "allocate")
 """Modules whose methods are offered first; the others follow by name."""
-
-
 _REGISTERED: dict[str, tuple[type[Reranker], type[Settings]]] = {}
 
 

@@ -1,7 +1,4 @@
-"""What lists should reach, and how near they are.
-
-Finding the strength at which a method meets a goal.
-"""
+"""What lists should reach, how near they are, and the strength at which a method gets there."""
 
 from __future__ import annotations
 
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
 _STOP_WITHIN = 0.002
 """A search ends so near to a Gini index or a coverage: less is within what other users differ by,
 and every further strength costs as much as the last. Of a loss, half of it, below the bound."""
-
-
 _MET_WITHIN = 0.01
 """A goal counts as met so near to it. A method in which small changes of strength change many
 lists cannot stop as near as a search would like, and a reader would call that met."""
@@ -135,23 +130,11 @@ def as_goal(**wishes: float | None) -> Goal:
 
 FIRST = 0.1
 """The strength that is tried first, unless a better guess is known."""
-
-
 _STRIDE = 4.0  # from a strength to the next, until one is too small and one too large
-
-
 _LEAST = 1e-6  # a strength below this changes nothing
-
-
 _STEPS = 16  # between these two, at most
-
-
 _CLOSE = 1.1  # how much larger one of two strengths may be if the smaller is wanted
-
-
 _EDGE = 0.2  # of the way between them that interpolation keeps from either
-
-
 TRIES = 8
 """How many strengths are usually tried."""
 
