@@ -11,7 +11,7 @@ import typer
 from limelight._base.documents import pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
-from limelight._base.text import parse_share, parse_shares
+from limelight._base.text import parse_share
 from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
 from limelight.cli.flags import (
     CheckpointEvery,
@@ -30,7 +30,7 @@ from limelight.cli.flags import (
     showing,
     takes_flags,
 )
-from limelight.cli.frame import announce, checkpoint_of
+from limelight.cli.frame import announce, checkpoint_of, parse_shares
 from limelight.cli.output import check_page, ending, note, note_page, report, summarise
 from limelight.models.folder import MODELS
 from limelight.store.checkpoint import until_done

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.text import parse_share, parse_shares
+from limelight._base.text import parse_share
 from limelight.cli.flags import (
     Gini,
     GroupCap,
@@ -22,7 +22,14 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
-from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, holds_model, known_size
+from limelight.cli.frame import (
+    Estimate,
+    ExecutorFlags,
+    checkpoint_of,
+    holds_model,
+    known_size,
+    parse_shares,
+)
 from limelight.cli.output import check_page, note, note_page, summarise
 from limelight.store.checkpoint import until_done
 
