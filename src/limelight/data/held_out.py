@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
+import scipy  # loads its packages when they are used
 
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import DataError
@@ -19,6 +19,7 @@ from limelight.data.rows import group, row_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
 
     from limelight.data.interactions import Ids
 
@@ -133,8 +134,8 @@ def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
     for fold in range(folds - 1):
         asked = is_scored & (places % (folds - 1) == fold)
         pairs = (users[asked], history.indices[asked])
-        targets = csr_matrix((history.data[asked], pairs), history.shape)
-        shown = csr_matrix(history + part.targets - targets)
+        targets = scipy.sparse.csr_matrix((history.data[asked], pairs), history.shape)
+        shown = scipy.sparse.csr_matrix(history + part.targets - targets)
         shown.eliminate_zeros()
         parts.append(HeldOut(shown, targets, part.user_ids))
     return parts
