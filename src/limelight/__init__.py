@@ -24,7 +24,10 @@ _NAMES = {
     "limelight.control.fit_to": "fit_to",
     "limelight.control.frontier": "frontier",
     "limelight.control.frontier_result": "Frontier",
-    "limelight.data": "HeldOut Interactions Marketplace Split marketplace read split_users",
+    "limelight.data": (
+        "HeldOut Interactions Marketplace Split as_unseen marketplace read read_candidates "
+        "read_groups split_users"
+    ),
     "limelight.metrics.accumulate": "ListAccumulator",
     "limelight.metrics.accuracy": "ndcg recall",
     "limelight.metrics.evaluate": "Evaluation evaluate",

@@ -20,8 +20,11 @@ from limelight.data import (
     Interactions,
     Marketplace,
     Split,
+    as_unseen,
     marketplace,
     read,
+    read_candidates,
+    read_groups,
     split_users,
 )
 from limelight.metrics.accumulate import ListAccumulator
@@ -84,6 +87,7 @@ __all__ = [
     "Random",
     "SolveError",
     "Split",
+    "as_unseen",
     "audit",
     "calibrate",
     "coverage",
@@ -100,6 +104,8 @@ __all__ = [
     "ndcg",
     "plot",
     "read",
+    "read_candidates",
+    "read_groups",
     "recall",
     "rerank",
     "split_users",

@@ -6,7 +6,8 @@ It knows files, frames and matrices, but no model.
 from __future__ import annotations
 
 from limelight.data.candidates.candidates import Candidates, read_candidates
-from limelight.data.held_out import HeldOut
+from limelight.data.groups import read_groups
+from limelight.data.held_out import HeldOut, as_unseen
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.read import read
 from limelight.data.split import Split, split_users
@@ -19,8 +20,10 @@ __all__ = [
     "Marketplace",
     "Split",
     "as_interactions",
+    "as_unseen",
     "marketplace",
     "read",
     "read_candidates",
+    "read_groups",
     "split_users",
 ]

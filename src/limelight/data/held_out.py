@@ -155,6 +155,13 @@ def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
         How many users to return, at most, drawn at random.
     seed
         Of both draws.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> histories = ll.marketplace(300, 100, 4000).interactions.matrix
+    >>> as_unseen(histories, 200).shape
+    (200, 100)
     """
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.permutation(histories.shape[0])[:most])
