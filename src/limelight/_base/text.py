@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from pathlib import Path
-from typing import Any
 
 from limelight._base.errors import ConfigError
 
@@ -88,21 +86,6 @@ def parse_share(flag: str, text: str | None) -> float | None:
     except ValueError:
         message = f"{flag} must be a share: {text!r}"
         raise ConfigError(message, hint="write 2% or 0.02") from None
-
-
-def parse_shares(text: str | None, *names: str) -> str | dict[Any, float] | None:
-    """Read the name of a target, or a table of shares.
-
-    Examples
-    --------
-    >>> parse_shares("equal", "equal", "catalogue")
-    'equal'
-    """
-    if text is None or text in names:
-        return text
-    from limelight.rerank.targets.groups import read_shares
-
-    return read_shares(Path(text))
 
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}

@@ -31,19 +31,21 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
+def argument(metavar: str, text: str) -> Any:
+    """Make an argument that is given by its place, with its help."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
+
+
 DataFile = Annotated[
     Path,
-    typer.Argument(
-        metavar="DATA",
-        help="A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder, "
+    argument(
+        "DATA",
+        "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder, "
         "of which the training part is taken.",
-        show_default=False,
     ),
 ]
 
-ModelFolder = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A folder that `limelight fit` wrote.")
-]
+ModelFolder = Annotated[Path, argument("MODEL", "A folder that `limelight fit` wrote.")]
 
 Seed = Annotated[int | None, option("N", "The same seed gives the same result.", "--seed")]
 
@@ -353,37 +355,40 @@ def signature_defaults(function: Callable[..., Any], *names: str) -> dict[str, s
     return {name: str(parameters[name].default).strip("()") for name in names}
 
 
+target_option = functools.partial(option, rich_help_panel="Target")
+
 Gini = Annotated[
-    float | None,
-    option("NUMBER", "Target: the Gini index of exposure, such as 0.6.", rich_help_panel="Target"),
+    float | None, target_option("NUMBER", "Target: the Gini index of exposure, such as 0.6.")
 ]
-
 MinCoverage = Annotated[
-    str | None,
-    option(
-        "SHARE", "Target: the share of the catalogue shown, such as 50%.", rich_help_panel="Target"
-    ),
+    str | None, target_option("SHARE", "Target: the share of the catalogue shown, such as 50%.")
 ]
-
 Groups = Annotated[
     Path | None,
-    option(
-        "FILE",
-        "Groups of items, to show or set what they get: item_id,group[,weight].",
-        rich_help_panel="Target",
-    ),
+    target_option("FILE", "Groups of items, to show or set what they get: item_id,group[,weight]."),
 ]
-
 GroupCap = Annotated[
     str | None,
-    option(
+    target_option(
         "SHARE",
         "Target: the share of all exposure that no group may exceed, such as 3% (needs --groups).",
-        rich_help_panel="Target",
     ),
 ]
-
 GroupFloor = Annotated[
-    str | None,
-    option("SHARE", "Target: the share that every group should have.", rich_help_panel="Target"),
+    str | None, target_option("SHARE", "Target: the share that every group should have.")
 ]
+
+
+def parse_shares(text: str | None, *names: str) -> str | dict[Any, float] | None:
+    """Read the name of a target, or a table of shares.
+
+    Examples
+    --------
+    >>> parse_shares("equal", "equal", "catalogue")
+    'equal'
+    """
+    if text is None or text in names:
+        return text
+    from limelight.rerank.targets.groups import read_shares
+
+    return read_shares(Path(text))

@@ -8,7 +8,7 @@ import typer
 
 from limelight._base.errors import ConfigError
 from limelight._base.text import parse_count, parse_share
-from limelight.cli.flags import Json, Verb, option, takes_flags
+from limelight.cli.flags import Json, option, takes_flags
 from limelight.cli.output import report
 
 if TYPE_CHECKING:
@@ -121,11 +121,6 @@ class Machines:
             deterministic=self.deterministic,
             **speeds,  # type: ignore[arg-type]
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(simulate)
 
 
 @takes_flags

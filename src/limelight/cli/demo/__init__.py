@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from limelight._base.errors import ConfigError, DataError
 from limelight.cli.data import split_record
-from limelight.cli.flags import Json, Report, Verb
+from limelight.cli.flags import Json, Report, option
 from limelight.cli.output import check_page, note, report, to_json
 
 if TYPE_CHECKING:
@@ -15,33 +13,17 @@ if TYPE_CHECKING:
     from limelight.data import Marketplace, Split
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(demo)
-
-
 def demo(
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The folder to write to; it is made if need be.",
-        ),
+        Path, option("FOLDER", "The folder to write to; it is made if need be.", "-o", "--output")
     ] = Path("run"),
-    users: Annotated[int, typer.Option(metavar="N", help="Users of the marketplace.")] = 20_000,
-    items: Annotated[int, typer.Option(metavar="N", help="Items of the marketplace.")] = 2_000,
-    interactions: Annotated[
-        int, typer.Option(metavar="N", help="Interactions between them.")
-    ] = 1_000_000,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the data, the split and the models.")
-    ] = 0,
-    factors: Annotated[int, typer.Option(metavar="N", help="Length of the vectors.")] = 32,
+    users: Annotated[int, option("N", "Users of the marketplace.")] = 20_000,
+    items: Annotated[int, option("N", "Items of the marketplace.")] = 2_000,
+    interactions: Annotated[int, option("N", "Interactions between them.")] = 1_000_000,
+    seed: Annotated[int, option("N", "Seed of the data, the split and the models.")] = 0,
+    factors: Annotated[int, option("N", "Length of the vectors.")] = 32,
     threads: Annotated[
-        int,
-        typer.Option(metavar="N", help="How many threads to use; 0: all that the process may use."),
+        int, option("N", "How many threads to use; 0: all that the process may use.")
     ] = 0,
     page: Report = None,
     as_json: Json = False,
