@@ -97,6 +97,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         _sync(target.parent)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextlib.contextmanager
 def atomic_folder(
     path: str | os.PathLike[str], *, replace_if: Callable[[Path], bool]

@@ -8,6 +8,7 @@ from limelight.cli.flags import (
     Json,
     Report,
     argument,
+    given_flags,
     option,
     showing,
     signature_defaults,
@@ -82,17 +83,8 @@ def audit(
     from limelight.audit.audit import audit as measure
 
     check_page(page)
-    flags: dict[str, Any] = {
-        "k": k,
-        "catalogue": catalogue,
-        "groups": groups,
-        "merit": merit,
-        "against": against,
-        "timestamp": timestamp,
-        "every": every,
-        "top": top,
-    }
-    given = {name: flag for name, flag in flags.items() if flag is not None}
+    sources = {"catalogue": catalogue, "groups": groups, "merit": merit, "against": against}
+    given = given_flags(k=k, timestamp=timestamp, every=every, top=top, **sources)
     if where.check():
         _refuse_flags(given)
     where.announce("the audit", lambda _: _memory(lists, against, timestamp))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight._base.errors import ConfigError
-from limelight.cli.flags import Json, option, takes_flags
+from limelight.cli.flags import Json, given_flags, option, takes_flags
 from limelight.cli.output import note, report
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ class RaceFlags:
         from limelight.lab.bench.task import SHAPES, built_in, parse_named, read_named
 
         jobs = choose_jobs(self.jobs or [])
-        given = {"factors": factors, "threads": threads, "rounds": self.rounds}
-        settings = {name: value for name, value in given.items() if value is not None}
-        plan = BenchPlan([], jobs=jobs, **settings)  # type: ignore[arg-type]
+        settings = given_flags(factors=factors, threads=threads, rounds=self.rounds)
+        plan = BenchPlan([], jobs=jobs, **settings)
         for text in self.data or []:
             parse_named(text)
         data = [read_named(text) for text in self.data or []]
@@ -71,8 +70,7 @@ class LargeRunFlags:
 
         shared = {"factors": factors, "threads": threads}
         given = {name: values[0] for name, values in shared.items() if values}
-        given |= {name: value for name, value in vars(self).items() if value is not None}
-        return LargeRunSize(**given)
+        return LargeRunSize(**given | given_flags(**vars(self)))
 
 
 @takes_flags

@@ -26,12 +26,12 @@ from limelight.cli.flags import (
     Report,
     Resume,
     SettingFlags,
+    given_flags,
     option,
-    parse_shares,
     showing,
     takes_flags,
 )
-from limelight.cli.frame import announce, checkpoint_of
+from limelight.cli.frame import announce, checkpoint_of, parse_shares
 from limelight.cli.output import check_page, ending, note, note_page, report, summarise
 from limelight.models.folder import MODELS
 from limelight.store.checkpoint import until_done
@@ -89,7 +89,7 @@ class Targets:
         for name in ("max_ndcg_loss", "min_coverage", "group_cap", "group_floor"):
             wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
         wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
-        return {name: value for name, value in wishes.items() if value is not None}
+        return given_flags(**wishes)
 
     @property
     def any(self) -> bool:

@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from limelight.data.split import Split
 
 
+def given_flags(**flags: Any) -> dict[str, Any]:
+    """Leave out the flags that were not given, so that the library's own defaults hold.
+
+    Examples
+    --------
+    >>> given_flags(k=20, catalogue=None)
+    {'k': 20}
+    """
+    return {name: value for name, value in flags.items() if value is not None}
+
+
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """Make a flag that takes a value, with its help; named after its argument unless given."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
@@ -130,7 +141,7 @@ class Reading:
 
     def given(self) -> dict[str, Any]:
         """Return the flags that were given, by their names in Python."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        return given_flags(**vars(self))
 
     def refuse(self, reason: str, hint: str) -> None:
         """Refuse flags that would have no effect."""
@@ -377,18 +388,3 @@ GroupCap = Annotated[
 GroupFloor = Annotated[
     str | None, target_option("SHARE", "Target: the share that every group should have.")
 ]
-
-
-def parse_shares(text: str | None, *names: str) -> str | dict[Any, float] | None:
-    """Read the name of a target, or a table of shares.
-
-    Examples
-    --------
-    >>> parse_shares("equal", "equal", "catalogue")
-    'equal'
-    """
-    if text is None or text in names:
-        return text
-    from limelight.rerank.targets.groups import read_shares
-
-    return read_shares(Path(text))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
@@ -18,7 +19,6 @@ from limelight.store.model_folder import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from limelight._base.executor import Executor
     from limelight.store.model_size import ModelSize
@@ -187,3 +187,18 @@ def known_size(folder: Path) -> ModelSize | None:
 def holds_model(path: Path) -> bool:
     """Tell a folder that `limelight fit` wrote from one of tables, even if parts are damaged."""
     return (path / CONFIG).is_file()
+
+
+def parse_shares(text: str | None, *names: str) -> str | dict[Any, float] | None:
+    """Read the name of a target, or a table of shares.
+
+    Examples
+    --------
+    >>> parse_shares("equal", "equal", "catalogue")
+    'equal'
+    """
+    if text is None or text in names:
+        return text
+    from limelight.rerank.targets.groups import read_shares
+
+    return read_shares(Path(text))

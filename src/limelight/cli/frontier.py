@@ -12,6 +12,7 @@ from limelight.cli.flags import (
     Resume,
     SettingFlags,
     argument,
+    given_flags,
     option,
     showing,
     signature_defaults,
@@ -99,8 +100,7 @@ def frontier(
         message = "--resume needs the folder to go on from"
         raise ConfigError(message, hint="name it with -o")
     names = [name.value for name in methods] if methods else None
-    named: dict[str, Any] = {"methods": names, "points": points, "at": at}
-    given = {name: value for name, value in named.items() if value is not None}
+    given = given_flags(methods=names, points=points, at=at)
     found = trace(reading.interactions_or_split(source), folder=output, **given, **settings)
     if page is not None:
         found.report(page)

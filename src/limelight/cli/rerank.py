@@ -19,14 +19,21 @@ from limelight.cli.flags import (
     Seed,
     Threads,
     argument,
+    given_flags,
     option,
-    parse_shares,
     showing,
     signature_defaults,
     takes_flags,
     target_option,
 )
-from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, holds_model, known_size
+from limelight.cli.frame import (
+    Estimate,
+    ExecutorFlags,
+    checkpoint_of,
+    holds_model,
+    known_size,
+    parse_shares,
+)
 from limelight.cli.output import check_page, note, note_page, summarise
 from limelight.store.checkpoint import until_done
 
@@ -139,23 +146,22 @@ def rerank(
     shares = Path(group_shares) if group_shares else None
     _refuse_own_input(output, candidates, held_out, history, catalogue, groups, shares)
     ListWriter(output).check()
-    settings = {
-        "gini": gini,
-        "min_coverage": parse_share("--min-coverage", min_coverage),
-        "max_relevance_loss": parse_share("--max-relevance-loss", max_relevance_loss),
-        "group_cap": parse_share("--group-cap", group_cap),
-        "group_floor": parse_share("--group-floor", group_floor),
-        "group_shares": parse_shares(group_shares, "equal", "catalogue"),
-        "k": k,
-        "method": method,
-        "held_out": held_out,
-        "relevance": relevance,
-        "history": history,
-        "random_state": seed,
-        "num_threads": threads,
-        "memory": (size := _bytes(memory)),
-    }
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    given = given_flags(
+        gini=gini,
+        min_coverage=parse_share("--min-coverage", min_coverage),
+        max_relevance_loss=parse_share("--max-relevance-loss", max_relevance_loss),
+        group_cap=parse_share("--group-cap", group_cap),
+        group_floor=parse_share("--group-floor", group_floor),
+        group_shares=parse_shares(group_shares, "equal", "catalogue"),
+        k=k,
+        method=method,
+        held_out=held_out,
+        relevance=relevance,
+        history=history,
+        random_state=seed,
+        num_threads=threads,
+        memory=(size := _bytes(memory)),
+    )
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups

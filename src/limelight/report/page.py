@@ -9,7 +9,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from limelight._base.files import atomic_file
+from limelight._base.files import write_text
 from limelight.report.payload import payload
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
     for most in _FEWER:
         if len(text) > _LARGEST:
             text = render(payload(exhibit, most))
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def render(data: Mapping[str, Any]) -> str:

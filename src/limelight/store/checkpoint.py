@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
-from limelight._base.files import atomic_file, atomic_folder, delete_folder, refuse_stranger
+from limelight._base.files import atomic_folder, delete_folder, refuse_stranger, write_text
 from limelight._base.machine import package_version
 from limelight._base.signals import Terminated, finishing
 from limelight._base.text import first_words, short
@@ -324,5 +324,4 @@ class ResultCache:
 
     def _write(self) -> None:
         text = json.dumps({"about": self._about, "results": self._results}, indent=1)
-        with atomic_file(self.folder / FILE) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_text(self.folder / FILE, text + "\n")

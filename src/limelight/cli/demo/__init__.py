@@ -94,14 +94,13 @@ def _write(
     """Write everything but the figures, each file whole or not at all."""
     import pyarrow.parquet as pq
 
-    from limelight._base.files import atomic_file
+    from limelight._base.files import atomic_file, write_text
 
     split.save(output / "split")
     chosen.model.save(output / "model")
     with atomic_file(output / "providers.parquet") as temporary:
         pq.write_table(market.groups, temporary)
-    with atomic_file(output / "results.json") as temporary:
-        temporary.write_text(to_json(record, indent=2) + "\n", encoding="utf-8")
+    write_text(output / "results.json", to_json(record, indent=2) + "\n")
 
 
 def _draw(output: Path, models: "list[DemoModel]", chosen: "DemoModel") -> bool:
