@@ -184,7 +184,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _way_out(end: BaseException | None) -> str | None:
-    """Find what was said about going on, where the end was passed from hand to hand."""
+    """Find the note about resuming, on the exception or on those that it was raised from."""
     while end is not None:
         for note in getattr(end, "__notes__", ()):
             return str(note)

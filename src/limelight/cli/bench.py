@@ -124,7 +124,7 @@ def bench(
       limelight bench --data ml-1m=ratings.parquet,rating=rating,min-rating=4 --jobs exact -d 64
       limelight bench --large --add -o bench/
     """
-    _refuse_useless(large, sizes if not large else races)
+    _refuse_unused(large, sizes if not large else races)
     from limelight.lab.bench.large import run_large
     from limelight.lab.bench.records import Results
     from limelight.lab.bench.report import describe_machine, load, page, write
@@ -141,7 +141,7 @@ def bench(
     report(page(results), results.to_dict(), as_json=as_json)
 
 
-def _refuse_useless(large: bool, unused: RaceFlags | LargeRunFlags) -> None:
+def _refuse_unused(large: bool, unused: RaceFlags | LargeRunFlags) -> None:
     """Refuse flags that would have no effect."""
     for name, value in vars(unused).items():
         if value is not None:

@@ -285,7 +285,7 @@ def refuse_no_model(output: Path) -> None:
 
 
 def _announce(data: "Interactions", config: "Config") -> None:
-    """Say how much memory a run takes, reading included, or refuse it; networks do not know."""
+    """Say how much memory a run takes, reading included, or refuse it; not of networks."""
     from limelight._base.memory import limit, peak, resident
     from limelight._native import resolve_threads
     from limelight.models.base import FactorConfig

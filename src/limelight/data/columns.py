@@ -220,7 +220,7 @@ def no_rows(parts: Sequence[Part]) -> DataError:
 
 
 def convert(parts: Sequence[Part], columns: Sequence[Column]) -> Iterator[list[NDArray[Any]]]:
-    """Read some columns of parts that have them, be it without a single row."""
+    """Read some columns of parts that are known to have them; parts may have no rows."""
     for part, start, batch in _ahead(_batches(parts, _names(columns))):
         yield [
             column.convert(

@@ -60,7 +60,7 @@ def order_by_user(users: Int32) -> Int64:
     tagged = users.astype(np.int64)
     tagged <<= 32
     tagged |= np.arange(len(users))
-    tagged.sort()  # three times as fast as sorting the places of users
+    tagged.sort()  # argsort would take three times as long
     tagged &= _LOW
     return tagged
 
