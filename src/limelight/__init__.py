@@ -74,7 +74,7 @@ class _Package(ModuleType):
             super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel by name: Ray sends functions to workers with the modules that they use."""
+        """Pickle as a name, because Ray sends functions with the modules that they use."""
         return import_module, (self.__name__,)
 
 

@@ -37,7 +37,7 @@ class LimelightError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel between processes whole: by itself, Python would pass the hint by position."""
+        """Pickle the hint as a keyword, because Python alone would pass it by position."""
         return partial(type(self), hint=self.hint), (self.message,), self.__dict__
 
     def __str__(self) -> str:

@@ -40,7 +40,7 @@ _HINTS = {
     errno.ENOENT: "check the path; a disk may have gone away",
     errno.EMFILE: "allow more open files (ulimit -n), or more memory where there is such a setting",
 }
-# A file in a folder that is not complete yet is told by the folder's name, not its temporary one.
+# Messages name a file in an incomplete folder by the folder's final name, which the user knows.
 _TEMPORARY = re.compile(r"(^|[/\\])\.([^/\\]+)\.[0-9a-f]+-\d+-[0-9a-f]{8}\.tmp(?=[/\\])")
 _FINAL = r"\1\2"
 
@@ -95,6 +95,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         finally:
             _OPEN.discard(temporary)
         _sync(target.parent)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -155,7 +161,7 @@ def atomic_folder(
 
 @contextlib.contextmanager
 def write_errors(path: str | os.PathLike[str], *, full: str | None = None) -> Iterator[None]:
-    """Tell a failure of the operating system as our own error.
+    """Raise a failure of the operating system as a DataError that names what was written.
 
     Parameters
     ----------
@@ -209,7 +215,7 @@ def _sweep(target: Path) -> None:
 
 def _is_alive(process: int) -> bool:
     if process == os.getpid():
-        return False  # an earlier process had this number: what is open now was asked before
+        return False  # an earlier process had this number; what this one has open is in _OPEN
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -251,7 +257,7 @@ def delete_within(root: Path, folder: Path) -> None:
 
 
 def delete_folder(folder: Path) -> None:
-    """Delete a folder so that a kill leaves all of it or nothing; none is as good as deleted.
+    """Delete a folder, if there is one, so that a kill leaves all of it or nothing under its name.
 
     Examples
     --------
@@ -302,7 +308,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _refuse_other_disk(temporary: Path, device: int) -> None:
-    """Refuse what went to the disk below, because its own was unmounted while it was written."""
+    """Refuse a file whose disk was unmounted meanwhile: it was written to the disk below."""
     if temporary.stat().st_dev != device:
         raise OSError(errno.ENODEV, "")
 

@@ -118,7 +118,7 @@ def matrix_product(threads: int) -> Callable[[], object]:
 
 
 def peak(threads: int, rounds: int) -> float:
-    """Measure the operations a second of a matrix product, by the clock on the wall."""
+    """Measure the operations a second of a matrix product, by wall-clock time."""
     product, seconds = matrix_product(threads), []
     for _ in range(rounds + 1):  # the first one warms up
         started = time.perf_counter()

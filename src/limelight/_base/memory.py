@@ -1,7 +1,7 @@
-"""How much memory a process holds, how much it may hold, and saying no in time.
+"""How much memory a process holds and may hold, and refusing work that would not fit.
 
 What a process may hold is the smallest of what the machine has left, what its control groups leave
-it, and what `ulimit -v` does. Whoever knows better says so in LIMELIGHT_MEMORY, such as 8GiB.
+it, and what `ulimit -v` does. The variable LIMELIGHT_MEMORY, such as 8GiB, overrides that.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _free_memory(root: Path) -> int | None:
 
 
 def _address_room() -> int | None:
-    """Return what `ulimit -v` leaves; it counts addresses, of which a process takes more."""
+    """Return what `ulimit -v` leaves; it counts reserved addresses, not only used memory."""
     try:
         import resource
     except ImportError:  # Windows
@@ -156,12 +156,12 @@ class _Files(NamedTuple):
     """Of memory.stat: what is taken for files and given back when it is needed."""
 
 
-_FIRST = _Files(
+_VERSION_1 = _Files(
     "memory.limit_in_bytes",
     "memory.usage_in_bytes",
     ("total_active_file", "total_inactive_file"),
 )
-_SECOND = _Files("memory.max", "memory.current", ("active_file", "inactive_file"))
+_VERSION_2 = _Files("memory.max", "memory.current", ("active_file", "inactive_file"))
 
 
 def _control_group_room(root: Path) -> int | None:
@@ -182,9 +182,9 @@ def _control_groups(root: Path) -> Iterator[tuple[Path, _Files]]:
         own = PurePosixPath(path.lstrip("/"))
         for group in (own, *own.parents):
             if not kinds:
-                yield mounted / group, _SECOND
+                yield mounted / group, _VERSION_2
             elif "memory" in kinds.split(","):
-                yield mounted / "memory" / group, _FIRST
+                yield mounted / "memory" / group, _VERSION_1
 
 
 def _group_room(folder: Path, files: _Files) -> int | None:

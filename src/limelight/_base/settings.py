@@ -265,17 +265,17 @@ def check_integer(name: str, value: object, *, least: int, most: int = 2**31 - 1
 
 
 def check_number(name: str, value: object, *, above: float | None = None) -> None:
-    """Refuse anything but a finite number from 0 up, or strictly above ``above``; -inf is any."""
-    is_one = hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
-    if isinstance(value, bool) or not is_one:
+    """Refuse anything but a finite number from 0 up, or above ``above`` (-inf allows any)."""
+    is_scalar = hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
+    if isinstance(value, bool) or not is_scalar:
         message = f"{name} must be a number: {short(value)}"
         raise ConfigError(message, hint="use a finite number")
     try:
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:  # an integer of hundreds of digits
         number = math.inf
-    low_enough = number > above if above is not None else number >= 0
-    if not (math.isfinite(number) and low_enough):
+    is_in_bounds = number > above if above is not None else number >= 0
+    if not (math.isfinite(number) and is_in_bounds):
         bound = f" above {above:g}" if above is not None else " 0 or more"
         if above == -math.inf:
             bound = ""

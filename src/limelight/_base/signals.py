@@ -31,8 +31,8 @@ def finishing() -> Iterator[Callable[[], bool]]:
 
     Yields
     ------
-    A function that tells whether somebody waits: then is the time to write down what there is, and
-    to leave the block, which passes the signal on.
+    A function that tells whether a signal has arrived. If so, save the work so far and leave the
+    block, which then passes the signal on.
 
     Examples
     --------
@@ -68,9 +68,9 @@ def finishing() -> Iterator[Callable[[], bool]]:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Do what a signal did before anybody waited.
+    """Call the handler that was there before the outermost block.
 
-    It ends all blocks, not only the innermost: their work is not complete, either.
+    That ends all blocks and not only the innermost, because their work is not complete, either.
     """
     handler = _handlers[signal.Signals(number)]
     if callable(handler):
@@ -83,4 +83,4 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _waiting: list[object] = []
 """The handlers of all blocks that are open."""
 _handlers: dict[signal.Signals, object] = {}
-"""What handled signals before the outermost of them."""
+"""The handlers that were there before the outermost block."""

@@ -80,7 +80,7 @@ def _choose(name: str, source: str) -> None:
 def _obey_environment() -> None:
     """Take the variant from the environment, once and before any work.
 
-    Not on import: whoever imports limelight cannot answer for what stands in the environment.
+    Not on import, because a wrong value would then stop programs that use no kernel at all.
     """
     name = os.environ.get("LIMELIGHT_KERNEL")
     if name:

@@ -307,7 +307,7 @@ def audit(  # noqa: PLR0913
 
 
 def _check_settings(k: int | None, top: int) -> None:
-    """Refuse numbers that mean nothing."""
+    """Refuse a k below 1 and a top below 0."""
     if k is not None:
         check_positive(k, "k")
     if top < 0:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _HELD = 16
 """What a row of lists takes: user, item, rank, and the item's number in the catalogue."""
 _SORTED = 16
-"""What it takes more while rows are sorted and left out."""
+"""Further bytes of a row while rows are sorted, and while users are left out."""
 _TIMED = 32
-"""What it takes more where the lists have times."""
+"""Further bytes of a row where the lists have times."""
 _BLOCK = 28 << 20
 """What a block of rows takes while its figures are worked out."""
 

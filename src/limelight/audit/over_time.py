@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from limelight._base.errors import ConfigError
-from limelight.data.columns import Chunk, TimeColumn
+from limelight.data.columns import TIMES, Chunk, TimeColumn, parse_text
 from limelight.metrics.accumulate import floor_of, tally
 from limelight.metrics.exposure import coverage, gini, top_share
 
@@ -24,10 +22,6 @@ if TYPE_CHECKING:
 Every: TypeAlias = Literal["day", "week", "month"]
 _MICROSECONDS = 1_000_000
 _DAY = 86_400 * _MICROSECONDS
-_TEXT = (
-    pa.float64(),
-    *(pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")),
-)
 _EARLIEST = 1e8
 """Seconds in March 1973. A smaller number is a day or a week by its number, or 20240131."""
 _UNITS = ((1e11, 1e6), (1e14, 1e3), (1e17, 1.0), (np.inf, 1e-3))
@@ -70,7 +64,7 @@ class MomentColumn:
     def convert(self, chunk: Chunk) -> NDArray[np.int64]:
         """Check every time and express it in microseconds."""
         self._checks.convert(chunk)
-        values = _from_text(chunk.values) if chunk.is_text else chunk.values
+        values = parse_text(chunk, TIMES, TimeColumn.rule) if chunk.is_text else chunk.values
         if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
             numbers = values.cast(pa.float64(), safe=False).to_numpy()
             rule = "a timestamp must be a time, or a number of seconds since 1970"
@@ -81,16 +75,6 @@ class MomentColumn:
         # Finer than a microsecond is cut off: no two requests of a user are so near.
         fine = values.cast(pa.timestamp("us", zone), safe=False)
         return np.asarray(fine.cast(pa.int64()).to_numpy())
-
-
-def _from_text(values: Any) -> Any:
-    """Read text as the first type that fits all rows; `TimeColumn` has seen that one does."""
-    text = pc.ascii_trim_whitespace(values)
-    *others, last = _TEXT
-    for type_ in others:
-        with suppress(pa.ArrowInvalid):
-            return text.cast(type_)
-    return text.cast(last)
 
 
 def written(moment: int) -> str:

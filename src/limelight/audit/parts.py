@@ -49,7 +49,7 @@ def digests(ids: Ids) -> np.ndarray:
 
 
 def refuse_repeats(found: Iterable[np.ndarray]) -> None:
-    """Refuse users with rows in two files: a piece would see half of them."""
+    """Refuse users with rows in two files, because each file is measured by itself."""
     together = np.concatenate(list(found))
     if twice := len(together) - len(np.unique(together)):
         message = f"users have rows in more than one file: {twice:,} of them"
@@ -129,7 +129,7 @@ class CountLists:
     name = "audit: exposure"
 
     def __call__(self, part: ListPart) -> PartCounts:
-        """Count over the items of the part: nobody knows those of the others yet."""
+        """Count over the items of the part, because those of the others are not known yet."""
         rows = part.table()
         ends = pc.min_max(rows.user_ids).as_py()
         cut = rows if self.k is None else rows.cut(self.k)
@@ -158,7 +158,7 @@ class LeaveUsersOut:
     name = "audit: intervals"
 
     def __call__(self, part: ListPart) -> Deviations | Moments | None:
-        """Measure without the users of a part."""
+        """Return the figures without each of the part's users, or only their moments."""
         figures = figures_without(self.exposure, self.merit, self.k)
         rows = part.numbered(self.item_ids, self.k)
         if self.whole:

@@ -242,10 +242,10 @@ def document_of(audit: Audit) -> Document:
 
 
 class ExampleLists(NamedTuple):
-    """The users who serve as examples, and the sight of each file of lists, the audited first."""
+    """Example users, and what is shown of each file of lists, the audited one first."""
 
     user_ids: Ids
-    sights: tuple[ShownLists, ...]
+    shown_lists: tuple[ShownLists, ...]
 
 
 def example_lists(sides: Sequence[Audited], k: int) -> ExampleLists:
@@ -258,11 +258,11 @@ def example_lists(sides: Sequence[Audited], k: int) -> ExampleLists:
         lengths = np.where(in_both, lengths, 0) if in_both.any() else lengths
     chosen = example_rows(lengths)
     ids = after.user_ids.take(chosen)
-    sights = tuple(
+    shown_lists = tuple(
         ShownLists(side.exposure.weighted, _lists(side.rows, positions(ids, side.rows.user_ids), k))
         for side in sides
     )
-    return ExampleLists(ids_from_arrow(ids), sights)
+    return ExampleLists(ids_from_arrow(ids), shown_lists)
 
 
 def _lists(rows: ListTable, users: Int64, k: int) -> Int32:
@@ -280,7 +280,7 @@ def _lists(rows: ListTable, users: Int64, k: int) -> Int32:
 
 def exhibit_of(found: Audit) -> Exhibit:
     """Put together what a page shows of an audit."""
-    now, *then = found.seen.sights
+    now, *then = found.seen.shown_lists
     after = ExhibitPoint("These lists", "these lists", found.metrics | found.bounds, shown=now)
     points: tuple[ExhibitPoint, ...] = (after,)
     if then and found.comparison is not None:

@@ -57,8 +57,19 @@ class LoadedVerbs(Mapping[str, Any]):
 
 @cache
 def _load(name: str) -> Any:
+    """Load a module and make its command: the function of the same name, or a group of several.
+
+    Where the module has a class ``Command``, which shows defaults in the help, the command is one.
+    """
+    from limelight.cli.flags import Verb
+
+    module = import_module(f"{__name__}.{name}")
     only = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-    import_module(f"{__name__}.{name}").register(only)
+    found = getattr(module, name)
+    if isinstance(found, typer.Typer):
+        only.add_typer(found, name=name)
+    else:
+        only.command(cls=getattr(module, "Command", Verb))(found)
     return typer.main.get_group(only).commands[name]
 
 
@@ -173,7 +184,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _way_out(end: BaseException | None) -> str | None:
-    """Find what was said about going on, where the end was passed from hand to hand."""
+    """Find the note about resuming, on the exception or on those that it was raised from."""
     while end is not None:
         for note in getattr(end, "__notes__", ()):
             return str(note)

@@ -3,75 +3,63 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from limelight._base.errors import ConfigError
-from limelight.cli.flags import Json, Report, showing, signature_defaults, takes_flags
+from limelight.cli.flags import (
+    Json,
+    Report,
+    argument,
+    given_flags,
+    option,
+    showing,
+    signature_defaults,
+    takes_flags,
+)
 from limelight.cli.frame import Estimate, ExecutorFlags
 from limelight.cli.output import check_page, note_page, report
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=showing(_defaults))(audit)
 
 
 @takes_flags
 def audit(
     lists: Annotated[
         Path,
-        typer.Argument(
-            metavar="LISTS",
-            help="Lists from any recommender: user_id,item_id,rank[,score], rank from 1, as "
+        argument(
+            "LISTS",
+            "Lists from any recommender: user_id,item_id,rank[,score], rank from 1, as "
             ".parquet, .csv or .tsv (also .gz), or a folder of parts.",
-            show_default=False,
         ),
     ],
     *,
     k: Annotated[
-        int | None,
-        typer.Option("-k", metavar="N", help="Look at ranks 1 to k only; otherwise at all ranks."),
+        int | None, option("N", "Look at ranks 1 to k only; otherwise at all ranks.", "-k")
     ] = None,
     catalogue: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="All items that could be shown: a table with item_id."),
+        Path | None, option("FILE", "All items that could be shown: a table with item_id.")
     ] = None,
     groups: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Groups of items, such as providers: item_id,group[,weight]."
-        ),
+        Path | None, option("FILE", "Groups of items, such as providers: item_id,group[,weight].")
     ] = None,
     merit: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Interactions that items earned, past or held out: user_id,item_id.",
-        ),
+        option("FILE", "Interactions that items earned, past or held out: user_id,item_id."),
     ] = None,
     against: Annotated[
-        Path | None,
-        typer.Option(metavar="LISTS", help="Other lists to compare with, such as last week's."),
+        Path | None, option("LISTS", "Other lists to compare with, such as last week's.")
     ] = None,
     timestamp: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of times: a user has one list for each, and exposure is shown over time.",
+        option(
+            "COLUMN",
+            "Column of times: a user has one list for each, and exposure is shown over time.",
         ),
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option(
-            metavar="day|week|month",
-            help="One row for each; if not given, chosen by the span of the times.",
+        option(
+            "day|week|month", "One row for each; if not given, chosen by the span of the times."
         ),
     ] = None,
     top: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="How many of the most and of the least exposed items to show."
-        ),
+        int | None, option("N", "How many of the most and of the least exposed items to show.")
     ] = None,
     page: Report = None,
     where: ExecutorFlags,
@@ -95,17 +83,8 @@ def audit(
     from limelight.audit.audit import audit as measure
 
     check_page(page)
-    flags: dict[str, Any] = {
-        "k": k,
-        "catalogue": catalogue,
-        "groups": groups,
-        "merit": merit,
-        "against": against,
-        "timestamp": timestamp,
-        "every": every,
-        "top": top,
-    }
-    given = {name: flag for name, flag in flags.items() if flag is not None}
+    sources = {"catalogue": catalogue, "groups": groups, "merit": merit, "against": against}
+    given = given_flags(k=k, timestamp=timestamp, every=every, top=top, **sources)
     if where.check():
         _refuse_flags(given)
     where.announce("the audit", lambda _: _memory(lists, against, timestamp))
@@ -136,3 +115,6 @@ def _defaults() -> dict[str, str]:
     from limelight.audit.audit import audit as measure
 
     return signature_defaults(measure, "top")
+
+
+Command = showing(_defaults)

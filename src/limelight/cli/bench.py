@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight._base.errors import ConfigError
-from limelight.cli.flags import Json, Verb, takes_flags
+from limelight.cli.flags import Json, given_flags, option, takes_flags
 from limelight.cli.output import note, report
 
 if TYPE_CHECKING:
@@ -26,20 +26,18 @@ class RaceFlags:
 
     data: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="A data set; may be repeated. Settings of `read` follow after commas, such as "
+        option(
+            "NAME=FILE",
+            "A data set; may be repeated. Settings of `read` follow after commas, such as "
             "ml-1m=ratings.parquet,rating=rating,min-rating=4. Without it, made-up data shaped "
             "like MovieLens 1M and Gowalla.",
         ),
     ] = None
     jobs: Annotated[
-        list[str] | None,
-        typer.Option(metavar="JOB", help="What to measure; may be repeated. Without it, all."),
+        list[str] | None, option("JOB", "What to measure; may be repeated. Without it, all.")
     ] = None
     rounds: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Rounds to measure, the fastest counts.  [default: 3]"),
+        int | None, option("N", "Rounds to measure, the fastest counts.  [default: 3]")
     ] = None
 
     def plan(self, factors: list[int] | None, threads: list[int] | None) -> "BenchPlan":
@@ -48,9 +46,8 @@ class RaceFlags:
         from limelight.lab.bench.task import SHAPES, built_in, parse_named, read_named
 
         jobs = choose_jobs(self.jobs or [])
-        given = {"factors": factors, "threads": threads, "rounds": self.rounds}
-        settings = {name: value for name, value in given.items() if value is not None}
-        plan = BenchPlan([], jobs=jobs, **settings)  # type: ignore[arg-type]
+        settings = given_flags(factors=factors, threads=threads, rounds=self.rounds)
+        plan = BenchPlan([], jobs=jobs, **settings)
         for text in self.data or []:
             parse_named(text)
         data = [read_named(text) for text in self.data or []]
@@ -61,15 +58,11 @@ class RaceFlags:
 class LargeRunFlags:
     """The size of the large run; what was not given is left to it."""
 
-    users: Annotated[int | None, typer.Option(metavar="N", help="Users of the large run.")] = None
-    items: Annotated[int | None, typer.Option(metavar="N", help="Items of the large run.")] = None
-    interactions: Annotated[
-        int | None, typer.Option(metavar="N", help="Interactions of the large run.")
-    ] = None
-    epochs: Annotated[int | None, typer.Option(metavar="N", help="Epochs of the large run.")] = None
-    lists: Annotated[
-        int | None, typer.Option(metavar="N", help="Users of the large run who get a list.")
-    ] = None
+    users: Annotated[int | None, option("N", "Users of the large run.")] = None
+    items: Annotated[int | None, option("N", "Items of the large run.")] = None
+    interactions: Annotated[int | None, option("N", "Interactions of the large run.")] = None
+    epochs: Annotated[int | None, option("N", "Epochs of the large run.")] = None
+    lists: Annotated[int | None, option("N", "Users of the large run who get a list.")] = None
 
     def size(self, factors: list[int] | None, threads: list[int] | None) -> "LargeRunSize":
         """Say how large the run is."""
@@ -77,42 +70,30 @@ class LargeRunFlags:
 
         shared = {"factors": factors, "threads": threads}
         given = {name: values[0] for name, values in shared.items() if values}
-        given |= {name: value for name, value in vars(self).items() if value is not None}
-        return LargeRunSize(**given)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(bench)
+        return LargeRunSize(**given | given_flags(**vars(self)))
 
 
 @takes_flags
 def bench(
     *,
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The folder to write to; it is made if need be.",
-        ),
+        Path, option("FOLDER", "The folder to write to; it is made if need be.", "-o", "--output")
     ] = Path("bench"),
     races: RaceFlags,
     factors: Annotated[
         list[int] | None,
-        typer.Option(
+        option(
+            "N",
+            "Length of the vectors; may be repeated.  [default: 32, 64, 128, 256; large: 64]",
             "-d",
             "--factors",
-            metavar="N",
-            help="Length of the vectors; may be repeated.  [default: 32, 64, 128, 256; large: 64]",
         ),
     ] = None,
     threads: Annotated[
         list[int] | None,
-        typer.Option(
-            metavar="N",
-            help="How many threads to use; 0: all that the process may use; may be repeated.  "
+        option(
+            "N",
+            "How many threads to use; 0: all that the process may use; may be repeated.  "
             "[default: 1; large: 0]",
         ),
     ] = None,
@@ -143,7 +124,7 @@ def bench(
       limelight bench --data ml-1m=ratings.parquet,rating=rating,min-rating=4 --jobs exact -d 64
       limelight bench --large --add -o bench/
     """
-    _refuse_useless(large, sizes if not large else races)
+    _refuse_unused(large, sizes if not large else races)
     from limelight.lab.bench.large import run_large
     from limelight.lab.bench.records import Results
     from limelight.lab.bench.report import describe_machine, load, page, write
@@ -160,7 +141,7 @@ def bench(
     report(page(results), results.to_dict(), as_json=as_json)
 
 
-def _refuse_useless(large: bool, unused: RaceFlags | LargeRunFlags) -> None:
+def _refuse_unused(large: bool, unused: RaceFlags | LargeRunFlags) -> None:
     """Refuse flags that would have no effect."""
     for name, value in vars(unused).items():
         if value is not None:

@@ -13,6 +13,7 @@ from limelight.cli.flags import (
     Reading,
     Seed,
     Verb,
+    argument,
     option,
     showing,
     signature_defaults,
@@ -28,19 +29,6 @@ if TYPE_CHECKING:
 
 FEW = 5
 _PERCENTILES = {"min": 0, "p25": 25, "p50": 50, "p75": 75, "p90": 90, "p99": 99, "max": 100}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    commands = typer.Typer(
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        help="Describe, split and convert interactions.",
-    )
-    commands.command(cls=Verb)(describe)
-    commands.command(cls=showing(_split_defaults))(split)
-    commands.command(cls=Verb)(convert)
-    app.add_typer(commands, name="data")
 
 
 @takes_flags
@@ -115,12 +103,7 @@ def _short(value: float) -> str:
 @takes_flags
 def split(
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="A .parquet, .csv or .tsv file (also .gz), or a folder of parts.",
-            show_default=False,
-        ),
+        Path, argument("DATA", "A .parquet, .csv or .tsv file (also .gz), or a folder of parts.")
     ],
     output: Annotated[
         Path,
@@ -276,3 +259,11 @@ def _write_pairs(data: "Interactions", output: Path) -> None:
             pa.csv.write_csv(table, temporary, options)
         else:
             pa.parquet.write_table(table, temporary)
+
+
+data = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Describe, split and convert interactions."
+)
+data.command(cls=Verb)(describe)
+data.command(cls=showing(_split_defaults))(split)
+data.command(cls=Verb)(convert)

@@ -3,20 +3,13 @@
 import platform
 from typing import Any
 
-import typer
-
 from limelight._base.documents import Table
 from limelight._base.memory import size
-from limelight.cli.flags import Json, Verb
+from limelight.cli.flags import Json
 from limelight.cli.output import report
 
 _PACKAGES = ("numpy", "scipy", "pyarrow", "narwhals", "safetensors", "threadpoolctl")
 _EXTRAS = {"plot": "matplotlib", "neural": "jax", "ray": "ray", "bench": "irspack"}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(doctor)
 
 
 def doctor(as_json: Json = False) -> None:

@@ -4,14 +4,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from limelight._base.errors import DataError
 from limelight.cli.flags import (
     SPLIT_FILE,
     Json,
     ModelFolder,
     Threads,
+    argument,
+    option,
     showing,
     signature_defaults,
     takes_flags,
@@ -30,28 +30,17 @@ class SplitPart(StrEnum):
     test = "test"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=showing(_defaults))(evaluate)
-
-
 @takes_flags
 def evaluate(
     folder: ModelFolder,
     split: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SPLIT", help="The split folder whose training part the model was fitted to."
-        ),
+        Path, argument("SPLIT", "The split folder whose training part the model was fitted to.")
     ],
     *,
     k: Annotated[
-        list[int] | None,
-        typer.Option("-k", metavar="N", help="Length of the lists; may be repeated."),
+        list[int] | None, option("N", "Length of the lists; may be repeated.", "-k")
     ] = None,
-    part: Annotated[
-        SplitPart, typer.Option(metavar="validation|test", help="The held-out users.")
-    ] = SplitPart.test,
+    part: Annotated[SplitPart, option("validation|test", "The held-out users.")] = SplitPart.test,
     threads: Threads = None,
     where: ExecutorFlags,
     as_json: Json = False,
@@ -99,3 +88,6 @@ def _load_split(path: Path) -> "Split":
         message = f"not a split folder, it has no {SPLIT_FILE}: {str(path)!r}"
         raise DataError(message, hint="write one with: limelight data split FILE -o split/")
     return Split.load(path)
+
+
+Command = showing(_defaults)

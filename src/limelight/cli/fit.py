@@ -26,6 +26,7 @@ from limelight.cli.flags import (
     Report,
     Resume,
     SettingFlags,
+    given_flags,
     option,
     showing,
     takes_flags,
@@ -53,9 +54,9 @@ class Targets:
     gini: Gini = None
     max_ndcg_loss: Annotated[
         str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Target: the nDCG that may go for as even an exposure as that buys, such as 2%.",
+        option(
+            "SHARE",
+            "Target: the nDCG that may go for as even an exposure as that buys, such as 2%.",
         ),
     ] = None
     min_coverage: MinCoverage = None
@@ -64,21 +65,20 @@ class Targets:
     group_floor: GroupFloor = None
     group_shares: Annotated[
         str | None,
-        typer.Option(
-            metavar="equal|catalogue|interactions|FILE",
-            help="Target: the same for all groups, in proportion to their items or to their "
+        option(
+            "equal|catalogue|interactions|FILE",
+            "Target: the same for all groups, in proportion to their items or to their "
             "interactions, or a table group,share.",
         ),
     ] = None
     at: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Length of the lists that the target speaks of.  [20]"),
+        int | None, option("N", "Length of the lists that the target speaks of.  [20]")
     ] = None
     serve: Annotated[
         str | None,
-        typer.Option(
-            metavar="batch|stream|stateless",
-            help="How users will be served: together, one after the other, or by machines that "
+        option(
+            "batch|stream|stateless",
+            "How users will be served: together, one after the other, or by machines that "
             "share nothing.  [batch]",
         ),
     ] = None
@@ -89,7 +89,7 @@ class Targets:
         for name in ("max_ndcg_loss", "min_coverage", "group_cap", "group_floor"):
             wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
         wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
-        return {name: value for name, value in wishes.items() if value is not None}
+        return given_flags(**wishes)
 
     @property
     def any(self) -> bool:
@@ -100,11 +100,6 @@ class Targets:
             message = f"--{lone[0]} speaks of a target, and none was given"
             raise ConfigError(message, hint="add a target such as --gini 0.6")
         return bool(given)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=showing(_defaults))(fit)
 
 
 @takes_flags
@@ -290,7 +285,7 @@ def refuse_no_model(output: Path) -> None:
 
 
 def _announce(data: "Interactions", config: "Config") -> None:
-    """Say how much memory a run takes, reading included, or refuse it; networks do not know."""
+    """Say how much memory a run takes, reading included, or refuse it; not of networks."""
     from limelight._base.memory import limit, peak, resident
     from limelight._native import resolve_threads
     from limelight.models.base import FactorConfig
@@ -379,3 +374,6 @@ def fit_target(
     record = {**result.to_dict(), "output": str(output)}
     report(str(result), record, as_json=as_json)
     note(f"written to {output}")
+
+
+Command = showing(_defaults)

@@ -224,11 +224,11 @@ class Watch:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """Leave the bar where it stands."""
+        """Stop the bar."""
         self._bar.__exit__(*error)
 
     def __call__(self, rank: int, epoch: int, news: dict[str, Any]) -> None:
-        """Take note of what a worker tells."""
+        """Print that a worker was lost; keep what others report, and move the bar on."""
         if "lost" in news:
             note(f"worker {rank} was lost ({news['lost']}): going on from epoch {epoch}")
             return
@@ -238,7 +238,7 @@ class Watch:
             self._advance()
 
     def record(self) -> dict[str, Any]:
-        """Return the same for JSON."""
+        """Return what each worker's time and bytes went into, for JSON."""
         return {"workers": [{"worker": rank, **news} for rank, news in sorted(self._news.items())]}
 
     def table(self) -> str:

@@ -26,24 +26,37 @@ if TYPE_CHECKING:
     from limelight.data.split import Split
 
 
+def given_flags(**flags: Any) -> dict[str, Any]:
+    """Leave out the flags that were not given, so that the library's own defaults hold.
+
+    Examples
+    --------
+    >>> given_flags(k=20, catalogue=None)
+    {'k': 20}
+    """
+    return {name: value for name, value in flags.items() if value is not None}
+
+
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """Make a flag that takes a value, with its help; named after its argument unless given."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
+def argument(metavar: str, text: str) -> Any:
+    """Make an argument that is given by its place, with its help."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
+
+
 DataFile = Annotated[
     Path,
-    typer.Argument(
-        metavar="DATA",
-        help="A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder, "
+    argument(
+        "DATA",
+        "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder, "
         "of which the training part is taken.",
-        show_default=False,
     ),
 ]
 
-ModelFolder = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A folder that `limelight fit` wrote.")
-]
+ModelFolder = Annotated[Path, argument("MODEL", "A folder that `limelight fit` wrote.")]
 
 Seed = Annotated[int | None, option("N", "The same seed gives the same result.", "--seed")]
 
@@ -128,7 +141,7 @@ class Reading:
 
     def given(self) -> dict[str, Any]:
         """Return the flags that were given, by their names in Python."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        return given_flags(**vars(self))
 
     def refuse(self, reason: str, hint: str) -> None:
         """Refuse flags that would have no effect."""
@@ -353,37 +366,25 @@ def signature_defaults(function: Callable[..., Any], *names: str) -> dict[str, s
     return {name: str(parameters[name].default).strip("()") for name in names}
 
 
+target_option = functools.partial(option, rich_help_panel="Target")
+
 Gini = Annotated[
-    float | None,
-    option("NUMBER", "Target: the Gini index of exposure, such as 0.6.", rich_help_panel="Target"),
+    float | None, target_option("NUMBER", "Target: the Gini index of exposure, such as 0.6.")
 ]
-
 MinCoverage = Annotated[
-    str | None,
-    option(
-        "SHARE", "Target: the share of the catalogue shown, such as 50%.", rich_help_panel="Target"
-    ),
+    str | None, target_option("SHARE", "Target: the share of the catalogue shown, such as 50%.")
 ]
-
 Groups = Annotated[
     Path | None,
-    option(
-        "FILE",
-        "Groups of items, to show or set what they get: item_id,group[,weight].",
-        rich_help_panel="Target",
-    ),
+    target_option("FILE", "Groups of items, to show or set what they get: item_id,group[,weight]."),
 ]
-
 GroupCap = Annotated[
     str | None,
-    option(
+    target_option(
         "SHARE",
         "Target: the share of all exposure that no group may exceed, such as 3% (needs --groups).",
-        rich_help_panel="Target",
     ),
 ]
-
 GroupFloor = Annotated[
-    str | None,
-    option("SHARE", "Target: the share that every group should have.", rich_help_panel="Target"),
+    str | None, target_option("SHARE", "Target: the share that every group should have.")
 ]

@@ -46,7 +46,7 @@ def checkpoint_of(output: Path, *, resume: bool, every: float | None = None) -> 
 
 
 def say_nothing_to_resume() -> None:
-    """Tell who gave --resume that it has no effect."""
+    """Say that --resume has no effect."""
     note("There is nothing to resume: starting from the beginning.")
 
 
@@ -152,15 +152,15 @@ def announce(what: str, needed: int, *, hint: str) -> None:
 
 
 def announce_look(what: str, look: Callable[[int | None], Estimate | None]) -> None:
-    """Announce what a look at files says, beside what the process held before it.
+    """Announce the memory that is estimated from files, beside what the process held before.
 
     Parameters
     ----------
     what
         What takes memory, such as "reading".
     look
-        Told how many bytes there are, None where nobody knows, it estimates how many are needed.
-        Where it cannot read a file nothing is said: who needs the file says why.
+        Estimates how many bytes are needed, given how many there are (None if that is unknown).
+        If it cannot read a file, nothing is printed: the work itself then says what is wrong.
     """
     import pyarrow as pa
 
@@ -169,7 +169,7 @@ def announce_look(what: str, look: Callable[[int | None], Estimate | None]) -> N
         found = look(None if most is None else most - held)
     except (DataError, pa.ArrowException, OSError, ValueError, KeyError, TypeError):
         return
-    pa.default_memory_pool().release_unused()  # what looking left behind
+    pa.default_memory_pool().release_unused()  # memory that the estimate took
     if found is not None:
         announce(what, held + found.needed, hint=found.hint)
 

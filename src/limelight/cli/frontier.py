@@ -4,8 +4,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import (
     Json,
@@ -13,6 +11,9 @@ from limelight.cli.flags import (
     Report,
     Resume,
     SettingFlags,
+    argument,
+    given_flags,
+    option,
     showing,
     signature_defaults,
     takes_flags,
@@ -35,47 +36,32 @@ class MethodName(StrEnum):
     prices = "prices"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=showing(_defaults))(frontier)
-
-
 @takes_flags
 def frontier(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="DATA",
-            help="A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
-            show_default=False,
+        argument(
+            "DATA",
+            "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
         ),
     ],
     *,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The folder to write to, and to go on from.",
-            show_default=False,
-        ),
+        option("FOLDER", "The folder to write to, and to go on from.", "-o", "--output"),
     ] = None,
     methods: Annotated[
         list[MethodName] | None,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="exadmm: control in training; best-response, online and prices: the plain model, "
+        option(
+            "NAME",
+            "exadmm: control in training; best-response, online and prices: the plain model, "
             "re-ranked in a batch, one user after the other, or without any state. May be "
             "repeated.  [default: exadmm, best-response]",
-            show_default=False,
+            "--method",
         ),
     ] = None,
-    points: Annotated[
-        int | None, typer.Option(metavar="N", help="How many points each method has.")
-    ] = None,
-    at: Annotated[int | None, typer.Option(metavar="N", help="Length of the lists.")] = None,
+    points: Annotated[int | None, option("N", "How many points each method has.")] = None,
+    at: Annotated[int | None, option("N", "Length of the lists.")] = None,
     settings: Annotated[dict[str, Any], SettingFlags([ExADMMConfig], *_SETTINGS)],
     reading: Reading,
     resume: Resume = False,
@@ -114,8 +100,7 @@ def frontier(
         message = "--resume needs the folder to go on from"
         raise ConfigError(message, hint="name it with -o")
     names = [name.value for name in methods] if methods else None
-    named: dict[str, Any] = {"methods": names, "points": points, "at": at}
-    given = {name: value for name, value in named.items() if value is not None}
+    given = given_flags(methods=names, points=points, at=at)
     found = trace(reading.interactions_or_split(source), folder=output, **given, **settings)
     if page is not None:
         found.report(page)
@@ -131,3 +116,6 @@ def _defaults() -> dict[str, str]:
     config = ExADMMConfig()
     settings = {name: str(getattr(config, name)) for name in _SETTINGS}
     return settings | signature_defaults(trace, "points", "at")
+
+
+Command = showing(_defaults)

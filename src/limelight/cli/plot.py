@@ -4,10 +4,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from limelight._base.errors import ConfigError, DataError
-from limelight.cli.flags import Verb
+from limelight.cli.flags import option
 from limelight.cli.output import note
 from limelight.cli.report import ReportGroups, Run
 
@@ -15,38 +13,20 @@ FigureFormat = StrEnum("FigureFormat", ["png", "svg", "pdf"])
 FigureName = StrEnum("FigureName", ["front", "lorenz", "exposure", "groups", "convergence"])
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(plot)
-
-
 def plot(
     run: Run,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The folder to write to.  [default: RUN/figures]",
-            show_default=False,
-        ),
+        option("FOLDER", "The folder to write to.  [default: RUN/figures]", "-o", "--output"),
     ] = None,
     kinds: Annotated[
         list[FigureFormat] | None,
-        typer.Option(
-            "--as",
-            metavar="png|svg|pdf",
-            help="The format; may be repeated.  [default: png]",
-            show_default=False,
-        ),
+        option("png|svg|pdf", "The format; may be repeated.  [default: png]", "--as"),
     ] = None,
     only: Annotated[
         list[FigureName] | None,
-        typer.Option(
-            metavar="front|lorenz|exposure|groups|convergence",
-            help="Draw this figure only; may be repeated.",
-            show_default=False,
+        option(
+            "front|lorenz|exposure|groups|convergence", "Draw this figure only; may be repeated."
         ),
     ] = None,
     groups: ReportGroups = None,

@@ -18,44 +18,33 @@ from limelight.cli.flags import (
     Reading,
     Resume,
     Threads,
-    Verb,
+    option,
     takes_flags,
 )
 from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, known_size
 from limelight.cli.output import note, summarise
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(recommend)
-
-
 @takes_flags
 def recommend(
     folder: ModelFolder,
     *,
-    k: Annotated[int, typer.Option("-k", metavar="N", help="Length of the lists.")] = 20,
+    k: Annotated[int, option("N", "Length of the lists.", "-k")] = 20,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "What to write: a name that ends in .parquet, .csv or .tsv; otherwise a folder of "
+            "Parquet files. Without it, CSV to standard output.",
             "-o",
             "--output",
-            metavar="FILE",
-            help="What to write: a name that ends in .parquet, .csv or .tsv; otherwise a folder of "
-            "Parquet files. Without it, CSV to standard output.",
         ),
     ] = None,
     history: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Interactions of unseen users: recommend to them instead."
-        ),
+        Path | None, option("FILE", "Interactions of unseen users: recommend to them instead.")
     ] = None,
     user_id: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID", help="Only for this user of the training data; may be repeated."
-        ),
+        list[str] | None, option("ID", "Only for this user of the training data; may be repeated.")
     ] = None,
     keep_seen: Annotated[
         bool, typer.Option("--keep-seen", help="Do not leave out what a user has seen.")

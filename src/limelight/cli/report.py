@@ -4,41 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from limelight._base.errors import DataError
-from limelight.cli.flags import Verb
+from limelight.cli.flags import argument, option
 from limelight.cli.output import check_page, note
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(report)
-
-
 Run = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RUN",
-        help="A folder that `limelight demo`, `frontier` or `reproduce` wrote.",
-        show_default=False,
-    ),
+    Path, argument("RUN", "A folder that `limelight demo`, `frontier` or `reproduce` wrote.")
 ]
 ReportGroups = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Groups of items, such as providers: item_id,group[,weight].",
-        show_default=False,
-    ),
+    Path | None, option("FILE", "Groups of items, such as providers: item_id,group[,weight].")
 ]
 ReportTitles = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="item_id and title, to call items by their titles.",
-        show_default=False,
-    ),
+    Path | None, option("FILE", "item_id and title, to call items by their titles.")
 ]
 
 
@@ -46,13 +23,7 @@ def report(
     run: Run,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE.html",
-            help="The page to write.  [default: RUN/report.html]",
-            show_default=False,
-        ),
+        option("FILE.html", "The page to write.  [default: RUN/report.html]", "-o", "--output"),
     ] = None,
     groups: ReportGroups = None,
     catalogue: ReportTitles = None,

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from limelight._base.errors import ConfigError, DataError
-from limelight.cli.flags import Json, Report, Resume, Verb
+from limelight.cli.flags import Json, Report, Resume, argument, option
 from limelight.cli.output import check_page, note, note_page, summarise
 
 if TYPE_CHECKING:
@@ -17,70 +15,51 @@ if TYPE_CHECKING:
 _NAMES = "epinions|ml-20m|msd"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(reproduce)
-
-
 def reproduce(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar=_NAMES, help="Which data set of the paper.", show_default=False),
-    ] = None,
+    name: Annotated[str | None, argument(_NAMES, "Which data set of the paper.")] = None,
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The data as they are published, as a table."),
+        Path | None, option("FILE", "The data as they are published, as a table.")
     ] = None,
     like: Annotated[
-        str | None,
-        typer.Option(metavar=_NAMES, help="Made-up data of that size instead of published ones."),
+        str | None, option(_NAMES, "Made-up data of that size instead of published ones.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FOLDER",
+            "The folder to write to, and to go on from.  [default: the data set's name]",
             "-o",
             "--output",
-            metavar="FOLDER",
-            help="The folder to write to, and to go on from.  [default: the data set's name]",
-            show_default=False,
         ),
     ] = None,
     *,
     methods: Annotated[
         list[str] | None,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="A method to run; may be repeated. Without it, all: Random, Popularity, iALS, "
+        option(
+            "NAME",
+            "A method to run; may be repeated. Without it, all: Random, Popularity, iALS, "
             "Mult-VAE, iALS+FairRec, Multi-FR, exADMM.",
+            "--method",
         ),
     ] = None,
     budget: Annotated[
         float,
-        typer.Option(
-            metavar="MINUTES",
-            help="How long it may take, about; 0 tries only the published settings.",
-        ),
+        option("MINUTES", "How long it may take, about; 0 tries only the published settings."),
     ] = 60.0,
     factors: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Length of the vectors, instead of the paper's."),
+        int | None, option("N", "Length of the vectors, instead of the paper's.")
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Train for at most so many epochs; times are then extrapolated."
-        ),
+        int | None, option("N", "Train for at most so many epochs; times are then extrapolated.")
     ] = None,
     threads: Annotated[
-        int,
-        typer.Option(metavar="N", help="How many threads to use; 0: all that the process may use."),
+        int, option("N", "How many threads to use; 0: all that the process may use.")
     ] = 0,
     user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of users, if it has another name.")
+        str | None, option("COLUMN", "Column of users, if it has another name.")
     ] = None,
     item: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of items, if it has another name.")
+        str | None, option("COLUMN", "Column of items, if it has another name.")
     ] = None,
     resume: Resume = False,
     page: Report = None,

@@ -18,9 +18,13 @@ from limelight.cli.flags import (
     Resume,
     Seed,
     Threads,
+    argument,
+    given_flags,
+    option,
     showing,
     signature_defaults,
     takes_flags,
+    target_option,
 )
 from limelight.cli.frame import (
     Estimate,
@@ -46,80 +50,60 @@ _SHOWN = 15
 """How many groups that gained are named, and how many that lost."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=showing(_defaults, _choices))(rerank)
-
-
 @takes_flags
 def rerank(
     candidates: Annotated[
         Path,
-        typer.Argument(
-            metavar="CANDIDATES",
-            help="user_id,item_id,score from any recommender, as .parquet, .csv or .tsv (also "
+        argument(
+            "CANDIDATES",
+            "user_id,item_id,score from any recommender, as .parquet, .csv or .tsv (also "
             ".gz), a folder of parts, or a folder that `limelight fit` wrote.",
-            show_default=False,
         ),
     ],
     *,
     output: Annotated[
         Path,
-        typer.Option(
+        option(
+            "LISTS",
+            "What to write: a name that ends in .parquet, .csv or .tsv; otherwise a folder.",
             "-o",
             "--output",
-            metavar="LISTS",
-            help="What to write: a name that ends in .parquet, .csv or .tsv; otherwise a folder.",
-            show_default=False,
         ),
     ],
     gini: Gini = None,
     min_coverage: MinCoverage = None,
     max_relevance_loss: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel="Target",
-            help="Target: the relevance that may go, such as 2%.",
-        ),
+        str | None, target_option("SHARE", "Target: the relevance that may go, such as 2%.")
     ] = None,
-    k: Annotated[int | None, typer.Option("-k", metavar="N", help="Length of the lists.")] = None,
+    k: Annotated[int | None, option("N", "Length of the lists.", "-k")] = None,
     method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="METHOD",
-            help="How to make the lists; auto takes what loses least.",
-        ),
+        str | None, option("METHOD", "How to make the lists; auto takes what loses least.")
     ] = None,
     held_out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Pairs user_id,item_id that users liked and the recommender has not seen: "
+        option(
+            "FILE",
+            "Pairs user_id,item_id that users liked and the recommender has not seen: "
             "they tell what scores are worth. Otherwise only the order of candidates counts.",
         ),
     ] = None,
     relevance: Annotated[
-        str | None,
-        typer.Option(metavar="auto|score", help="score: scores are worth what they say."),
+        str | None, option("auto|score", "score: scores are worth what they say.")
     ] = None,
     history: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Pairs user_id,item_id that must not be shown."),
+        Path | None, option("FILE", "Pairs user_id,item_id that must not be shown.")
     ] = None,
     catalogue: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="All items that could be shown: a table with item_id."),
+        Path | None, option("FILE", "All items that could be shown: a table with item_id.")
     ] = None,
     groups: Groups = None,
     group_cap: GroupCap = None,
     group_floor: GroupFloor = None,
     group_shares: Annotated[
         str | None,
-        typer.Option(
-            metavar="equal|catalogue|FILE",
-            rich_help_panel="Target",
-            help="Target: the same for all groups, in proportion to their items, or a table "
+        target_option(
+            "equal|catalogue|FILE",
+            "Target: the same for all groups, in proportion to their items, or a table "
             "group,share.",
         ),
     ] = None,
@@ -127,9 +111,7 @@ def rerank(
         bool,
         typer.Option("--explain", help="Say which items gained and lost, and what users lost."),
     ] = False,
-    memory: Annotated[
-        float, typer.Option(metavar="GIB", help="How much of the candidates to hold in memory.")
-    ] = 1.0,
+    memory: Annotated[float, option("GIB", "How much of the candidates to hold in memory.")] = 1.0,
     seed: Seed = None,
     threads: Threads = None,
     resume: Resume = False,
@@ -164,23 +146,22 @@ def rerank(
     shares = Path(group_shares) if group_shares else None
     _refuse_own_input(output, candidates, held_out, history, catalogue, groups, shares)
     ListWriter(output).check()
-    settings = {
-        "gini": gini,
-        "min_coverage": parse_share("--min-coverage", min_coverage),
-        "max_relevance_loss": parse_share("--max-relevance-loss", max_relevance_loss),
-        "group_cap": parse_share("--group-cap", group_cap),
-        "group_floor": parse_share("--group-floor", group_floor),
-        "group_shares": parse_shares(group_shares, "equal", "catalogue"),
-        "k": k,
-        "method": method,
-        "held_out": held_out,
-        "relevance": relevance,
-        "history": history,
-        "random_state": seed,
-        "num_threads": threads,
-        "memory": (size := _bytes(memory)),
-    }
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    given = given_flags(
+        gini=gini,
+        min_coverage=parse_share("--min-coverage", min_coverage),
+        max_relevance_loss=parse_share("--max-relevance-loss", max_relevance_loss),
+        group_cap=parse_share("--group-cap", group_cap),
+        group_floor=parse_share("--group-floor", group_floor),
+        group_shares=parse_shares(group_shares, "equal", "catalogue"),
+        k=k,
+        method=method,
+        held_out=held_out,
+        relevance=relevance,
+        history=history,
+        random_state=seed,
+        num_threads=threads,
+        memory=(size := _bytes(memory)),
+    )
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups
@@ -308,3 +289,6 @@ def _choices() -> dict[str, str]:
     from limelight.rerank.rerank import method_names
 
     return {"method": "|".join(method_names())}
+
+
+Command = showing(_defaults, _choices)

@@ -8,7 +8,7 @@ import typer
 
 from limelight._base.errors import ConfigError
 from limelight._base.text import parse_count, parse_share
-from limelight.cli.flags import Json, Verb, option, takes_flags
+from limelight.cli.flags import Json, given_flags, option, takes_flags
 from limelight.cli.output import report
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ class Machines:
         """Make the cluster, with the speeds of this machine if --local was given."""
         from limelight.cluster.forecast.workload import Cluster
 
-        given = {"cores": self.cores, "core_speed": self.core_speed}
-        speeds = {name: value for name, value in given.items() if value is not None}
+        speeds = given_flags(cores=self.cores, core_speed=self.core_speed)
         if self.local:
             if speeds:
                 flag = "--" + next(iter(speeds)).replace("_", "-")
@@ -119,13 +118,8 @@ class Machines:
             memory_speed=self.memory_speed,
             wire_bytes=self.wire_bytes,
             deterministic=self.deterministic,
-            **speeds,  # type: ignore[arg-type]
+            **speeds,
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(simulate)
 
 
 @takes_flags

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from limelight.data.sources import Part
 
-_TIMES = (
+TIMES = (
     pa.int64(),
     pa.float64(),
     *(pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")),
@@ -94,7 +94,7 @@ class NumberColumn:
         """Check every number."""
         chunk.require_values(self.rule)
         if chunk.is_text:
-            values = _parse(chunk, [pa.float64()], self.rule)
+            values = parse_text(chunk, [pa.float64()], self.rule)
         elif _is_number(chunk.values.type) or pa.types.is_decimal(chunk.values.type):
             values = chunk.values.cast(pa.float64(), safe=False)
         else:
@@ -122,7 +122,7 @@ class TimeColumn:
     def convert(self, chunk: Chunk) -> NDArray[Any]:
         """Check every time, and that it can be compared with those before."""
         chunk.require_values(self.rule)
-        values = _parse(chunk, _TIMES, self.rule) if chunk.is_text else chunk.values
+        values = parse_text(chunk, TIMES, self.rule) if chunk.is_text else chunk.values
         kind = "number" if _is_number(values.type) else str(values.type)
         if self._kind not in {"", kind}:
             message = f"{chunk.where}: timestamps are written in two ways: {self._kind}, {kind}"
@@ -154,7 +154,7 @@ def _is_number(type_: Any) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
-def _parse(chunk: Chunk, types: Sequence[Any], what: str) -> Any:
+def parse_text(chunk: Chunk, types: Sequence[Any], what: str) -> Any:
     """Read text as the first type that fits all rows; refuse a row that fits none."""
     text = pc.ascii_trim_whitespace(chunk.values)
     for type_ in types:
@@ -220,7 +220,7 @@ def no_rows(parts: Sequence[Part]) -> DataError:
 
 
 def convert(parts: Sequence[Part], columns: Sequence[Column]) -> Iterator[list[NDArray[Any]]]:
-    """Read some columns of parts that have them, be it without a single row."""
+    """Read some columns of parts that are known to have them; parts may have no rows."""
     for part, start, batch in _ahead(_batches(parts, _names(columns))):
         yield [
             column.convert(

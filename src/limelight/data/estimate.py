@@ -132,7 +132,7 @@ def sample_table(source: str | os.PathLike[str], columns: Sequence[str]) -> Tabl
 
 def _sample_file(path: Path, columns: Sequence[str], n_places: int) -> TableSample:
     if not path.is_file():
-        # A pipe would wait for somebody to write to it.
+        # Opening a pipe would block until another process writes to it.
         message = f"not a file: {str(path)!r}"
         raise DataError(message, hint="check the path")
     ending = ending_of(path)

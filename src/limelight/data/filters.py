@@ -1,4 +1,4 @@
-"""Drop rare users and items: once, in a chosen order, or until nothing more falls."""
+"""Drop rare users and items: once, in a chosen order, or until nothing more is dropped."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def frequent(
     min_item: int | None,
     filter_order: FilterOrder,
 ) -> tuple[Mask, Mask]:
-    """Tell which users and items are not rare, whoever counts them."""
+    """Tell which users and items are not rare; `count` may count on one machine or on many."""
     least_of_user, least_of_item = min_user or 0, min_item or 0
     by_user, by_item = count(everybody, everything)
     users, items = by_user >= least_of_user, by_item >= least_of_item
@@ -152,9 +152,9 @@ def core_of(
     k: int,
     agree: Callable[[bool], bool] = bool,
 ) -> tuple[Mask, Mask]:
-    """Tell which users and items are in the k-core, whoever counts them.
+    """Tell which users and items are in the k-core.
 
-    Where several count, each its own users, `agree` says whether all of them are done.
+    Where several machines count, each its own users, `agree` tells whether all of them are done.
     """
     while True:
         by_user, by_item = count(users, items)

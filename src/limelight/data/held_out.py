@@ -109,10 +109,11 @@ def held_out_of(
 
 
 def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
-    """Let the same users find other items of theirs: each item is to be found once.
+    """Make further parts of the same users, so that each of their items is a target once.
 
-    What a user has to find is drawn at random, and says much less of her than five such draws. The
-    first part is the given one; the others ask for the items of the history in turn.
+    Targets are drawn at random, so that one draw measures a user's accuracy with much noise, and
+    several draws with less. The first part is the given one; in the others the items of the history
+    become targets in turn.
 
     Parameters
     ----------
@@ -128,7 +129,8 @@ def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
     ranked = np.lexsort((np.random.default_rng(seed).random(history.nnz), users))
     places = np.empty(history.nnz, dtype=np.int64)
     places[ranked] = np.arange(history.nnz) - history.indptr[users[ranked]]
-    # Users who had nothing to find have too few items: others are not measured by them either.
+    # Users without targets had too few items. They get none here, so that all parts measure the
+    # same users.
     is_scored = np.diff(part.targets.indptr)[users] > 0
     parts = [part]
     for fold in range(folds - 1):
@@ -144,8 +146,8 @@ def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
 def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
     """Return some users with a fifth of their histories left out.
 
-    A model has learnt from all of a training user's history, and what is left of her candidates
-    she did not choose. With a part left out she looks more like a user to come.
+    The candidates of a training user exclude her whole history, so they hold nothing that she
+    chose. With a part left out they do, as the candidates of a user to come will.
 
     Parameters
     ----------

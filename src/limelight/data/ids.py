@@ -105,7 +105,7 @@ def places(order: NDArray[np.integer]) -> NDArray[np.int32]:
 
 
 def _require_utf8(strings: Any, name: str) -> None:
-    """Refuse text that is none: a Parquet file may hold any bytes."""
+    """Refuse strings that are not UTF-8, because a Parquet file may hold any bytes."""
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -114,7 +114,7 @@ def _require_utf8(strings: Any, name: str) -> None:
 
 
 def bytes_of_ids(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Share the memory of plain ids as offsets and bytes; eight bytes are a string, too.
+    """Share the memory of plain ids as offsets and bytes; an integer is a string of eight bytes.
 
     Examples
     --------

@@ -57,16 +57,16 @@ def group_batches(
     types = file.schema_arrow
     texts = [name for name in names if _is_text(types.field(name).type)]
     rows = min(most, _rows_at_a_time(path, group, texts)) if texts else most
-    # Its threads would only get into the way of the one that uses a batch while the next one is
-    # decoded.
+    # Without threads of Arrow's own: a batch is used while the next one is decoded, and they would
+    # compete with its user for the processors.
     yield from file.iter_batches(rows, [group], columns=list(names), use_threads=False)
 
 
 def _rows_at_a_time(path: Path, group: int, names: list[str]) -> int:
     """Say how many rows of a row group with these columns of text may be unpacked together.
 
-    A dictionary holds a string once that rows then repeat: a file of a megabyte may stand for
-    a terabyte.
+    A dictionary holds a string once, and many rows may refer to it, so that a file of a megabyte
+    may unpack to a terabyte.
     """
     longest = 1
     with open_parquet(path, read_dictionary=names) as file:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
+from limelight._base.arrays import blocks
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import is_integer
 from limelight.data.columns import NumberColumn, TimeColumn, join, scan
@@ -35,7 +36,6 @@ PAIRS = (
     ("user_id:token", "item_id:token"),
 )
 """The pairs of names under which users and items are found without being named."""
-_BLOCK = 1 << 20
 
 
 class Names(NamedTuple):
@@ -311,7 +311,6 @@ def none_rated(highest: float) -> DataError:
 def _number(codes: NDArray[np.int32], column: IdColumn) -> Ids:
     """Replace codes by the numbers of their ids in ascending order, in place."""
     numbers, ids = column.ascending()
-    for start in range(0, len(codes), _BLOCK):
-        block = codes[start : start + _BLOCK]
-        block[:] = numbers[block]
+    for block in blocks(len(codes)):
+        codes[block] = numbers[codes[block]]
     return ids

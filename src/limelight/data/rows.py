@@ -159,7 +159,7 @@ def repeated_pair(left: NDArray[np.int32], right: NDArray[np.int32]) -> Repeat |
     >>> repeated_pair(np.array([1, 1, 1]), np.array([7, 8, 7]))
     Repeat(left=1, right=7, rows=1)
     """
-    span = int(right.max()) + 1
+    span = int(right.max(initial=0)) + 1
     keys = sorted_keys(left, right, span)
     again = keys[1:][keys[1:] == keys[:-1]]
     if not again.size:

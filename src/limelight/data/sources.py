@@ -35,7 +35,7 @@ ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
 _TEXT_BYTES = 1 << 20  # text parsed at a time
 _ROWS = 1 << 16  # rows of Parquet and of frames converted at a time
 _MOST_COLUMNS = 10_000
-_MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, are all the same
+_MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, repeat
 
 
 class Part(Protocol):
@@ -197,7 +197,7 @@ def listed(columns: Sequence[str], most: int = 20) -> str:
 
 @contextmanager
 def plain_errors(label: str) -> Iterator[None]:
-    """Put a sentence of ours around what a reader has to say.
+    """Raise the errors of readers as a DataError that names what was read.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Split by users: some are kept from training whole, and part of what they did is to be guessed.
+"""Split by users: some are held out of training, and part of their items is to be predicted.
 
 This is the strong-generalisation protocol of Liang et al. (2018). The draws follow the published
 scripts one by one, with NumPy's legacy generator, so that published splits come out the same.

@@ -41,7 +41,7 @@ _MANY_USERS, _USERS_A_ROW = 1 << 20, 10  # more uids than these, in so few rows,
 
 
 def write_split(folder: str | os.PathLike[str], split: Split) -> None:
-    """Write a split beside its place, then move it there, so that no half of one is ever seen.
+    """Write a split beside its place, then move it there, so that it is never seen incomplete.
 
     See :meth:`limelight.data.split.Split.save` for the layout and for an example.
     """

@@ -223,7 +223,7 @@ def top_share(exposure: ArrayLike, top: float = 0.01) -> float:
     if not 0 < top <= 1:
         message = f"top must be above 0 and at most 1, got {top!r}"
         raise ConfigError(message, hint="0.01 is the top 1 % of the items")
-    # 0.07 * 100 is a hair above 7: take the hair off before rounding up.
+    # 0.07 * 100 is slightly above 7 in floating point, and must not be rounded up to 8.
     n_top = max(1, math.ceil(top * len(values) - 1e-9))
     return float(np.sort(values)[-n_top:].sum() / values.sum())
 
@@ -259,7 +259,7 @@ def gini_floor(n_lists: int, k: int, n_items: int, weight: Weight = "log") -> fl
 
 
 def _checked(exposure: ArrayLike) -> FloatArray:
-    """Return the exposure over a power of two near its largest value, lest a sum overflows."""
+    """Return the exposure over a power of two near its largest value, so that no sum overflows."""
     values = np.asarray(exposure, dtype=np.float64)
     if values.ndim != 1 or not values.size:
         message = f"exposure must hold one number per item, got shape {values.shape}"

@@ -4,7 +4,7 @@ A figure over lists such as Gini or coverage is not a mean over users, so an int
 does not fit. A bootstrap does not either. In a resample some lists stand twice and others not at
 all, so fewer items are shown: its Gini is too high and its coverage too low, and where many items
 are shown once or twice it also varies too little, even after that shift is taken off.
-Leaving out one user at a time needs no chance and no seed, and its spread is, on average, at
+Leaving out one user at a time needs no random numbers, and its spread is, on average, at
 least the true one (Efron and Stein, 1981). The interval is
 
     figure ± 1.96 * sqrt((n - 1) / n * sum_u (figure without u - their mean)²)

@@ -2,8 +2,8 @@
 
 Taking away one row changes the exposure of one item; what that does to a figure is exact, but
 for `DistanceWithout`, which follows its slope, and `TopShareWithout`, whose top items stay the
-same. The changes of a user's rows are added up. That leaves out how two rows of one user meet,
-which does not matter with more than a hundred items or so.
+same. The changes of a user's rows are added up. That ignores that the rows of one user change each
+other's effect, which does not matter with more than a hundred items or so.
 """
 
 from __future__ import annotations

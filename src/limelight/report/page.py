@@ -9,7 +9,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from limelight._base.files import atomic_file
+from limelight._base.files import write_text
 from limelight.report.payload import payload
 
 if TYPE_CHECKING:
@@ -20,18 +20,17 @@ if TYPE_CHECKING:
 
 _LARGEST = 2_900_000
 """Bytes of a page that can be sent by mail; tables get shorter until it is no larger."""
-_FEWER = (10_000, 5_000, 2_000)
+_SHORTER_TABLES = (10_000, 5_000, 2_000)
 _TEMPLATE = resources.files("limelight.report") / "template"
 
 
 def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
     """Write the report of an exhibit, whole or not at all; its folder is made if need be."""
     text = render(payload(exhibit))
-    for most in _FEWER:
+    for most in _SHORTER_TABLES:
         if len(text) > _LARGEST:
             text = render(payload(exhibit, most))
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def render(data: Mapping[str, Any]) -> str:
@@ -46,7 +45,7 @@ def render(data: Mapping[str, Any]) -> str:
         "headline": html.escape(data["headline"]),
         "style": _read("page.css"),
         "charts": _read("charts.min.js"),
-        "script": _closed("\n".join(_read(name) for name in names)),
+        "script": _wrapped("\n".join(_read(name) for name in names)),
         "payload": _packed(data),
     }
     # The page is filled piece by piece, because a title may hold the name of another slot.
@@ -58,8 +57,8 @@ def render(data: Mapping[str, Any]) -> str:
     return "".join(pieces)
 
 
-def _closed(script: str) -> str:
-    """Keep the names of a script to itself."""
+def _wrapped(script: str) -> str:
+    """Wrap a script in a function, so that its names are not global."""
     return f'(() => {{\n"use strict";\n{script}\n}})();'
 
 

@@ -88,7 +88,7 @@ def _listed(parts: list[str]) -> str:
 VERSION = 1
 _SAME = 5e-3  # what is shown as no change
 _WITHOUT_K = {"relevance", "coverage", "top_share"}
-"""Metrics whose names are long enough."""
+"""Metrics whose names are long enough without the length of the lists."""
 
 
 class Metric(NamedTuple):
@@ -102,8 +102,8 @@ class Metric(NamedTuple):
     accuracy: bool = False
     """Whether it says what evenness costs."""
 
-    def told(self, k: int) -> dict[str, Any]:
-        """Say what the page needs to know of it."""
+    def described(self, k: int) -> dict[str, Any]:
+        """Describe it for the page, where most names say the length of the lists."""
         label = self.label if self.key in _WITHOUT_K else f"{self.label}@{k}"
         return self._asdict() | {"label": label, "digits": 1 if self.percent else 4}
 
@@ -181,7 +181,7 @@ def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
         "slider": "Before and after" if exhibit.kind == "audit" else "Exposure strength",
         "base": exhibit.base,
         "chosen": exhibit.chosen,
-        "metrics": [metric.told(k) for metric in metrics],
+        "metrics": [metric.described(k) for metric in metrics],
         "intervals_note": _intervals_note(exhibit),
         "points": [
             _point(exhibit, point, metrics)

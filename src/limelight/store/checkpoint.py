@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
-from limelight._base.files import atomic_file, atomic_folder, delete_folder, refuse_stranger
+from limelight._base.files import atomic_folder, delete_folder, refuse_stranger, write_text
 from limelight._base.machine import package_version
 from limelight._base.signals import Terminated, finishing
 from limelight._base.text import first_words, short
@@ -178,9 +178,9 @@ class Checkpoint:
         try:
             with finishing() as is_asked:
 
-                def keep(stand: Callable[..., Snapshot], *parts: Any) -> bool:
+                def keep(make_snapshot: Callable[..., Snapshot], *parts: Any) -> bool:
                     if is_asked() or self.is_due():
-                        self.save(*stand(*parts))
+                        self.save(*make_snapshot(*parts))
                     return is_asked()
 
                 yield keep
@@ -223,7 +223,7 @@ def read_record(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def checkpointing(place: Checkpointing | None) -> Iterator[Callable[..., bool]]:
-    """Save work while it goes on, and before a signal ends it.
+    """Save work whenever that is due, and before a signal ends it.
 
     Parameters
     ----------
@@ -232,8 +232,8 @@ def checkpointing(place: Checkpointing | None) -> Iterator[Callable[..., bool]]:
 
     Yields
     ------
-    A function to call after every piece of work, with a function that takes its stand and what that
-    is to be given. If it answers true, the work is to end here.
+    A function to call after every piece of work, with a function that makes a :class:`Snapshot` and
+    the arguments of that. If it returns True, a signal has arrived and the work is to stop.
     """
     if place is None:
         yield lambda *_: False
@@ -255,7 +255,8 @@ def _is_checkpoint(path: Path) -> bool:
 def until_done(kept: Checkpoint) -> Iterator[None]:
     """Delete a checkpoint once the work is done, or has failed for good.
 
-    A disk that was full may be emptied, and a killed process started again: then it stays.
+    It stays after an error of the system, such as a full disk, and after a kill, because the same
+    call may then succeed later.
     """
     try:
         yield
@@ -297,7 +298,8 @@ class ResultCache:
         if (folder / FILE).exists():
             self._read(json.loads(json.dumps(about)))
         else:
-            # Before the work: it shows that there is room, and whose the folder is from now on.
+            # Written before the work, so that a place that cannot be written to is found now, and
+            # so that a run with other settings refuses the folder.
             self._write()
 
     def _read(self, about: dict[str, Any]) -> None:
@@ -324,5 +326,4 @@ class ResultCache:
 
     def _write(self) -> None:
         text = json.dumps({"about": self._about, "results": self._results}, indent=1)
-        with atomic_file(self.folder / FILE) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_text(self.folder / FILE, text + "\n")

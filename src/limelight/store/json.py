@@ -1,4 +1,4 @@
-"""JSON from disk, which a stranger may have written: of bounded size and depth, or one sentence."""
+"""JSON files that anybody may have written: too large or too deeply nested ones are refused."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def _is_part(file: Path) -> bool:
 
 
 _MOST = 1 << 23
-"""How many places are held back before they are written."""
+"""Entries of lists that are held in memory before they are written as a part."""
 
 
 class StoredLists(NamedTuple):
@@ -263,7 +263,7 @@ class ListParts:
 
     @contextmanager
     def keeping(self) -> Iterator[Self]:
-        """Keep lists before a signal ends the work."""
+        """Save the lists made so far before a signal ends the work."""
         try:
             with finishing() as self._is_asked:
                 yield self

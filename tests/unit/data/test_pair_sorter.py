@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
+from limelight._base import arrays
 from limelight._base.errors import DataError
 from limelight.data.candidates import sorter as pair_sorter
 from limelight.data.candidates import storage as pair_rows
-from limelight.data.candidates.keys import Repeats, decode, encode
+from limelight.data.candidates.keys import decode, encode
 from limelight.data.candidates.sorter import PairSorter
 from limelight.data.candidates.storage import ScratchArray
+from limelight.data.rows import Repeat
 
 SCORES = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0])
 
@@ -124,7 +126,7 @@ def test_a_user_with_more_pairs_than_the_buffer_has_room_for():
 def test_chunks_of_any_size(monkeypatch, chunk):
     monkeypatch.setattr(pair_rows, "_CHUNK", chunk)
     monkeypatch.setattr(pair_sorter, "_PIECE", chunk)
-    monkeypatch.setattr(pair_sorter, "_COUNTED", chunk)
+    monkeypatch.setattr(arrays, "BLOCK_ROWS", chunk)
     users, items, scores = grouped(30, 9)
     order = np.random.default_rng(1).permutation(len(users))
     order = np.concatenate([np.sort(order[:100]), order[100:]])
@@ -150,8 +152,7 @@ def test_repeats_are_counted(capacity):
     users = np.array([0, 1, 0, 2, 1, 0, 1], dtype=np.int32)
     items = np.array([5, 6, 7, 8, 6, 5, 6], dtype=np.int32)
     sorter, _, rows = sort(users, items, np.arange(7, dtype=np.float32), capacity=capacity)
-    assert rows.repeats.n_rows == 3
-    assert rows.repeats in {Repeats(3, 0, 5), Repeats(3, 1, 6)}
+    assert rows.repeats in {Repeat(0, 5, rows=3), Repeat(1, 6, rows=3)}
     sorter.close()
 
 

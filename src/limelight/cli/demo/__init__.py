@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from limelight._base.errors import ConfigError, DataError
 from limelight.cli.data import split_record
-from limelight.cli.flags import Json, Report, Verb
+from limelight.cli.flags import Json, Report, option
 from limelight.cli.output import check_page, note, report, to_json
 
 if TYPE_CHECKING:
@@ -15,33 +13,17 @@ if TYPE_CHECKING:
     from limelight.data import Marketplace, Split
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command(cls=Verb)(demo)
-
-
 def demo(
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FOLDER",
-            help="The folder to write to; it is made if need be.",
-        ),
+        Path, option("FOLDER", "The folder to write to; it is made if need be.", "-o", "--output")
     ] = Path("run"),
-    users: Annotated[int, typer.Option(metavar="N", help="Users of the marketplace.")] = 20_000,
-    items: Annotated[int, typer.Option(metavar="N", help="Items of the marketplace.")] = 2_000,
-    interactions: Annotated[
-        int, typer.Option(metavar="N", help="Interactions between them.")
-    ] = 1_000_000,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the data, the split and the models.")
-    ] = 0,
-    factors: Annotated[int, typer.Option(metavar="N", help="Length of the vectors.")] = 32,
+    users: Annotated[int, option("N", "Users of the marketplace.")] = 20_000,
+    items: Annotated[int, option("N", "Items of the marketplace.")] = 2_000,
+    interactions: Annotated[int, option("N", "Interactions between them.")] = 1_000_000,
+    seed: Annotated[int, option("N", "Seed of the data, the split and the models.")] = 0,
+    factors: Annotated[int, option("N", "Length of the vectors.")] = 32,
     threads: Annotated[
-        int,
-        typer.Option(metavar="N", help="How many threads to use; 0: all that the process may use."),
+        int, option("N", "How many threads to use; 0: all that the process may use.")
     ] = 0,
     page: Report = None,
     as_json: Json = False,
@@ -112,14 +94,13 @@ def _write(
     """Write everything but the figures, each file whole or not at all."""
     import pyarrow.parquet as pq
 
-    from limelight._base.files import atomic_file
+    from limelight._base.files import atomic_file, write_text
 
     split.save(output / "split")
     chosen.model.save(output / "model")
     with atomic_file(output / "providers.parquet") as temporary:
         pq.write_table(market.groups, temporary)
-    with atomic_file(output / "results.json") as temporary:
-        temporary.write_text(to_json(record, indent=2) + "\n", encoding="utf-8")
+    write_text(output / "results.json", to_json(record, indent=2) + "\n")
 
 
 def _draw(output: Path, models: "list[DemoModel]", chosen: "DemoModel") -> bool:

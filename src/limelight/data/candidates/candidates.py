@@ -11,6 +11,7 @@ import scipy
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.progress import progress_bar
+from limelight._base.settings import is_integer
 from limelight._base.text import count
 from limelight.data.candidates.sorter import PairSorter
 from limelight.data.catalogue import CatalogueColumn, read_catalogue
@@ -259,8 +260,7 @@ class _Watched:
 
 
 def _check_memory(memory: int) -> None:
-    is_whole = isinstance(memory, (int, np.integer)) and not isinstance(memory, bool)
-    if not is_whole or memory < _LEAST_MEMORY:
+    if not is_integer(memory, _LEAST_MEMORY):
         message = f"memory must be a whole number of bytes, at least 1 MiB: {memory!r}"
         raise ConfigError(message, hint="1 << 30 is 1 GiB, which suits any number of candidates")
 
@@ -289,7 +289,7 @@ def _refuse_strangers(column: IdColumn | CatalogueColumn, parts: Sequence[Part])
 
 def _refuse_repeats(rows: PairRows, user_ids: Any, item_ids: Any) -> None:
     if rows.repeats is not None:
-        n_rows, user, item = rows.repeats
+        user, item, n_rows = rows.repeats
         pair = f"user {user_ids[user].as_py()!r} has item {item_ids[item].as_py()!r}"
         message = f"{pair} twice ({n_rows:,} such rows)"
         raise DataError(message, hint="keep one row for each pair of user and item")

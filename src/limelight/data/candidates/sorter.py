@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limelight._base.arrays import blocks
 from limelight.data.candidates.keys import encode, order_by_user
 from limelight.data.candidates.storage import PAIR_BYTES, PairRows, ScratchArray
 from limelight.data.rows import cut_rows, row_numbers, row_starts
@@ -29,8 +30,6 @@ BUFFER_BYTES = 32
 _ENTRY = np.dtype([("user", np.int32), ("key", np.int64)])
 _PIECE = 1 << 18
 """Pairs that are written to a run at a time."""
-_COUNTED = 1 << 20
-"""Pairs that are counted at a time."""
 
 
 class PairSorter:
@@ -185,10 +184,9 @@ class PairSorter:
         self._counts = np.concatenate(
             [self._counts, np.zeros(n_users - len(self._counts), dtype=np.int64)]
         )
-        for start in range(0, len(users), _COUNTED):
-            piece = users[start : start + _COUNTED]
-            first = int(piece.min())
-            counts = np.bincount(piece - first)
+        for block in blocks(len(users)):
+            first = int(users[block].min())
+            counts = np.bincount(users[block] - first)
             self._counts[first : first + len(counts)] += counts
 
 

@@ -15,13 +15,14 @@ import numpy as np
 
 from limelight._base.errors import DataError
 from limelight._base.files import write_errors
-from limelight.data.candidates.keys import Repeats, decode, repeated_items, sort_rows
-from limelight.data.rows import cut_rows
+from limelight.data.candidates.keys import decode, sort_rows
+from limelight.data.rows import cut_rows, repeated_pair, row_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from limelight._base.arrays import Float32, Int32, Int64
+    from limelight.data.rows import Repeat
 
 
 _FULL = "free some space there, or let the variable TMPDIR name a folder on a larger disk"
@@ -158,7 +159,7 @@ class PairRows:
 
     def __init__(self, items: Stored, scores: Stored) -> None:
         self.items, self.scores = items, scores
-        self.repeats: Repeats | None = None
+        self.repeats: Repeat | None = None
 
     @classmethod
     def in_memory(cls, n_pairs: int) -> PairRows:
@@ -196,7 +197,7 @@ class PairRows:
             starts = starts - pairs.start
             sort_rows(starts, chunk)
             items, scores = decode(chunk)
-            self._note(repeated_items(starts, items), first_row + rows.start)
+            self._note(repeated_pair(row_numbers(starts), items), first_row + rows.start)
             self.items.write(at + pairs.start, items)
             self.scores.write(at + pairs.start, scores)
 
@@ -219,8 +220,9 @@ class PairRows:
         self.items.close()
         self.scores.close()
 
-    def _note(self, found: Repeats | None, first_row: int) -> None:
+    def _note(self, found: Repeat | None, first_row: int) -> None:
+        """Keep the first pair that is repeated, and count the rows of all."""
         if found is not None and self.repeats is None:
-            self.repeats = found._replace(user=found.user + first_row)
+            self.repeats = found._replace(left=found.left + first_row)
         elif found is not None and self.repeats is not None:
-            self.repeats = self.repeats._replace(n_rows=self.repeats.n_rows + found.n_rows)
+            self.repeats = self.repeats._replace(rows=self.repeats.rows + found.rows)

@@ -74,7 +74,7 @@ def convergence(
         lines += _draw_right(right, epochs, trace)
         # Curves may pass through every corner, so that only below the axes there is room.
         add_legend(right, handles=lines, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
-        add_title(axes, title or _end(trace))
+        add_title(axes, title or _change_title(trace))
     return axes
 
 
@@ -102,14 +102,14 @@ def _draw_right(right: Axes, epochs: list[int], trace: Sequence[Any]) -> list[An
 
 
 def _changes(trace: Sequence[Any]) -> dict[str, str]:
-    """Name what ever changed; where s never does, its distance says nothing."""
+    """Name what ever changed; if s never did, its distance from mean(U) means nothing."""
     moved = {name for name in _CHANGES if any(getattr(record, name) > 0 for record in trace)}
     if "residual_s" not in moved:
         moved -= {"feasibility"}
     return {name: label for name, label in _CHANGES.items() if name in moved}
 
 
-def _end(trace: Sequence[Any]) -> str:
+def _change_title(trace: Sequence[Any]) -> str:
     last = trace[-1]
     if len(trace) == 1:
         return f"Objective {last.objective:.6g} after epoch {last.epoch:.0f}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limelight.report.figures.inputs import Exposures
 
 _POINTS = 1000
-"""More than this along an axis, nobody can see; a catalogue may have millions of items."""
+"""Points along an axis: a catalogue may have millions of items, but more cannot be seen."""
 
 
 def lorenz(exposures: Exposures, *, title: str | None = None, ax: Axes | None = None) -> Axes:
@@ -58,7 +58,7 @@ def lorenz(exposures: Exposures, *, title: str | None = None, ax: Axes | None = 
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:.0%}")
         add_legend(axes, loc="upper left")
-        add_title(axes, title or _half(next(iter(series.values()))))
+        add_title(axes, title or _half_title(next(iter(series.values()))))
     return axes
 
 
@@ -77,7 +77,7 @@ def _name_diagonal(ax: Axes) -> None:
     )
 
 
-def _half(exposure: Float64) -> str:
+def _half_title(exposure: Float64) -> str:
     held = np.interp(0.5, *lorenz_curve(exposure))
     return f"Half of the items hold {100 * held:.0f} % of the exposure"
 
@@ -134,11 +134,11 @@ def exposure(exposures: Exposures, *, title: str | None = None, ax: Axes | None 
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:,.15g}")
         add_legend(axes, loc="upper right")
-        add_title(axes, title or _most(next(iter(series.values()))))
+        add_title(axes, title or _top_title(next(iter(series.values()))))
     return axes
 
 
-def _most(exposure: Float64) -> str:
+def _top_title(exposure: Float64) -> str:
     most = exposure.max() / exposure.mean()
     figure = f"{most:,.0f}" if most >= 100 else f"{most:.2g}"
     return f"The most exposed item has {figure} times the equal share"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _NAME = 40
 """Letters of a group's name that fit beside the figure."""
-_UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
-"""Kinds of letters that leave nothing on paper."""
+_INVISIBLE = {"Cc", "Cf", "Zl", "Zp", "Zs"}
+"""Unicode categories of characters that cannot be seen."""
 _HINT = "pass for example {'studio': (0.4, 0.3)}, or an audit with groups"
 
 
@@ -90,7 +90,7 @@ def groups(
         if len(rows) > len(largest):
             axes.set_ylabel(f"The {len(largest):,} largest of {len(rows):,} groups")
         add_legend(axes, loc="best")
-        add_title(axes, title or _longest(largest, words))
+        add_title(axes, title or _change_title(largest, words))
     return axes
 
 
@@ -125,7 +125,7 @@ def _row(change: Any) -> _Row:
 
 def _short(name: Any) -> str:
     line = " ".join(str(name).split())
-    if all(unicodedata.category(letter) in _UNSEEN for letter in line):
+    if all(unicodedata.category(letter) in _INVISIBLE for letter in line):
         return "(no name)"
     return line if len(line) <= _NAME else f"{line[: _NAME - 1]}…"
 
@@ -142,7 +142,7 @@ def _draw_wishes(ax: Axes, rows: list[_Row]) -> None:
         ax.scatter(shares, places, marker="|", s=120, color=PALETTE[2], label="wish")
 
 
-def _longest(rows: list[_Row], words: Compared) -> str:
+def _change_title(rows: list[_Row], words: Compared) -> str:
     row = max(rows, key=lambda row: abs(row.after - row.before))
     ends = (f"{100 * share:.1f} %" for share in (row.before, row.after))
     return words.sentence.format(row.name, *ends)

@@ -59,7 +59,7 @@ def _series(exhibit: Exhibit) -> dict[str, list[Point]]:
 
 
 def _compared(exhibit: Exhibit) -> list[ExhibitPoint]:
-    """Choose the points whose curves tell most."""
+    """Choose whose curves to draw: no control, the chosen point, and that of the lowest Gini."""
     seen = [point for point in exhibit.points if point.shown.exposure is not None]
     if not seen:
         return []
