@@ -75,7 +75,7 @@ kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
 # All tests but those that count memory, of which a sanitizer takes a lot.
 sanitize: build/address/.done ## Run the tests under the address and undefined-behaviour sanitizers
 	LD_PRELOAD="$(call library,asan) $(call library,ubsan)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(CURDIR)/build/address \
-	$(BIN)/python -m pytest tests --pyargs limelight -m "not memory"
+	$(PYTEST) tests --pyargs limelight -m "not memory"
 
 # Polars, Ray's processes, threads of a forked process and pipes of a shell do not live beside the thread
 # sanitizer, so tests that need them are left out, and the guide, whose commands other tests run, too.
