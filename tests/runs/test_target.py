@@ -74,7 +74,7 @@ def test_lists_of_test_users_are_made_once(split, monkeypatch):
     monkeypatch.setattr(ll.Popularity, "recommend", counted)
     result = ll.fit_to(split, gini=0.99, at=K, model=ll.Popularity())
     made = sum(asked)
-    assert result.exhibit().points[0].sight.lists.shape[1] == K
+    assert result.exhibit().points[0].shown.lists.shape[1] == K
     assert sum(asked) == made == 2  # those of the plain model, and of what serves: here the same
 
 
