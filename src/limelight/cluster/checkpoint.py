@@ -55,7 +55,7 @@ class ShardCheckpoint:
         """Whether the fit was asked to stop, and did."""
 
     def load(self, about: Mapping[str, Any]) -> Snapshot | None:
-        """Return where the fit stood when all ranks last had committed."""
+        """Return the snapshot of the last epoch that all ranks have committed."""
         epoch = 0
         if (self._folder / MANIFEST).exists():
             epoch = int(read_record(self._folder / MANIFEST, described(about))["epoch"])
@@ -63,7 +63,7 @@ class ShardCheckpoint:
         if not epoch:
             return None
         if self._memory and self._memory[0] == epoch:
-            # A rank that was not lost need not read anything.
+            # A rank that was not lost still has the snapshot in memory, so it reads no file.
             return _copied(self._memory[1])
         return read_snapshot(self._folder / f"epoch-{epoch}", self.partition)
 
@@ -136,7 +136,7 @@ def news_of(partition: Partition, trace: Sequence[Any], seconds: float) -> dict[
 
 
 def flip(folder: Path, epoch: int, about: Mapping[str, Any]) -> None:
-    """Let an epoch count that all ranks have committed; of the older ones the last is kept."""
+    """Make a committed epoch the one to resume from; keep the one before it, delete older ones."""
     with atomic_file(folder / MANIFEST) as temporary:
         record = {"about": described(about), "record": {"epoch": epoch}}
         temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")

@@ -130,8 +130,8 @@ def sent(payload: Any) -> int:
     return sum(part.nbytes for part in parts)
 
 
-class _Room:
-    """Where the threads of one process meet."""
+class _SharedState:
+    """What the ranks of one process, which are threads, share."""
 
     def __init__(self, size: int) -> None:
         self.barrier = threading.Barrier(size)
@@ -140,7 +140,7 @@ class _Room:
         self.committed: Counter[int] = Counter()
         self.answers: dict[int, bool] = {}
 
-    def share(self, rank: int, value: Any) -> dict[int, Any]:
+    def exchange(self, rank: int, value: Any) -> dict[int, Any]:
         """Give a value and get those of all ranks."""
         self.slots[rank] = value
         self.barrier.wait()
@@ -162,7 +162,7 @@ class LocalCommunicator:
         rank: int,
         size: int,
         n_shards: int,
-        room: _Room,
+        shared: _SharedState,
         *,
         deterministic: bool,
         on_commit: Callable[[int], object],
@@ -170,21 +170,21 @@ class LocalCommunicator:
     ) -> None:
         self.rank, self.size, self.n_shards, self.threads = rank, size, n_shards, 1
         self.traffic: Counter[str] = Counter()
-        self._room, self._deterministic = room, deterministic
+        self._shared, self._deterministic = shared, deterministic
         self._on_commit, self._on_news = on_commit, on_news
 
     def all_reduce(self, parts: Sequence[Float64]) -> Float64:
         """Add up one array of each shard, in the order of the shards."""
-        found = self._room.share(self.rank, parts)
+        found = self._shared.exchange(self.rank, parts)
         if self.rank:
-            # What a rank sends, and the sum that it gets back.
+            # A rank sends one array for each of its shards, and gets one sum back.
             self.traffic[ALL_REDUCE] += (len(parts) + 1) * parts[0].nbytes
         return add_up([part for rank in range(self.size) for part in found[rank]])
 
     def all_gather(self, mine: NDArray[Any]) -> NDArray[Any]:
         """Put the rows of all ranks one below the other."""
         self.traffic[ALL_GATHER] += (self.size - 1) * mine.nbytes
-        found = self._room.share(self.rank, mine)
+        found = self._shared.exchange(self.rank, mine)
         return np.concatenate([found[rank] for rank in range(self.size)])
 
     def all_to_all(self, outgoing: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Any]]:
@@ -193,7 +193,7 @@ class LocalCommunicator:
         for payloads in mine.values():
             others = (p for rank, p in enumerate(payloads) if rank != self.rank)
             self.traffic[ALL_TO_ALL] += sum(map(sent, others))
-        found = self._room.share(self.rank, mine)
+        found = self._shared.exchange(self.rank, mine)
         shards = {shard: payloads for rank in found for shard, payloads in found[rank].items()}
         order = shard_order(self.n_shards, self.size, self.rank, deterministic=self._deterministic)
         for shard in order:
@@ -201,16 +201,16 @@ class LocalCommunicator:
 
     def commit(self, epoch: int) -> None:
         """Say that this rank's part of the checkpoint of an epoch is on disk."""
-        with self._room.lock:
-            self._room.committed[epoch] += 1
-            if self._room.committed[epoch] == self.size:
+        with self._shared.lock:
+            self._shared.committed[epoch] += 1
+            if self._shared.committed[epoch] == self.size:
                 self._on_commit(epoch)
 
     def tell(self, epoch: int, news: dict[str, Any]) -> bool:
         """Say how the fit goes; the first to ask decides for all."""
-        with self._room.lock:
+        with self._shared.lock:
             answer = bool(self._on_news(self.rank, epoch, news))
-            return self._room.answers.setdefault(epoch, answer)
+            return self._shared.answers.setdefault(epoch, answer)
 
 
 def add_up(parts: Sequence[Float64]) -> Float64:
@@ -241,11 +241,11 @@ def run_locally(
     >>> run_locally(count, 3, 3)[0]
     array([0, 1, 2])
     """
-    room, results, errors = _Room(size), dict[int, Result](), list[BaseException]()
+    shared, results, errors = _SharedState(size), dict[int, Result](), list[BaseException]()
 
     def rank_work(rank: int) -> None:
         comm = LocalCommunicator(
-            rank, size, n_shards, room,
+            rank, size, n_shards, shared,
             deterministic=deterministic, on_commit=on_commit, on_news=on_news,
         )  # fmt: skip
         try:
@@ -254,7 +254,7 @@ def run_locally(
             pass  # another rank failed, and says why
         except BaseException as error:  # it is raised again below
             errors.append(error)
-            room.barrier.abort()
+            shared.barrier.abort()
 
     threads = [threading.Thread(target=rank_work, args=(rank,)) for rank in range(size)]
     for thread in threads:

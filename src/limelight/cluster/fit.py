@@ -231,9 +231,10 @@ def fit_shards(
 
 @contextmanager
 def _leaving_what_can_be_resumed(work: Path) -> Iterator[None]:
-    """Delete the work if it has failed for good, or has not begun.
+    """Delete the work folder after an error that a second run would meet again.
 
-    Workers that were lost may come back, and a full disk may be emptied: then it stays.
+    The folder stays after the loss of workers and after errors of the operating system, such as a
+    full disk, because a second run may then succeed.
     """
     try:
         yield
@@ -245,7 +246,7 @@ def _leaving_what_can_be_resumed(work: Path) -> Iterator[None]:
 
 
 def work_folder(path: Path) -> Path:
-    """Return where the work is kept until a model is complete; not where one machine keeps its."""
+    """Return the folder of unfinished work; its name is not that of a fit on one machine."""
     target = path.resolve()
     return target.with_name(f"{target.name}.cluster")
 
@@ -345,7 +346,7 @@ def write_model(
 
 
 def _finite(name: str, array: NDArray[Any] | Stretches) -> Stretches:
-    """Look at an array while it is written: the folder is not there before all of it is seen."""
+    """Check an array while it is written; the folder appears only when all of it was finite."""
 
     def read() -> Iterator[NDArray[Any]]:
         for stretch in array.read() if isinstance(array, Stretches) else [array]:

@@ -209,7 +209,7 @@ class Partition:
 
     @classmethod
     def of(cls, comm: Communicator, cut: Cut, width: int, rows: Csr) -> Partition:
-        """Find out, together with the other ranks, what each shard has for each rank."""
+        """Work out, together with the other ranks, which rows each shard sends to each rank."""
         runs, sending = cut.item_runs(comm.size), list[Outgoing]()
 
         def routes() -> Iterator[list[Route]]:
@@ -226,7 +226,7 @@ class Partition:
     def again(
         cls, comm: Communicator, cut: Cut, width: int, all_shards: Iterable[Csr]
     ) -> Partition:
-        """Find the same without the others, from the histories of all shards, one at a time."""
+        """Work out the same alone, from the histories of all shards, read one at a time."""
         ours = deal(cut.n_shards, comm.size)[comm.rank]
         runs = cut.item_runs(comm.size)
         own, incoming = [], []
@@ -336,7 +336,7 @@ class Partition:
             ridge = problem.item_regularization[self.items]
             failed = kernels.solve_sums(sums, values, ridge, out=out, threads=problem.threads)
             kernels.rotate(out, np.ascontiguousarray(Q.T), out, problem.threads)
-        # All ranks have to know: one that gives up alone would leave the others waiting.
+        # All ranks have to raise: the others would wait for ever for one that raises alone.
         if everywhere := int(self.sum_of_ranks(failed)):
             raise unsolvable(everywhere, len(state.V), problem.advice)
         with self.stopwatch("gather"):

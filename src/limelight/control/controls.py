@@ -1,6 +1,7 @@
 """Controls of a model: how strongly its lists are re-ranked, or exposure weighs in training.
 
-Where along a control a front is measured next: where the curve has its widest gap.
+A search tries strengths of a control until a target is met. A front measures a control at several
+strengths, and :func:`next_strength` chooses each so that it halves the widest gap of the curve.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _DOWN = 8.0
 
 @dataclass(eq=False)
 class RankedUsers:
-    """Users, and what a model ranks for them: candidates are made once, when they are wanted."""
+    """Users, and what a model ranks for them; candidates are made once, at their first use."""
 
     model: Callable[[], Model]
     """Returns the fitted model."""
@@ -78,29 +79,22 @@ class RankedUsers:
         return self._pool[1]
 
     def close_pool(self) -> None:
-        """Let go of the relevance: another search may go by another."""
+        """Free the relevance, because the next search may use another law of relevance."""
         if self._pool is not None:
             self._pool[1].close()
         self._pool = None
 
     def close(self) -> None:
-        """Let go of relevance and candidates."""
+        """Free relevance and candidates."""
         self.close_pool()
         if "ranking" in self.__dict__ and self.ranking.candidates is not None:
             self.ranking.candidates.close()
 
 
 class Judges:
-    """The users who decide.
+    """The held-out users by whose lists of length k a search decides, and what a model ranks.
 
-    Parameters
-    ----------
-    model
-        Ranks for them.
-    parts
-        Held-out users; in every part the same ones, who have to find something else.
-    k
-        Length of the lists.
+    Every one of ``parts`` has the same users, with other items of theirs held out.
     """
 
     def __init__(self, model: Model, parts: Sequence[HeldOut], k: int) -> None:
@@ -122,9 +116,9 @@ class Judges:
         """Average nDCG, Gini index and coverage over the parts."""
         found = []
         for targets, made in zip(self._targets, lists, strict=True):
-            seen = ListAccumulator(targets.shape[1], self.k)
-            seen.update(made.ids, targets)
-            figures = seen.result(bounds=False)
+            accumulator = ListAccumulator(targets.shape[1], self.k)
+            accumulator.update(made.ids, targets)
+            figures = accumulator.result(bounds=False)
             found.append([figures[f"{name}@{self.k}"] for name in ("ndcg", "gini", "coverage")])
         means: list[float] = np.array(found).mean(axis=0).tolist()
         return means
@@ -186,7 +180,7 @@ class RerankControl(ModelControl):
         return self._reranker(strength).over(self.model()) if strength else self.model()
 
     def _reranker(self, strength: float) -> Reranker:
-        """Return a re-ranker of its own, as one remembers whom it has served."""
+        """Return a copy of the re-ranker: a re-ranker that serves changes its memory of users."""
         if self._last is None or self._last[0] != strength:
             self._last = strength, self.make(strength=strength)
         return copy.deepcopy(self._last[1])
@@ -230,7 +224,7 @@ class ExposureControl(ModelControl):
     fits: MutableMapping[float, ExADMM]
     """The fits by strength, which begin with that of 0."""
     slight: float = 0.0
-    """How near to a strength no control at all counts as."""
+    """What is added to every strength, so that the fit of 0 has a distance in proportion."""
 
     def lists(self, strength: float, users: RankedUsers) -> Lists:
         """Make the lists of the fit."""
@@ -249,18 +243,9 @@ class ExposureControl(ModelControl):
 
 
 def warm_fit(config: ExADMMConfig, start: ExADMM, data: Interactions, strength: float) -> ExADMM:
-    """Fit with another exposure strength, from the factors of a model that is near.
+    """Fit with another exposure strength, from the factors of ``start``, a model of one near it.
 
-    Parameters
-    ----------
-    config
-        Of a fit from nothing.
-    start
-        Where to start.
-    data
-        What to fit to.
-    strength
-        The exposure strength.
+    ``config`` is that of a fit from random factors, which has more epochs.
 
     Examples
     --------
@@ -280,7 +265,8 @@ def warm_fit(config: ExADMMConfig, start: ExADMM, data: Interactions, strength: 
 def nearest(strengths: Sequence[float], strength: float, slight: float = 0.0) -> float:
     """Return the strength that is nearest in proportion; of two, the weaker.
 
-    Nothing is as near as it gets to 0, unless there is nothing else.
+    A strength of 0 is infinitely far from any other, so it is returned only if there is no other;
+    ``slight``, which is added to all of ``strengths``, makes its distance finite.
 
     Examples
     --------
@@ -288,12 +274,11 @@ def nearest(strengths: Sequence[float], strength: float, slight: float = 0.0) ->
     (0.1, 0)
     """
 
-    def far(other: float) -> tuple[float, float]:
-        other_or_slight = other + slight
-        apart = abs(math.log(other_or_slight / strength)) if other_or_slight else math.inf
-        return apart, other
+    def distance(other: float) -> tuple[float, float]:
+        raised = other + slight
+        return abs(math.log(raised / strength)) if raised else math.inf, other
 
-    return min(strengths, key=far)
+    return min(strengths, key=distance)
 
 
 class Located(NamedTuple):
@@ -310,14 +295,8 @@ def next_strength(tried: Sequence[Located], first: Sequence[float]) -> float:
 
     After the first ones, the two neighbours that lie furthest apart in the plane of accuracy and
     Gini get a point between them: few points where nothing happens, many where the curve bends.
-    Strengths are felt in proportion and not by difference, so their geometric mean is the middle.
-
-    Parameters
-    ----------
-    tried
-        What is known, in any order.
-    first
-        What to try at first, rising from 0.
+    The effect of a strength depends on its ratio to others, so the geometric mean is the middle.
+    ``tried`` may have any order; ``first`` are the strengths to begin with, rising from 0.
 
     Examples
     --------

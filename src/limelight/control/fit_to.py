@@ -52,14 +52,9 @@ _KNOWN_FOR_SHARES = 15_000
 
 
 class GroupTarget:
-    """Finds prices of groups; what can be wrong with the wishes is found out before any fit.
+    """Finds prices of groups, from validation and training users of a split.
 
-    Parameters
-    ----------
-    split
-        Whose validation users find the prices, together with training users.
-    goal
-        What was wished.
+    Wishes that contradict each other are refused here, before a model is fitted for hours.
     """
 
     def __init__(self, split: Split, goal: GroupGoal) -> None:
@@ -115,7 +110,7 @@ _SERVES = {"batch": "best-response", "stream": "online", "stateless": "prices"}
 _FINALISTS = 2
 """How many methods are looked at more closely before a loss is spent by one of them."""
 _WELFARES: tuple[WelfareName, ...] = ("log", "power")
-_SLIGHT = 1e-3  # how near to a strength no control at all counts as
+_SLIGHT = 1e-3  # as ExposureControl.slight, so that weak fits start from the plain model
 _KNOWN = 10_000
 """How many training users, at most, warm a stream up, or find prices."""
 

@@ -87,8 +87,7 @@ def frontier(
     folder
         Where to write every point as soon as it is found, and in the end ``frontier.parquet``,
         ``frontier.json``, ``frontier.png``, the models on the front and ``exhibit``, of which
-        ``limelight report`` makes a page. The same call goes on
-        where it was interrupted.
+        ``limelight report`` makes a page. The same call goes on where it was interrupted.
     show_progress
         Whether to show a bar on standard error; None does so on a terminal.
     random_state
@@ -101,7 +100,7 @@ def frontier(
     -------
     Frontier
         The points, as a table with ``to_table()``, as a figure with ``plot(path)`` and as a page
-        to measure_lists at with ``report(path)``.
+        to look at with ``report(path)``.
 
     Examples
     --------
@@ -130,7 +129,8 @@ def frontier(
         if kept.checkpoint is not None:
             kept.checkpoint.remove()
         found = [point for name in names for point in tracer.trace(name, first, points)]
-    shown = ShownFrontier(split, plain.get_params(), {point: kept.sight(point) for point in found})
+    lists = {point: kept.shown_at(point) for point in found}
+    shown = ShownFrontier(split, plain.get_params(), lists)
     return kept.finish(Frontier(tuple(found), at, shown=shown))
 
 
@@ -180,12 +180,12 @@ class _Tracer:
             begun = time.perf_counter()
             lists = [control.lists(strength, users).ids for users in self.users]
             seconds, trace = time.perf_counter() - begun, control.trace(strength)
-            (_, validation), (sight, test) = (
+            (_, validation), (shown, test) = (
                 measure_lists(ids, part, self.at, trace)
                 for ids, part in zip(lists, self.parts, strict=True)
             )
             wall_seconds = time.perf_counter() - started
-            self.kept.see(f"{name}-{number}", sight)
+            self.kept.keep_shown(f"{name}-{number}", shown)
             return FrontierPoint(
                 name,
                 number,

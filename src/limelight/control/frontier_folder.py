@@ -40,10 +40,7 @@ _MODELS, _STATE, _SIGHTS = "models", "state", "sights"
 class FrontierFits(UserDict[float, Any]):
     """The fits of a front by strength, in the order of its points.
 
-    Parameters
-    ----------
-    folder
-        Where models are kept; then only the last fit stays in memory.
+    With a folder, models are kept there, and only the last fit stays in memory.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -71,21 +68,16 @@ class FrontierFits(UserDict[float, Any]):
 
 
 class FrontierFolder:
-    """Points and models by name.
+    """Points and models by name, in a folder or, without a path, in memory.
 
-    Parameters
-    ----------
-    path
-        The folder; None keeps everything in memory.
-    about
-        What the front is of. A folder with any other front is refused, and so is one that holds
-        something else.
+    ``about`` says what the front is of. A folder with any other front is refused, and so is one
+    that holds something else.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
         self.fits = FrontierFits(None if self._path is None else self._path / _MODELS)
-        self._sights: dict[str, ShownLists] = {}
+        self._shown: dict[str, ShownLists] = {}
         self._notebook: ResultCache | None = None
         if self._path is not None:
             if self._path.exists() and not self._path.is_dir():
@@ -95,7 +87,7 @@ class FrontierFolder:
             self._notebook = ResultCache(self._path / _STATE, about)
 
     def once(self, name: str, find_out: Callable[[], FrontierPoint]) -> FrontierPoint:
-        """Return a point, found out now unless it was before."""
+        """Return a point: the one that was written down before, or else what ``find_out`` gives."""
         if self._notebook is None:
             return find_out()
         # A signal waits until the point is written down.
@@ -103,7 +95,8 @@ class FrontierFolder:
             found = self._notebook.once(name, lambda: asdict(find_out()))
         point = FrontierPoint.from_dict(found)
         if f"{point.method}-{point.number}" != name:
-            # Both name files that are read and deleted, so others than ours must not be named.
+            # Method and number name folders that are deleted, so a changed notebook must not be
+            # able to name others.
             message = f"the folder holds another point in place of {name}: {short(point.method)}"
             raise DataError(message, hint="move the folder away to start anew")
         return point
@@ -113,22 +106,22 @@ class FrontierFolder:
         """Where the fit that starts from nothing keeps how far it has come."""
         return None if self._path is None else Checkpoint(self._path / _STATE / "fit.checkpoint")
 
-    def see(self, name: str, sight: ShownLists) -> None:
+    def keep_shown(self, name: str, shown: ShownLists) -> None:
         """Keep who was shown what at a point."""
         if self._path is None:
-            self._sights[name] = sight
+            self._shown[name] = shown
         else:
-            save_arrays(self._sight_file(name), shown_arrays(sight))
+            save_arrays(self._shown_file(name), shown_arrays(shown))
 
-    def sight(self, point: FrontierPoint) -> ShownLists:
+    def shown_at(self, point: FrontierPoint) -> ShownLists:
         """Return who was shown what; nothing, where an older version has traced the point."""
         name = f"{point.method}-{point.number}" if point.number else f"{PLAIN}-0"
         if self._path is None:
-            return self._sights[name]
-        file = self._sight_file(name)
+            return self._shown[name]
+        file = self._shown_file(name)
         return load_shown_lists(file) if file.is_file() else ShownLists()
 
-    def _sight_file(self, name: str) -> Path:
+    def _shown_file(self, name: str) -> Path:
         return Path(self._path or "") / _STATE / _SIGHTS / f"{name}.safetensors"
 
     def finish(self, found: Frontier) -> Frontier:

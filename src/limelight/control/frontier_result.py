@@ -111,7 +111,7 @@ class ShownFrontier(NamedTuple):
 
     split: Split
     settings: Mapping[str, Any]
-    sights: Mapping[FrontierPoint, ShownLists]
+    lists: Mapping[FrontierPoint, ShownLists]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,7 +157,7 @@ class Frontier:
         Parameters
         ----------
         method
-            Whose points to measure_lists at; everybody's, unless given.
+            Whose points to look at; everybody's, unless given.
         max_ndcg_loss
             Share of the nDCG of the plain model that may go.
         """
@@ -214,7 +214,7 @@ class Frontier:
         return Tradeoff(plain | series, f"nDCG@{self.at}")
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one HTML page to measure_lists at: the front, who gains, who loses, what users get.
+        """Write one HTML page to look at: the front, who gains, who loses, what users get.
 
         Parameters
         ----------
@@ -228,14 +228,14 @@ class Frontier:
         if self.shown is None:
             message = "this front has no lists to show"
             raise DataError(message, hint="pass what `ll.frontier` returned")
-        split, settings, sights = self.shown
+        split, settings, lists = self.shown
         kept = [self.points[0], *(point for point in self.points if point.number)]
         best = self.best()
         return build_exhibit(
             "frontier",
             f"What even exposure costs: {' and '.join(_NAMES[m] for m in self.methods)}",
             self.at,
-            [_point(point, self.at, settings, sights[point]) for point in kept],
+            [_point(point, self.at, settings, lists[point]) for point in kept],
             split=split,
             seconds=sum(point.wall_seconds for point in kept),
             seed=settings.get("random_state"),
@@ -323,25 +323,25 @@ _NAMES = {
     "online": "Online",
     "prices": "Prices",
 }
-_TOLD = ("factors", "regularization", "unobserved_weight", "random_state")
+_SHOWN_SETTINGS = ("factors", "regularization", "unobserved_weight", "random_state")
 """The settings of the factor model that a page shows."""
 
 
 def _point(
-    point: FrontierPoint, k: int, settings: Mapping[str, Any], sight: ShownLists
+    point: FrontierPoint, k: int, settings: Mapping[str, Any], shown: ShownLists
 ) -> ExhibitPoint:
     method = point.method if point.number else "plain"
     figures = point.test.to_dict(k)
-    if sight.exposure is not None:
-        figures[f"top_share@{k}"] = top_share(sight.exposure)
+    if shown.exposure is not None:
+        figures[f"top_share@{k}"] = top_share(shown.exposure)
     name = _NAMES[method]
-    told = {setting: settings[setting] for setting in _TOLD if setting in settings}
+    chosen = {name: settings[name] for name in _SHOWN_SETTINGS if name in settings}
     return ExhibitPoint(
         method=name,
         label=f"{name}, strength {point.strength:.3g}" if point.number else "no control",
         figures=figures,
         strength=point.strength,
-        settings={"strength": point.strength, "epochs": point.epochs, **told},
+        settings={"strength": point.strength, "epochs": point.epochs, **chosen},
         on_front=point.on_front,
-        shown=sight,
+        shown=shown,
     )

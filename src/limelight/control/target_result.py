@@ -102,7 +102,7 @@ class TargetResult:
             raise DataError(message, hint="pass what `ll.fit_to` returned")
         split, lists, groups = self.shown
         own, own_figures = measure_lists(lists.plain, lists.part, self.at, self.plain.trace_)
-        sight, figures = measure_lists(lists.now, lists.part, self.at)
+        now, figures = measure_lists(lists.now, lists.part, self.at)
         wish = ", ".join(f"{name} {value}" for name, value in self.goal.items())
         settings = {"method": self.method, "strength": self.strength, "target": wish}
         return build_exhibit(
@@ -111,9 +111,7 @@ class TargetResult:
             self.at,
             (
                 ExhibitPoint("No control", "no control", own_figures, strength=0.0, shown=own),
-                ExhibitPoint(
-                    self.method, self.method, figures, self.strength, settings, shown=sight
-                ),
+                ExhibitPoint(self.method, self.method, figures, self.strength, settings, shown=now),
             ),
             split=split,
             seconds=self.seconds,
@@ -217,8 +215,9 @@ class BothLists(NamedTuple):
 
     @classmethod
     def of(cls, served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> BothLists:
-        """Make both lists; whoever is served here must not be there when the model is deployed."""
-        return cls(part, k, plain.recommend(part.history, k).ids, lists_of(served.fresh(), part, k))
+        """Make both lists with a fresh copy, so that a deployed stream does not remember these."""
+        now = served.fresh().recommend(part.history, k, user_ids=part.user_ids).ids
+        return cls(part, k, plain.recommend(part.history, k).ids, now)
 
     def figures(self) -> dict[str, float]:
         """Measure a controlled model beside the plain one, for the same held-out users."""
@@ -251,11 +250,6 @@ class ShownTarget(NamedTuple):
     groups: Groups | None
 
 
-def lists_of(served: Model | Reranked, part: HeldOut, k: int) -> Int32:
-    """Return the lists of held-out users."""
-    return served.recommend(part.history, k, user_ids=part.user_ids).ids
-
-
 def _plain(wish: Any) -> Any:
     """Turn what JSON does not know into text."""
     if isinstance(wish, Mapping):
@@ -268,7 +262,10 @@ def _loss(means: Float64) -> float:
 
 
 def _loss_bounds(pairs: Float64) -> tuple[float, float]:
-    """Draw users with both of their figures, so that what they share cancels."""
+    """Bootstrap the loss over users, drawing both figures of a user at once.
+
+    A user who is hard to serve lowers both figures, and their ratio hardly moves.
+    """
     generator = np.random.default_rng(0)
     losses = [
         _loss(pairs[generator.integers(0, len(pairs), len(pairs))].mean(axis=0))
@@ -279,7 +276,7 @@ def _loss_bounds(pairs: Float64) -> tuple[float, float]:
 
 
 class _Rows(NamedTuple):
-    """The rows of lists, numbered as intervals want them."""
+    """The rows of lists, with the fields that :func:`leave_users_out` reads."""
 
     users: Int32
     items: Int32

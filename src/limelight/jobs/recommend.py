@@ -59,28 +59,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recommend:
-    """Writes the lists of a piece of users, and counts the exposure they give.
-
-    Parameters
-    ----------
-    service
-        What makes lists.
-    k
-        Length of the lists.
-    output
-        The file or folder to write; of several pieces, the folder of their parts. A part that is
-        there already was written whole: it is counted and kept.
-    in_parts
-        Whether there are several pieces.
-    kept
-        Of one piece, the lists that an interrupted run has made, and a place for those to come.
-    """
+    """Writes the lists of a piece of users, and counts the exposure they give."""
 
     service: Service
     k: int
+    """Length of the lists."""
     output: Path
+    """The file or folder to write; of several pieces, the folder of their parts. A part that is
+    there already was written whole, so it is only counted."""
     in_parts: bool
+    """Whether there are several pieces."""
     kept: ListParts | None = None
+    """Of one piece, the lists that an interrupted run has made, and a place for those to come."""
     name = "recommend"
 
     def __call__(self, piece: UserPiece) -> ListAccumulator:
@@ -252,7 +242,7 @@ def _served(
         note_unknown(histories, found.item_ids, note)
     if not in_parts:
         return ServedUsers.unseen(histories, histories.user_ids)
-    # Items are numbered as the model does once for all pieces.
+    # Items get the model's numbers here, once, so that no piece has to compare ids.
     rows = history_rows(histories, found.item_ids)
     ones = np.ones(len(rows.indices), dtype=np.float32)
     shape = (len(histories.user_ids), len(found.item_ids))

@@ -24,13 +24,7 @@ from limelight.metrics.lists import Lists
 from limelight.rerank.market.market import OwnListSurvey
 from limelight.rerank.measured import ExampleLists, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
-from limelight.rerank.rerank import (
-    check_lengths,
-    check_search,
-    least_loss,
-    reach,
-)
-from limelight.rerank.result import Lengths
+from limelight.rerank.rerank import check_lengths, check_search, least_loss, reach
 from limelight.rerank.targets.controls import SearchContext
 from limelight.rerank.targets.search import FIRST, TRIES, as_goal
 from limelight.store.checkpoint import digest_ids
@@ -55,7 +49,7 @@ _IN_TURN = {
     "fairrec": "lets users take turns, item by item",
     "allocate": "moves prices whenever a user chooses",
 }
-"""Methods in which nobody can choose before the one before has chosen."""
+"""Methods that serve users in turn: what one chooses depends on all who chose before."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ class DigestShard:
 
 
 class Written(NamedTuple):
-    """What a shard's lists come to, and some of them."""
+    """The figures of a shard's lists, and the lists of some example users before and after."""
 
     found: Figures
     examples: ExampleLists
@@ -177,7 +171,7 @@ def rerank(  # noqa: PLR0913
     written = list(executor.map(work, numbers, len(facts)))
     gather_parts(output, [shards.folder / part_name(number) for number in numbers])
     return result_of(
-        _added_up([part.found for part in written]),
+        Figures.total([part.found for part in written]),
         written[0].examples,
         lists=written[0].lists,
         user_ids=written[0].user_ids,
@@ -230,21 +224,3 @@ def _control(
         context = SearchContext(pool, shards.k, shards.threads, seed)
         name, control.welfare, first = least_loss(context, goal, shards.law)
     return control, name, first
-
-
-def _added_up(parts: Sequence[Figures]) -> Figures:
-    """Add up the figures of shards."""
-    total = parts[0]
-    after, before = (type(total.after)(total.after.n_items, total.after.k) for _ in range(2))
-    for part in parts:
-        after.merge(part.after)
-        before.merge(part.before)
-    gained, kept = (sum(part.relevance[side] for part in parts) for side in (0, 1))
-    return Figures(
-        after,
-        before,
-        np.concatenate([part.losses for part in parts]),
-        (gained, kept),
-        sum(part.kept for part in parts),
-        Lengths(*(sum(values) for values in zip(*(part.lengths for part in parts), strict=True))),
-    )

@@ -1,13 +1,13 @@
 """Controls over users on many machines.
 
-Best response is a game that users play one after the other. Here the users of a shard still do,
-but shards play at the same time, and what others choose meanwhile is not known. If a shard took
-the others to stand still, all of them would go for what is cheap, and it would be too much. So a
-shard supposes that the others do as it does: exposure moves N / n times as much as its own n of N
-users move it, which is the market of all users in small. After two such sweeps users are nearly
-where they want to be; in a third, in which a part of every shard chooses at a time, few move, and
-others are taken to move less. Where nobody wants to move, everybody sees the true exposure: the
-lists at which it ends are those of the game, however users are cut.
+In best response, users choose one after the other, each at the exposure that those before her
+left. Here the users of a shard do so, but shards choose at the same time, and none sees what the
+others choose meanwhile. If a shard supposed that the others do not move, all shards would take the
+same cheap items, and too often. So a shard supposes that the others do as it does: exposure moves
+N / n times as much as its own n of N users move it. After two such sweeps most users hold the lists
+that they want. In a third sweep a part of every shard chooses at a time, few users move, and the
+others are supposed to move less. Once nobody moves, every shard sees the true exposure, so the
+final lists are those of best response, however users are cut into shards.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 _FIRST = ((1.0, 1), (1.0, 1), (0.3, 4))
 _LATER = ((1.0, 1), (0.3, 4))
-"""The sweeps of the first strength, and of each later one: how much others are taken to move,
-against one's own users, and in how many parts users choose."""
+"""The sweeps of the first strength, and of each later one: how much the users of other shards are
+supposed to move, relative to the shard's own, and in how many parts users choose."""
 
 
 @dataclass(frozen=True)
 class ShardLists(ABC):
-    """Makes the lists of a shard's users, writes them under a name if they have one, adds up."""
+    """Makes the lists of a shard's users, and writes them under the name ``target``, if given."""
 
     shards: Shards
     target: str | None
@@ -56,7 +56,7 @@ class ShardLists(ABC):
         """Return the lists of a shard's users: places among their candidates."""
 
     def __call__(self, number: int) -> Sums:
-        """Make the lists of a shard, and return what they come to."""
+        """Make the lists of a shard, and return the sums of their exposure and relevance."""
         with self.shards.pool(number) as pool:
             places = self.places(pool, number)
             if self.target is not None:
@@ -69,16 +69,16 @@ class Respond(ShardLists):
     """Lets a part of a shard's users choose again."""
 
     start: str
-    """The name of the lists where users stand."""
+    """The name of the lists that users hold before."""
     strength: float
     welfare: WelfareName
     survey: OwnListSurvey
     exposure: Float64
     """Of all users, as it was when the round began."""
     n_users: int
-    """All of them."""
+    """The number of users of all shards."""
     others: float
-    """How much the others are taken to move, against one's own users."""
+    """How much the users of other shards are supposed to move, relative to this shard's own."""
     turn: tuple[int, int]
     seed: tuple[int, ...]
     name = "rerank: best response"
@@ -103,7 +103,7 @@ class Respond(ShardLists):
 
 @dataclass(frozen=True)
 class Count(ShardLists):
-    """Reads lists that are there."""
+    """Adds up lists that an interrupted run has written."""
 
     start: str
     name = "rerank: exposure"
@@ -115,7 +115,7 @@ class Count(ShardLists):
 
 @dataclass(frozen=True)
 class Choose(ShardLists):
-    """Asks what users choose if one set of prices is everybody's."""
+    """Lets all users choose at the same prices."""
 
     subsidies: Float32
     name = "rerank: prices"
@@ -152,7 +152,7 @@ class ShardControl(Control):
     seed: int
     """Of all that is drawn."""
     sums: Sums | None = field(default=None, init=False)
-    """What the lists of the last strength above 0 come to."""
+    """Of the lists of the last strength above 0."""
     _trials: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class ShardControl(Control):
         self._own = functools.reduce(Sums.plus, (fact.own for fact in self.facts))
 
     def try_at(self, strength: float) -> Trial:
-        """Make the lists of a strength, and measure them; those that are there are kept."""
+        """Make the lists of a strength, unless files hold them already, and measure them."""
         if strength == 0:
             return self._trial(strength, self._own, OWN)
         start = f"{self._trials:03}" if self._trials else OWN
@@ -229,7 +229,7 @@ class PricesShards(ShardControl):
         del start
         method: FrankWolfe = FrankWolfe(strength=strength, random_state=self.seed)
         with self.shards.pool(0) as pool:
-            # One shard stands for all: prices depend on exposure per user.
+            # Prices depend on exposure per user, so any one shard can work them out for all.
             market = method.config.market(pool, self.shards.k, self.survey)
             share = pool.n_users / self._n_users
             mixture = mix_prices(

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from limelight.data.interactions import Ids
 
 OWN = "own"
-"""The lists that everybody has before anything is shared."""
+"""The name of everybody's own lists: her first k candidates. They are in no file."""
 
 
 @dataclass(frozen=True)
 class Shards:
-    """Where the shards are, and how they are looked at."""
+    """The files of all shards, and the settings by which a worker reads them."""
 
     folder: Path
-    """Of their files."""
+    """Holds the files of all shards."""
     n_items: int
     """Size of the catalogue."""
     k: int
@@ -78,7 +78,7 @@ class Shards:
         return Pool(Candidates(indptr, rows, *numbers), self.law, memory=self.memory)
 
     def user_ids(self, number: int) -> Ids:
-        """Tell who the users of a shard are."""
+        """Return the ids of a shard's users."""
         return read_ids(self.users_file(number), "user_id")
 
     def places(self, pool: Pool, name: str, number: int) -> Int32:
@@ -88,14 +88,14 @@ class Shards:
         return np.asarray(load_arrays(self.places_file(name, number))["places"], dtype=np.int32)
 
     def sums(self, pool: Pool, places: Int32) -> Sums:
-        """Add up what lists of a shard come to."""
+        """Add up the exposure that lists of a shard give, and their relevance."""
         ledger = Ledger(pool, position_weights(self.k), threads=self.threads, seed=0)
         ledger.places = places
         return Sums(ledger.exposure_of(places), ledger.relevance() * pool.n_users)
 
 
 class Sums(NamedTuple):
-    """What lists come to: those of shards add up to those of all users."""
+    """The exposure and the relevance of lists; those of shards add up to those of all users."""
 
     exposure: Float64
     relevance: float
@@ -106,7 +106,7 @@ class Sums(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """How many users a shard has, with what candidates, and what their own lists come to."""
+    """How many users a shard has, with how many candidates, and the sums of their own lists."""
 
     n_users: int
     longest: int
@@ -166,14 +166,14 @@ class FromModel(Origin):
 
 @dataclass(frozen=True)
 class Stage:
-    """Makes the candidates of a shard and writes them; those that are there are kept."""
+    """Makes the candidates of a shard and writes them, unless an earlier run has done so."""
 
     shards: Shards
     origin: Origin
     name = "rerank: candidates"
 
     def __call__(self, number: int) -> Facts:
-        """Make the candidates of a shard, and return what there is to know of them."""
+        """Make the candidates of a shard, and return their facts."""
         if not self.shards.candidates_file(number).exists():
             with self.origin.open(number, self.shards.memory) as candidates:
                 self.shards.keep(number, candidates)

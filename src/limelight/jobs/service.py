@@ -1,4 +1,4 @@
-"""Who serves whom: a saved model, the users who ask, and the pieces that they are cut into.
+"""What serves lists: a saved model, the users who get them, and the pieces these are cut into.
 
 An executor that is parallel gets pieces of users: each worker reads its own users of the model
 folder, and all items. Otherwise all users are one piece, for a model that is loaded whole.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 BATCH = 8192
 PER_PIECE = 8 * BATCH
 """How many users a piece has: some minutes of work for a large catalogue."""
-_FEW = 100
+_FEWEST_TOGETHER = 100
 """From so many users on, lists that are made together share exposure."""
 
 
@@ -65,27 +65,18 @@ class UserPiece(NamedTuple):
 
 @dataclass(frozen=True)
 class Service:
-    """What makes lists for pieces of users, each user alone unless there is one piece.
-
-    Parameters
-    ----------
-    folder
-        The model folder.
-    n_users
-        How many users are served in all pieces together.
-    filter_seen
-        Whether to leave out the items of a user's history.
-    threads
-        How many threads a piece may use.
-    model
-        The model with its users, where all pieces are done in this process.
-    """
+    """What makes lists for pieces of users, each user alone unless there is one piece."""
 
     folder: Path
+    """The model folder."""
     n_users: int
+    """How many users are served in all pieces together."""
     filter_seen: bool = True
+    """Whether to leave out the items of a user's history."""
     threads: int = 1
+    """How many threads a piece may use."""
     model: Model | Reranked | None = None
+    """The model with its users, where all pieces are done in this process."""
 
     def open(self) -> Model | Reranked:
         """Return the model, or read it without its users."""
@@ -95,13 +86,14 @@ class Service:
         found.use_threads(self.threads)
         if found.reranker is not None:
             config: Any = found.reranker.config
-            # As many candidates as everybody would have if all were served at once.
+            # Each user has as many candidates as if all users were served at once, so that her
+            # list does not depend on the pieces.
             width = config.candidates or usual_width(self.n_users)
             found.reranker.config = replace(config, candidates=width)
         return found
 
     def user_ids(self, piece: UserPiece) -> Ids:
-        """Tell who the users of a piece are."""
+        """Return the ids of the users of a piece."""
         if piece.user_ids is not None:
             return piece.user_ids
         if piece.histories is not None:
@@ -235,7 +227,7 @@ def note_control(found: Model | Reranked, n_users: int, note: Callable[[str], No
     """Say what the lists of a re-ranked model depend on."""
     if found.serves == "stream":
         note("The model's stream starts where it was saved; who is served here is not remembered.")
-    elif found.serves == "together" and n_users < _FEW:
+    elif found.serves == "together" and n_users < _FEWEST_TOGETHER:
         note(
             f"Lists of this model are made for many users together; for {n_users:,} they are "
             "nearly those of the model without control."

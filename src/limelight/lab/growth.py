@@ -77,7 +77,7 @@ def _epoch(kind: type[Any], data: Interactions, **settings: Any) -> float:
 
 
 def _fair_lists(data: Interactions, factors: int, threads: int) -> float:
-    """Return the seconds of fair lists for everybody, from factors that are there."""
+    """Return the seconds of FairRec's lists for all users; the fit is not timed."""
     model = IALS(factors=factors, epochs=_EPOCHS, num_threads=threads).fit(data)
 
     def make_lists() -> None:

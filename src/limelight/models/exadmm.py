@@ -53,7 +53,7 @@ class ExADMMConfig(FactorConfig):
         "How the users are updated: all at once, exactly, or by the paper's alternating "
         "directions. auto: exact, unless a penalty or a learning rate is given.",
     )
-    # Below these bounds a float32 has no room for a number.
+    # Below these bounds, numbers that are worked out from them would be 0 in float32.
     penalty: float | Literal["auto"] = setting(
         "auto", "How hard ADMM ties the mean user down.", above=1e-30
     )
@@ -187,14 +187,7 @@ class ExADMM(FactorModel):
         if exposure is not None:
             self._refuse_targets_without_exact_steps()
             term = exposure.term(data.n_items)
-        return self._fit(
-            data,
-            term,
-            init=init,
-            callback=callback,
-            show_progress=show_progress,
-            checkpoint=checkpoint,
-        )
+        return self._fit(data, term, init, callback, checkpoint, show_progress=show_progress)
 
     def _refuse_targets_without_exact_steps(self) -> None:
         config = self.config

@@ -206,24 +206,18 @@ class FactorModel(VectorModel):
         Self
             The model itself, fitted.
         """
-        return self._fit(
-            as_interactions(X),
-            None,
-            init=init,
-            callback=callback,
-            show_progress=show_progress,
-            checkpoint=checkpoint,
-        )
+        data = as_interactions(X)
+        return self._fit(data, None, init, callback, checkpoint, show_progress=show_progress)
 
     def _fit(
         self,
         data: Interactions,
         term: ExposureTerm | None,
-        *,
         init: tuple[np.ndarray, np.ndarray] | None,
         callback: Callback | None,
-        show_progress: bool | None,
         checkpoint: Place,
+        *,
+        show_progress: bool | None,
     ) -> Self:
         place = as_checkpoint(checkpoint)
         about = {}
@@ -294,7 +288,8 @@ class FactorModel(VectorModel):
     def _user_vectors(self, histories: Csr | None) -> Callable[[Int64], Float32]:
         if histories is None:
             return self.user_factors.__getitem__
-        # All at once: where users share an exposure term, a list depends on who else asks.
+        # All users are folded in at once, because with a shared exposure term the factors of one
+        # depend on the others.
         return unpadded(self._fold_in(histories), self.config.factors).__getitem__
 
 

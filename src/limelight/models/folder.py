@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 MODELS: dict[str, tuple[type[Model], type[Config]]] = {}
-"""Models and their configs by name; the package adds those that it has."""
+"""Models and their configs by name; ``limelight.models`` adds its own."""
+_CHANGED = "the file config.json was changed; save the model again"
 
 
 def save_model(
@@ -107,9 +108,7 @@ def _model(folder: ModelFolder, path: str | Path) -> Model:
         model = kind(**settings)
     except ConfigError as error:
         message = f"model folder {str(path)!r} has a setting that cannot be used: {error.message}"
-        raise DataError(
-            message, hint="the file config.json was changed; save the model again"
-        ) from (error)
+        raise DataError(message, hint=_CHANGED) from error
     _restore(model, folder, str(path))
     return model
 
@@ -134,15 +133,13 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
 
 
 def _read_fit(fit: dict[str, Any], record: type, name: str) -> tuple[list[Any], Status | None]:
-    """Read how the fit went; the factors do not depend on it, but what is shown must be true."""
+    """Read the trace and the status of the fit; refuse what a fit cannot have written."""
     try:
         trace = [record(**_numbers(values)) for values in fit.get("trace", [])]
         status = Status[fit["status"]] if fit.get("status") else None
     except (TypeError, KeyError, AttributeError) as error:
         message = f"model folder {name!r} tells of its fit in an unknown way: {first_words(error)}"
-        raise DataError(
-            message, hint="the file config.json was changed; save the model again"
-        ) from error
+        raise DataError(message, hint=_CHANGED) from error
     return trace, status
 
 

@@ -1,4 +1,4 @@
-"""The two ends of every comparison: what everybody likes, and anything at all."""
+"""Baselines without training: the most popular items, and items in random order."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Recommender(ABC):
         return None
 
     def fresh(self) -> Self:
-        """Return the same, without a common memory of who was served."""
+        """Return what may serve without changing this one's memory of who was served."""
         return self
 
     def use_threads(self, threads: int) -> None:

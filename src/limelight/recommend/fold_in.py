@@ -87,15 +87,20 @@ def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) ->
     return U
 
 
+def _zero_users(problem: Problem, V: Float32) -> State:
+    """Start from users of zeros, beside items that are fixed."""
+    width = V.shape[1]
+    U = factor_matrix(problem.n_users, width)
+    U[:] = 0
+    return State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
+
+
 def fold_in_coupled(problem: Problem, V: Float32, term: MeanTerm | None = None) -> Float32:
     """Solve for all users at once, exactly, coupled through their mean as in training.
 
     The exposure term is |V s|^2 / 2 unless another is given.
     """
-    width = V.shape[1]
-    U = factor_matrix(problem.n_users, width)
-    U[:] = 0
-    state = State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
+    state = _zero_users(problem, V)
     with threadpool_limits(1, user_api="blas"), told_in_words(problem, "in joint fold-in"):
         coupled_u_step(problem, state, gramian(V, problem.threads), term=term, tolerance=0.0)
         state.settle(problem.threads)
@@ -107,10 +112,7 @@ def fold_in_together(problem: Problem, V: Float32, step_sizes: StepSizes, rounds
 
     The users share one exposure term, as they do in training, so a list depends on the others.
     """
-    width = V.shape[1]
-    U = factor_matrix(problem.n_users, width)
-    U[:] = 0
-    state = State(U=U, V=V, s=np.zeros(width), w=np.zeros(width))
+    state = _zero_users(problem, V)
     with threadpool_limits(1, user_api="blas"), told_in_words(problem, "in joint fold-in"):
         G_V = gramian(V, problem.threads)
         for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""How much memory a saved model takes to serve, before it takes it."""
+"""Estimates of the memory that a saved model takes to serve."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FLOAT = 4
 _CHECKED = 1.25
 """How much more histories take while they are checked, against their own size."""
 _GATHERED = 28
-"""What an entry of a history takes while those of a batch of users are gathered."""
+"""Bytes of an entry of a history while the histories of a batch of users are gathered."""
 _LISTED = 80
-"""What a place of a list takes while it is found, numbered and written."""
+"""Bytes of a place of a list while it is found, numbered and written."""
 _WRITER = 12 << 20
-"""What a file that is being written takes."""
+"""Bytes of a file that is being written."""
 
 
 def loaded_bytes(model: ModelSize) -> int:

@@ -1,4 +1,4 @@
-"""Who asks for a list, and what ranks the catalogue for them: vectors, chance, or candidates.
+"""Rankings of the catalogue for each user: by vectors, at random, or of given candidates.
 
 Lists from vectors are exact and made in batches: scores of users x items are never held.
 """
@@ -287,9 +287,9 @@ def as_ranking(source: Any) -> Ranking:
     raise DataError(message, hint="pass model.ranking(...) or limelight.data.read_candidates(...)")
 
 
-def own_lists(ranking: Ranking, k: int, batch: int = 8192) -> Lists:
+def own_lists(ranking: Ranking, k: int) -> Lists:
     """Return the first k items of everybody's own ranking."""
     own = empty_lists(ranking.n_users, k)
-    for rows in batches(ranking.n_users, batch):
+    for rows in batches(ranking.n_users, 8192):
         own.ids[rows], own.scores[rows] = ranking.top(np.arange(rows.start, rows.stop), k)
     return own

@@ -13,13 +13,15 @@ from limelight.report.exhibit import example_rows
 from limelight.rerank.result import Lengths, RerankResult, lengths_of, user_relevance
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limelight._base.arrays import Float32, Int32, Int64
     from limelight.data.candidates.candidates import Candidates
     from limelight.rerank.market.pool import Pool
 
 
 class Figures(NamedTuple):
-    """What the lists of some users come to, beside everybody's own; those of others are added."""
+    """Sums over the lists of some users, and over their own lists; :meth:`total` adds shards."""
 
     after: ListAccumulator
     before: ListAccumulator
@@ -31,22 +33,35 @@ class Figures(NamedTuple):
     """How many places hold what stood in its user's own list."""
     lengths: Lengths
 
+    @classmethod
+    def total(cls, parts: Sequence[Figures]) -> Figures:
+        """Add up the figures of shards, whose arrays may be read-only after their way from Ray."""
+        n_items, k = parts[0].after.n_items, parts[0].after.k
+        after, before = (ListAccumulator(n_items, k) for _ in range(2))
+        for part in parts:
+            after.merge(part.after)
+            before.merge(part.before)
+        losses, relevance, kept, lengths = zip(*(part[2:] for part in parts), strict=True)
+        gained, own = map(sum, zip(*relevance, strict=True))
+        shape = Lengths(*map(sum, zip(*lengths, strict=True)))
+        return cls(after, before, np.concatenate(losses), (gained, own), sum(kept), shape)
+
 
 def figures(pool: Pool, places: Int32) -> Figures:
     """Measure the lists of a pool's users, as places among their candidates, and their own."""
     k, own = places.shape[1], pool.own_places(places.shape[1])
     after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
     losses = np.zeros(pool.n_users, dtype=np.float32)
-    gained = kept = 0.0
+    gained = own_total = 0.0
     for now, then in zip(pool.chosen(places), pool.chosen(own), strict=True):
         after.update(now.ids)
         before.update(then.ids)
         worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
         losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
-        gained, kept = gained + float(worth.sum()), kept + float(own_worth.sum())
+        gained, own_total = gained + float(worth.sum()), own_total + float(own_worth.sum())
     # An own list is a user's first k candidates, so places below k stood in it before.
     stayed = int(np.sum((places >= 0) & (places < k)))
-    return Figures(after, before, losses, (gained, kept), stayed, lengths_of(places))
+    return Figures(after, before, losses, (gained, own_total), stayed, lengths_of(places))
 
 
 class ExampleLists(NamedTuple):
@@ -83,10 +98,10 @@ def result_of(found: Figures, examples: ExampleLists, **known: Any) -> RerankRes
     """Put figures of all users into a result, whose other fields are ``known``."""
     metrics = found.after.result()
     metrics |= {f"{name}_before": value for name, value in found.before.result().items()}
-    gained, kept = found.relevance
+    gained, own_total = found.relevance
     return RerankResult(
         metrics={name: value for name, value in metrics.items() if "@" in name},
-        relevance_loss=1 - gained / kept if kept else 0.0,
+        relevance_loss=1 - gained / own_total if own_total else 0.0,
         user_losses=found.losses,
         overlap=found.kept / max(found.lengths.places, 1),
         exposure=found.after.exposure(),

@@ -1,4 +1,4 @@
-"""How much memory re-ranking takes, before it takes it."""
+"""Estimates of the memory that re-ranking takes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from limelight.store.model_size import ModelSize
 
 _BUFFERED = 12
-"""What a pair takes in the buffer of a sorter."""
+"""Bytes of a pair in the buffer of a sorter."""
 _ORDERED = 8
-"""What it takes more while pairs that are not grouped by user are sorted."""
+"""Further bytes of a pair while pairs that are not grouped by user are sorted."""
 _MADE, _BATCH = 120, 1 << 21
-"""What a candidate of a model takes while it is found, and how many are found at once."""
+"""Bytes of a candidate of a model while it is found, and how many are found at once."""
 _RELEVANCE, _RANKED = 4, 8
-_TRIED, _FEW = 36, 1 << 22
-"""What a candidate takes of the users that things are tried on, and how many there are."""
+_TRIED, _PILOT_PAIRS = 36, 1 << 22
+"""Bytes of a candidate of the users on whom welfares are tried, and how many there are at most."""
 _PLACE = 44
-"""What a place takes: in the lists of several strengths, and in the result."""
+"""Bytes of a place in the lists of several strengths, and in the result."""
 _SLACK = 40 << 20
-"""What batches leave behind that the process keeps for the next ones."""
+"""Memory of finished batches that the process keeps for the next ones."""
 
 
 class Supply(NamedTuple):
@@ -88,7 +88,7 @@ def rerank_bytes(supply: Supply, k: int, memory: int) -> int:
     ranked = _RANKED * n_pairs if 3 * _RELEVANCE * n_pairs <= memory else 0
     # Welfares are tried on some users before the blocks of all users take the form that kernels
     # read, so the two never stand in memory together.
-    working = max(ranked, _TRIED * min(n_pairs, _FEW))
+    working = max(ranked, _TRIED * min(n_pairs, _PILOT_PAIRS))
     choosing = held + relevance + working + _PLACE * supply.n_users * k + _SLACK
     return supply.source + max(gathering, choosing)
 

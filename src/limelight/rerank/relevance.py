@@ -7,9 +7,8 @@ The law here is a product of powers,
 
 where head is the geometric mean of the user's first 20 scores, and candidates with equal scores
 share their mean rank. Of logits, which may be negative, the exponential takes the place of the
-score. a >= 0 and r <= 0, so that relevance falls along a user's candidates.
-
-Finding the law of relevance that fits held-out pairs.
+score. a >= 0 and r <= 0, so that relevance falls along a user's candidates. :func:`calibrate` finds
+the law that fits held-out pairs.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _LARGEST = 80.0  # exp of it fits 32 bits
 
 @dataclass(frozen=True, kw_only=True)
 class Relevance:
-    """A law of relevance; ``limelight.rerank.relevance`` finds the one that fits held-out pairs.
+    """A law of relevance; :func:`calibrate` finds the one that fits held-out pairs.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def _places(block: Block) -> Float64:
 
 
 def _level(relevance: Float32, indptr: Int64) -> Float32:
-    """Level the last bit where rounding lets a row rise."""
+    """Lower values by a last bit where rounding lets relevance rise along a row."""
     is_first = np.zeros(len(relevance) + 1, dtype=np.bool_)
     is_first[indptr] = True
     while len(rises := np.flatnonzero((np.diff(relevance) > 0) & ~is_first[1:-1]) + 1):
@@ -240,7 +239,10 @@ def _gains_of(ranking: Ranking, users: Int64, targets: Csr, k: int) -> _Pairs:
 
 
 def _thin(pairs: _Pairs, generator: np.random.Generator) -> _Pairs:
-    """Leave most deep candidates out, which are many and alike; features are made before."""
+    """Give most candidates of deep ranks weight 0, because they are many and alike.
+
+    They stay in the block, because the features of the others depend on their ranks.
+    """
     block = pairs.block
     place = np.arange(len(pairs.gains)) - block.indptr[row_numbers(block.indptr)]
     chance = np.minimum(1, _EVERY / (place + 1))

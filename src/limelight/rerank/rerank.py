@@ -236,7 +236,7 @@ def rerank(  # noqa: PLR0913
 
 
 def check_search(k: int, method: str, relevance: str, random_state: int) -> None:
-    """Refuse settings of a search that mean nothing."""
+    """Refuse lengths, names and seeds that a search cannot use."""
     check_choice("method", method, method_names())
     check_integer("k", k, least=1)
     check_integer("random_state", random_state, least=0)
@@ -268,14 +268,9 @@ def _open(
 
 
 def model_candidates(model: Model | Reranked, **room: Any) -> Candidates:
-    """Take the items that a model itself ranks first for the users of its training.
+    """Take the items that a model, before any re-ranker, ranks first for its training users.
 
-    Parameters
-    ----------
-    model
-        The model; of a re-ranked one, its plain lists are taken.
-    room
-        ``memory`` and ``folder``, as for :func:`rerank`.
+    ``room`` has ``memory`` and ``folder``, as for :func:`rerank`.
     """
     return candidates_of(model.ranking(), ids=(model.user_ids, model.item_ids), **room)
 
@@ -325,19 +320,12 @@ def _control(
 def reach(
     control: Control, goal: Goal, name: str, *, first: float, advance: Callable[[], None]
 ) -> tuple[Any, dict[str, Any]]:
-    """Meet a goal with a control; return the lists, and what a result says of them.
+    """Meet a goal with a control, called ``name``; return the lists, and fields of a result.
 
-    Parameters
-    ----------
-    control, name
-        The method, and what to call it.
-    goal
-        What to meet.
-    first, advance
-        As for ``meet``.
+    ``first`` and ``advance`` are as for ``meet``.
     """
     met = meet(control, goal, first=first, advance=advance)
-    # A guarantee is a whole number of lists, which seldom meets a goal exactly.
+    # A guarantee is a whole number of lists, which seldom meets a goal exactly, so that is no news.
     missed = () if control.whole else goal.notes(met.measure)
     return met.lists, {
         "method": name,
@@ -348,7 +336,7 @@ def reach(
 
 
 def least_loss(context: SearchContext, goal: Goal, law: Law) -> tuple[str, WelfareName, float]:
-    """Try welfares on some of the users; return what to call the best, it, and a first strength."""
+    """Try welfares on some users; return a name for the best, the best, and a first strength."""
     candidates = context.pool.candidates
     welfares: tuple[WelfareName, ...] = ("log", "power")
     some = sample_users(candidates, pilot_size(candidates), context.seed)

@@ -97,7 +97,7 @@ class RerankerState:
             what = "nothing" if found is None else f"{found.dtype} of shape {found.shape}"
             message = f"{name} must be numbers of shape {shape}: {what}"
             raise DataError(message, hint="save the model again")
-        # What is finite in 64 bits may not be in the 32 that the kernels work in.
+        # The kernels work in 32 bits, where a number that is finite in 64 may be infinite.
         if not (np.abs(found) <= np.finfo(np.float32).max).all():
             message = f"{name} holds values that are not finite"
             raise DataError(message, hint="save the model again")
@@ -159,7 +159,7 @@ class Reranker(ABC):
 
     @classmethod
     def usual(cls, *, seed: int, threads: int) -> Self:
-        """Return one with the usual settings, but for what it draws with and may use."""
+        """Return one with the default settings, except for the seed and the threads."""
         found, known = cls(), {"random_state": seed, "num_threads": threads}
         names = known.keys() & {own.name for own in fields(found.config)}
         found.config = replace(found.config, **{name: known[name] for name in names})
@@ -245,7 +245,7 @@ class Reranked(Recommender):
         return self._model
 
     def fresh(self) -> Self:
-        """Return the same, without a common memory of who was served."""
+        """Return a copy that shares the model, but not the memory of who was served."""
         return type(self)(copy.deepcopy(self.reranker), self._model)
 
     def _serve(self, ranking: Ranking, k: int, user_ids: Any) -> Callable[[slice], Lists]:

@@ -16,10 +16,9 @@ from limelight.metrics.lists import Lists, position_weights
 from limelight.report.exhibit import (
     Compared,
     ExampleUsers,
-    Exhibit,
     ExhibitPoint,
     ShownLists,
-    how_made,
+    build_exhibit,
 )
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight.data.sources import Source
+    from limelight.report.exhibit import Exhibit
     from limelight.rerank.methods.group_shares import GroupShare
 
 
@@ -217,12 +217,11 @@ class RerankResult:
             if name.endswith("_before")
         }
         now = {name: value for name, value in self.metrics.items() if not name.endswith("_before")}
-        users = np.asarray(self.user_ids)[self.examples]
-        return Exhibit(
-            kind="rerank",
-            title=f"Lists of {k}, re-ranked",
-            k=k,
-            points=(
+        return build_exhibit(
+            "rerank",
+            f"Lists of {k}, re-ranked",
+            k,
+            (
                 ExhibitPoint(
                     "Own lists",
                     "everybody's own lists",
@@ -241,13 +240,13 @@ class RerankResult:
             ),
             item_ids=self.item_ids,
             chosen=1,
-            examples=ExampleUsers(users),
+            examples=ExampleUsers(np.asarray(self.user_ids)[self.examples]),
             data={
                 "Users": f"{self.lengths.users:,}",
                 "Items": f"{len(self.item_ids):,}",
                 "Places": f"{self.lengths.places:,}",
             },
-            made=how_made(seconds=self.seconds),
+            seconds=self.seconds,
             notes=self.notes,
         )
 
@@ -327,9 +326,9 @@ class RerankResult:
         return f"{100 * self.relevance_loss:.2f} %"
 
     def _notes(self) -> list[str]:
-        few = self.lengths.empty + self.lengths.short
-        late = f"Users with fewer than {self.k} candidates and a shorter list: {few:,}."
-        return [*self.notes, late] if few else list(self.notes)
+        n_short = self.lengths.empty + self.lengths.short
+        note = f"Users with fewer than {self.k} candidates and a shorter list: {n_short:,}."
+        return [*self.notes, note] if n_short else list(self.notes)
 
     def explain(self, top: int = 10) -> str:
         """Say which items gained and lost, and what users lost.

@@ -1,9 +1,7 @@
-"""How many floating-point operations exact row solves need.
+"""What a fit costs: the floating-point operations of exact row solves, and the memory of a fit.
 
-A multiplication and an addition are two. n is the length of a history, a number or an array of
-them, and d the number of factors.
-
-How much memory a fit takes, before it takes it.
+A multiplication and an addition count as two operations. n is the length of a history, a number or
+an array of them, and d the number of factors.
 """
 
 from __future__ import annotations

@@ -97,11 +97,11 @@ class FactorSolver:
         return self.state.epoch
 
     def restore(self, stored: Snapshot) -> tuple[list[Any], float]:
-        """Put the state back to where it stood."""
+        """Go back to a snapshot; return its trace and seconds."""
         return from_snapshot(stored, self.state)
 
     def prepare(self, *, is_traced: bool) -> None:
-        """Copy the state before an epoch that is traced: its record tells how far it moved."""
+        """Copy the state before a traced epoch, whose record says how far the state moved."""
         self._before = None
         if is_traced:
             state = self.state
@@ -138,7 +138,7 @@ class FactorSolver:
         return Status.CONVERGED if stands_still else Status.FINISHED
 
     def snapshot(self, trace: Sequence[Any], seconds: float) -> Snapshot:
-        """Take down where the fit stands."""
+        """Return the whole state of the fit, to be saved."""
         return to_snapshot(self.state, trace, seconds)
 
     def finish(self, status: Status, trace: Sequence[Any]) -> Status:

@@ -5,7 +5,7 @@ b_i the sum of her items' factors and kappa = lex / n,
 
     u_i = A_i^-1 (b_i - p),   p = kappa (Q m - q),   m = mean(U),
 
-where Q = G_V and q = 0 unless exposure has weights, targets or groups (:mod:`exposure_term`). So
+where Q = G_V and q = 0 unless exposure has weights, targets or groups (``ExposureTerm``). So
 m = c - B p with B = mean(A_i^-1) and c = mean(A_i^-1 b_i): a system of d equations. B, and how far
 the users have moved since the epoch before, are taken from a sample of them; that gives a guess of
 m. One pass over all users at its price gives the residual of the system. What the guess was wrong
@@ -153,7 +153,7 @@ def _sample(problem: Problem, width: int) -> Int64:
 
 @lru_cache(maxsize=4)
 def _draw(n_users: int, size: int) -> Int64:
-    """Draw once: to shuffle a hundred million users takes seconds."""
+    """Draw a sample of users; cached, because to shuffle a hundred million takes seconds."""
     return np.sort(np.random.default_rng(n_users).permutation(n_users)[:size])
 
 

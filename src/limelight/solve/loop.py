@@ -50,7 +50,7 @@ class Solver(Protocol):
         """How many epochs are done."""
 
     def restore(self, stored: Snapshot) -> tuple[list[Any], float]:
-        """Go back to where a fit stood; return its trace and the seconds spent so far."""
+        """Go back to a snapshot; return its trace and the seconds spent so far."""
 
     def prepare(self, *, is_traced: bool) -> None:
         """Note what measuring the next epoch will need; this is not timed."""
@@ -59,13 +59,13 @@ class Solver(Protocol):
         """Run an epoch; only this is timed."""
 
     def measure(self, seconds: float) -> Any | None:
-        """Refuse what went wrong; return the record of the epoch, if it is traced."""
+        """Refuse an epoch that diverged; return its record, if it is traced."""
 
     def status(self, trace: Sequence[Any]) -> Status:
         """Tell whether the fit is over; FINISHED as long as it is not."""
 
     def snapshot(self, trace: Sequence[Any], seconds: float) -> Snapshot:
-        """Take down where the fit stands."""
+        """Return the whole state of the fit, to be saved."""
 
     def finish(self, status: Status, trace: Sequence[Any]) -> Status:
         """Refuse an outcome that is no result; return how the fit ended."""
@@ -99,7 +99,7 @@ class FitOutcome:
 
 
 def run(solver: Solver, schedule: Schedule) -> FitOutcome:
-    """Run epochs until they are done, the solver has come to an end, or the callback has enough.
+    """Run epochs until all are done, the solver has converged, or the callback says to stop.
 
     BLAS runs on one thread meanwhile: the kernels have threads of their own, and small products
     must not depend on how many there are.
@@ -116,7 +116,7 @@ def run(solver: Solver, schedule: Schedule) -> FitOutcome:
     with (
         checkpointing(schedule.checkpoint) as save,
         threadpool_limits(1, user_api="blas"),
-        np.errstate(over="ignore", invalid="ignore"),  # divergence is told in words, not warned of
+        np.errstate(over="ignore", invalid="ignore"),  # a check raises SolveError on divergence
         progress_bar(schedule.description, schedule.epochs, show=schedule.show_progress) as advance,
     ):
         for _ in range(solver.epoch):
@@ -135,8 +135,9 @@ def run(solver: Solver, schedule: Schedule) -> FitOutcome:
             else:
                 status = solver.status(trace)
             if save(solver.snapshot, trace, seconds):
-                # A signal waits; leaving the block passes it on.
+                # A signal has come; leaving the block raises it.
                 return FitOutcome(trace, Status.STOPPED)
-        # Only the end is judged: what was traced on the way must not change the outcome.
+        # Only the last state is checked, so that how often a fit is traced cannot change whether it
+        # succeeds.
         status = solver.finish(status, trace)
     return FitOutcome(trace, status)

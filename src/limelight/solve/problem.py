@@ -169,14 +169,7 @@ class ExposureTerm:
 
             (I + lex W diag(s.y) W^T) e = W (s.x) - tau.
 
-        Parameters
-        ----------
-        exposure
-            lex.
-        free
-            s.x_j of every item.
-        response
-            s.y_j of every item.
+        ``exposure`` is lex, ``free`` is s.x_j and ``response`` is s.y_j of every item.
         """
         right = self.W @ free - self.tau
         scaled = self.W @ scipy.sparse.diags_array(exposure * response)

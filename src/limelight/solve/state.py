@@ -1,8 +1,8 @@
-"""Where a fit of factors stands: its factors, what they are worth, and whether to trust them.
+"""The state of a fit of factors: how it is measured, saved, restored and checked.
 
-The state is the checkpoint: every field of it is saved, bit for bit, and the trace beside it. What
-a trace says of it is the objective, the augmented Lagrangian and how far the last epoch moved. A
-state that is not finite, or worse than no factors at all, ends the fit with an error.
+A checkpoint holds every field of the state, bit for bit, and the trace. A record of the trace has
+the objective, the augmented Lagrangian and how far the last epoch moved. A state that is not
+finite, or worse than no factors at all, ends the fit with an error.
 """
 
 from __future__ import annotations
@@ -226,9 +226,9 @@ def arrays_by_user() -> list[str]:
 
 
 def to_snapshot(state: State, trace: Sequence[TraceRecord], seconds: float) -> Snapshot:
-    """Take down where a fit stands.
+    """Return the state, the trace and the seconds of a fit, to be saved.
 
-    What is pending stays so: a state that was settled early is another one in its last bits.
+    A pending shift is saved as pending: to apply it early would change the last bits of the fit.
     """
     record: dict[str, Any] = {"seconds": seconds, "trace": [asdict(one) for one in trace]}
     arrays: dict[str, Any] = {}
@@ -244,7 +244,7 @@ def to_snapshot(state: State, trace: Sequence[TraceRecord], seconds: float) -> S
 
 
 def from_snapshot(stored: Snapshot, state: State) -> tuple[list[TraceRecord], float]:
-    """Put a state back to where it stood; return the trace and the seconds spent so far."""
+    """Overwrite a state by a saved one; return the trace and the seconds spent so far."""
     record, arrays = stored
     for one in fields(state):
         if one.default is MISSING:
@@ -271,7 +271,7 @@ def _overwrite(own: Float32 | Float64, stored: Any, name: str) -> None:
     raise DataError(message, hint="delete it to start from the beginning")
 
 
-_TOLERATED = 1.05  # the first epochs may stand a little above zero factors
+_TOLERATED = 1.05  # after few epochs the objective may be a little above that of zero factors
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 
@@ -302,7 +302,7 @@ def check_outcome(problem: Problem, state: State) -> None:
 
 
 def _check_rounding(problem: Problem, objective: float, meant: float) -> None:
-    """Refuse an exposure weight that makes more of rounding than of the data.
+    """Refuse an exposure weight so large that rounding errors dominate the objective.
 
     Exact steps know the mean user in 64 bits. That of the users in 32 bits is off by rounding
     alone, and the exposure weight multiplies what that does.
@@ -317,7 +317,7 @@ def _check_rounding(problem: Problem, objective: float, meant: float) -> None:
 
 @contextmanager
 def told_in_words(problem: Problem, when: str) -> Iterator[None]:
-    """Turn what linear algebra says of numbers that ran away into our own error."""
+    """Turn errors of linear algebra, which come from a diverged fit, into SolveError."""
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             yield

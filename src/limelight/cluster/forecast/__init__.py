@@ -1,1 +1,1 @@
-"""What a fit on a cluster would move, hold and take, from its size alone."""
+"""Forecasts of the traffic, memory and time of a fit on a cluster, from its size alone."""

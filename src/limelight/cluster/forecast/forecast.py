@@ -1,4 +1,4 @@
-"""What a fit on a cluster would move, hold and take, from its size alone.
+"""The traffic, memory and time that a fit on a cluster would take, from its size alone.
 
 Nothing is run and nothing is allocated. Bytes are those of the exchange that a fit uses
 (:mod:`limelight.cluster.forecast.traffic`); seconds are as good as the speeds they are worked out
@@ -37,7 +37,7 @@ _VERBS = {
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a fit on a cluster would move, hold and take."""
+    """The traffic, memory and time that a fit on a cluster would take."""
 
     work: Workload
     cluster: Cluster

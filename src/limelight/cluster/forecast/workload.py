@@ -1,4 +1,4 @@
-"""What is to be fitted, and on what: the two halves of a question to the simulator."""
+"""A fit and a cluster, described by the numbers that a forecast depends on."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Histories(NamedTuple):
     def reached(self, share: float) -> float:
         """Count the rows with at least one entry in a part that holds this share of all.
 
-        Whose entry is whose is taken as drawn at random: a history of n misses the part with
+        Entries are supposed to be drawn at random, so a history of n misses the part with
         probability (1 - share)^n.
 
         Examples
@@ -95,27 +95,7 @@ class Heads(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A fit, as far as its cost depends on it.
-
-    Parameters
-    ----------
-    n_users, n_items, n_interactions
-        The size of the data.
-    factors
-        Length of the vectors; they are held and sent padded to a multiple of 16.
-    solver
-        "exact" or "admm" for exADMM, or "ials".
-    epochs
-        How many epochs the fit has.
-    spread
-        How unequal the histories of users are: sigma of a lognormal distribution, 0 if all are
-        equally long, which is the worst case for traffic.
-    user_lengths, item_lengths
-        The lengths of a data set, instead of ``spread``.
-    head_items, head_share
-        Heads are items that so many users have that shards send sums for them instead of rows: how
-        many there are, and their share of all interactions. Where ``item_lengths`` are known, heads
-        follow from them.
+    """The sizes and settings of a fit on which its cost depends.
 
     Examples
     --------
@@ -127,13 +107,20 @@ class Workload:
     n_items: int
     n_interactions: int
     factors: int = 64
+    """Length of the vectors; they are held and sent padded to a multiple of 16."""
     solver: Solver = "exact"
     epochs: int = 16
     spread: float = 0.0
+    """How unequal the histories of users are: sigma of a lognormal distribution, 0 if all are
+    equally long, which is the worst case for traffic."""
     user_lengths: Int64 | None = None
     item_lengths: Int64 | None = None
+    """The lengths of a data set, instead of ``spread``."""
     head_items: int = 0
     head_share: float = 0.0
+    """Heads are items that so many users have that shards send sums for them instead of rows: how
+    many there are, and their share of all interactions. Where ``item_lengths`` are known, heads
+    follow from them."""
 
     @classmethod
     def of(cls, config: FactorConfig, **sizes: Any) -> Workload:
@@ -155,7 +142,7 @@ class Workload:
         return cls(factors=config.factors, epochs=config.epochs, solver=solver, **sizes)
 
     def __post_init__(self) -> None:
-        """Refuse what nobody could fit."""
+        """Refuse sizes and settings that no fit can have."""
         for name in ("n_users", "n_items", "n_interactions"):
             check_integer(name, getattr(self, name), least=1, most=_MOST)
         check_integer("factors", self.factors, least=1, most=2**15)
@@ -204,27 +191,6 @@ class Workload:
 class Cluster:
     """Machines that are all alike, and how the work is dealt to them.
 
-    Parameters
-    ----------
-    machines
-        How many machines there are, one worker each.
-    shards
-        Into how many parts users and items are cut; None: four a machine, and at least 16.
-    network
-        Gigabits a second that a machine sends and, at the same time, receives.
-    cores
-        Cores of a machine.
-    core_speed
-        Gflop/s of one core in a product of large matrices.
-    efficiency
-        The share of that speed that a fit reaches.
-    memory_speed
-        GB/s between the memory and the cores of a machine.
-    wire_bytes
-        Bytes of a number on the wire.
-    deterministic
-        Whether rows wait for their turn, so that the bits do not depend on the machines.
-
     Examples
     --------
     >>> Cluster(machines=3, shards=16).held
@@ -232,14 +198,23 @@ class Cluster:
     """
 
     machines: int
+    """How many machines there are, one worker each."""
     shards: int | None = None
+    """Into how many parts users and items are cut; None: four a machine, and at least 16."""
     network: float = 10.0
+    """Gigabits a second that a machine sends and, at the same time, receives."""
     cores: int = 16
+    """Cores of a machine."""
     core_speed: float = 20.0
+    """Gflop/s of one core in a product of large matrices."""
     efficiency: float = 0.5
+    """The share of that speed that a fit reaches."""
     memory_speed: float = 50.0
+    """GB/s between the memory and the cores of a machine."""
     wire_bytes: int = 4
+    """Bytes of a number on the wire."""
     deterministic: bool = False
+    """Whether rows wait for their turn, so that the bits do not depend on the machines."""
 
     def __post_init__(self) -> None:
         """Refuse clusters that cannot be."""

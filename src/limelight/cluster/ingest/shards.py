@@ -6,7 +6,7 @@ shard-00000.safetensors  indptr and indices of the users of a shard; one file fo
 users.parquet            user_id by row number, as in a model folder
 items.parquet            item_id by column number
 
-Whoever finds the first of these finds all others, so that a rank can take up the work of another.
+The first of these is written last, so where it exists all others do, and any rank can read them.
 """
 
 from __future__ import annotations

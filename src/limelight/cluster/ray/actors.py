@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RankResult:
-    """How a rank came out of a generation."""
+    """What a rank returned or raised in a generation, or that the generation ended early."""
 
     result: Any = None
     error: LimelightError | None = None
@@ -43,7 +43,7 @@ class Rank:
         self._traffic: Counter[str] = Counter()
 
     def is_here(self) -> bool:
-        """Answer, which says that the process has a place and is up."""
+        """Answer true, so that the caller knows that the process has started."""
         return True
 
     def prepare(self, membership: Membership, program: Program) -> RankResult:
@@ -77,7 +77,7 @@ class Rank:
 
 _PLACING_SECONDS = 30.0
 """How long a rank may wait for processors that nobody else uses."""
-_GLANCE_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _COORDINATOR_CALLS = 10_000
 """How many calls may wait in the coordinator at once: a few of each rank."""
 
@@ -114,7 +114,7 @@ class ActorGroup:
         late = self._make(ranks, self._cpus)
         end = time.monotonic() + _PLACING_SECONDS
         while late and time.monotonic() < end and self._has_room():
-            late = _not_up(late, timeout=_GLANCE_SECONDS)
+            late = _not_up(late, timeout=_POLL_SECONDS)
         _not_up(self._make(late.values(), 0), timeout=None)
 
     def dismiss(self) -> None:
@@ -131,7 +131,7 @@ class ActorGroup:
         return {self._ranks[number].is_here.remote(): number for number in ranks}
 
     def _has_room(self) -> bool:
-        """Tell whether the nodes could hold all ranks; that one is lost may be noticed late."""
+        """Tell whether the nodes could hold all ranks; Ray may report a lost node late."""
         return has_room(_processors(), self.size, self._cpus)
 
     def _make_rank(self, number: int, cpus: float) -> Any:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64
 
-_LOOK_UP_SECONDS = 5.0
+_CHECK_SECONDS = 5.0
 """How long to wait for rows before asking whether the generation still lasts."""
 
 
@@ -62,7 +62,7 @@ class RayCommunicator:
         self._runs = deal(membership.n_shards, membership.size)
         self._number = 0
         self._held: list[Any] = []
-        self._promises: list[Any] = []
+        self._commits: list[Any] = []
 
     def all_reduce(self, parts: Sequence[Float64]) -> Float64:
         """Sum one array a shard over all shards, in shard order; every rank gets the sum."""
@@ -96,7 +96,7 @@ class RayCommunicator:
 
     def commit(self, epoch: int) -> None:
         """Say that this rank's part of the checkpoint of an epoch is on disk; do not wait."""
-        self._promises.append(self._send(self._coordinator.commit, self.rank, epoch))
+        self._commits.append(self._send(self._coordinator.commit, self.rank, epoch))
 
     def tell(self, epoch: int, news: dict[str, Any]) -> bool:
         """Tell who started the fit how it goes; true if all ranks are to stop after this epoch."""
@@ -104,8 +104,8 @@ class RayCommunicator:
 
     def settle(self) -> None:
         """Wait until the coordinator has taken note of all commits of this rank."""
-        for promise in self._promises:
-            self._fetch(promise)
+        for commit in self._commits:
+            self._fetch(commit)
 
     def _wave(self, shards: list[tuple[int, Sequence[Any]]]) -> Iterator[tuple[int, Any]]:
         messages: list[list[tuple[int, Any]]] = [[] for _ in range(self.size)]
@@ -174,7 +174,7 @@ class RayCommunicator:
         try:
             while True:
                 try:
-                    return ray.get(payload, timeout=_LOOK_UP_SECONDS)
+                    return ray.get(payload, timeout=_CHECK_SECONDS)
                 except GetTimeoutError:
                     ray.get(self._send(self._coordinator.check))
         except RayTaskError as error:

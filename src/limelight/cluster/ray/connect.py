@@ -1,6 +1,7 @@
-"""Ray is an extra: it is imported where it is used, and asked for first.
+"""The connection to a Ray cluster, or to one of this machine alone that is started and ended here.
 
-The connection to a Ray cluster, or a cluster of one machine that is started and ended here.
+Ray is an optional dependency, so it is imported only inside functions, and :func:`require_ray` says
+how to install it.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ def require_ray() -> None:
     del ray
 
 
-_KNOCK_SECONDS = 10.0
+_PROBE_SECONDS = 10.0
 
 
 @contextmanager
 def connected(address: str | None, cores: int | None = None) -> Iterator[None]:
-    """Be connected to a cluster inside a ``with`` block; afterwards end only what was begun here.
+    """Connect to a cluster for a ``with`` block; afterwards end only a cluster started here.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def _connect(address: str | None, cores: int) -> None:
         where = {"address": "local", "num_cpus": cores, "include_dashboard": False}
     try:
         if address:
-            _knock(address)
+            _probe(address)
         with _own_signals():
             ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
@@ -86,14 +87,14 @@ def _connect(address: str | None, cores: int) -> None:
 
 
 def of_the_system(error: Exception) -> OSError:
-    """Tell that machines failed and not the work: what was kept of it stays, to be taken up."""
+    """Return an OSError as the cause of a failure, by which callers keep what can be resumed."""
     found = ConnectionError(str(error))
     found.__cause__ = error
     return found
 
 
-def _knock(address: str) -> None:
-    """See whether somebody listens there, because Ray itself tries for minutes."""
+def _probe(address: str) -> None:
+    """Fail at once if nothing listens at an address; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if "://" in address:
         message = (
@@ -101,7 +102,7 @@ def _knock(address: str) -> None:
         )
         raise ValueError(message)
     if host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_SECONDS).close()
 
 
 @contextmanager

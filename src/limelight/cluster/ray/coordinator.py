@@ -1,4 +1,4 @@
-"""Where the ranks of a run meet: collectives, checkpoints, news. Plain asyncio, no Ray in it.
+"""The actor through which ranks exchange data, commit checkpoints and send news; plain asyncio.
 
 One object serves all ranks. A run is a sequence of *generations*: whenever a rank is lost, the
 driver begins a new generation, everybody who waits for the lost rank gets an error at once, and
@@ -72,7 +72,7 @@ class Coordinator:
         self._answers: dict[int, bool] = {}
         self._events: list[Event] = []
         self._n_events = 0
-        self._bell = asyncio.Event()
+        self._has_events = asyncio.Event()
 
     async def begin(self, generation: int) -> None:
         """Begin a generation: whoever waits in another gets an error, and half a commit is void."""
@@ -137,14 +137,14 @@ class Coordinator:
         """
         self._events = [event for event in self._events if event[0] >= after]
         while wait and not self._events:
-            self._bell.clear()
-            await self._bell.wait()
+            self._has_events.clear()
+            await self._has_events.wait()
         return list(self._events)
 
     def _happen(self, what: Commit | News) -> None:
         self._events.append((self._n_events, what))
         self._n_events += 1
-        self._bell.set()
+        self._has_events.set()
 
     async def _join_round(
         self,

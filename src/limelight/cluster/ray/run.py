@@ -33,7 +33,7 @@ _RESUME = "give the command again with --resume: it goes on from the last checkp
 
 @dataclass(frozen=True)
 class Hooks:
-    """What whoever started a run wants to be called."""
+    """The functions that the driver calls while a run goes on."""
 
     on_commit: OnCommit
     on_news: OnNews
@@ -68,7 +68,7 @@ class Driver:
         self._n_fruitless = 0
         self._lost: dict[int, Exception] = {}
         self._is_stopping = False
-        self._bell = self._listen()
+        self._next_events = self._listen()
 
     def drive(self) -> list[Any]:
         """Return what each rank returned.
@@ -125,9 +125,9 @@ class Driver:
         return actors.rank(rank).run.remote(membership)
 
     def _outcome(self, rank: int, answer: Any) -> RankResult:
-        """Return how a rank came out of the generation; raise its error.
+        """Return the result of a rank; raise its error.
 
-        Checkpoints that were completed before the error are made good first.
+        Commits that were complete before the error are passed on first, so that they count.
         """
         import ray
         from ray.exceptions import RayError, RayTaskError
@@ -166,11 +166,11 @@ class Driver:
         if not self._is_stopping and self._hooks.should_stop():
             self._is_stopping = True
             self._ask(self._actors.coordinator.ask_to_stop.remote())
-        ready, _ = ray.wait([*calls, self._bell], timeout=_LISTEN_SECONDS)
-        if self._bell not in ready:
+        ready, _ = ray.wait([*calls, self._next_events], timeout=_LISTEN_SECONDS)
+        if self._next_events not in ready:
             return list(ready)
-        self._pass_on(self._ask(self._bell))
-        self._bell = self._listen()
+        self._pass_on(self._ask(self._next_events))
+        self._next_events = self._listen()
         return []
 
     def _begin_generation(self) -> None:
@@ -198,7 +198,7 @@ class Driver:
                 self._hooks.on_news(what.rank, what.epoch, what.news)
 
     def _ask(self, question: Any) -> Any:
-        """Wait for an answer of the coordinator, without which there is no going on."""
+        """Wait for an answer of the coordinator; the run ends if the coordinator is lost."""
         import ray
         from ray.exceptions import RayActorError
 

@@ -133,7 +133,7 @@ class BenchPlan:
     rounds: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse what would measure nothing."""
+        """Refuse numbers of rounds, factors and threads that cannot be run."""
         if self.rounds < 1:
             message = f"rounds must be at least 1: {self.rounds}"
             raise ConfigError(message, hint="3 or more, so that the fastest is not disturbed")

@@ -38,7 +38,7 @@ def irspack_instructions() -> str | None:
 
 @contextmanager
 def quiet_imports() -> Iterator[None]:
-    """Keep other people's warnings about their own imports to themselves."""
+    """Suppress the warnings that other libraries raise while they are imported."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -101,7 +101,7 @@ class ReproductionPlan:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Refuse unknown methods, and FairRec without the model that it starts from."""
         for name in self.methods:
             if name not in METHODS:
                 message = f"unknown method: {name!r}"
@@ -175,7 +175,7 @@ class Run:
         return found
 
     def _once(self, what: str, find_out: Callable[..., Any], *arguments: Any, of: str = "") -> Any:
-        """Find out what the cache does not hold; a result of something else is another one."""
+        """Return a result of the cache, or work it out; ``of`` is a further part of its name."""
         self._tell(what)
         # A signal waits until the result is written down.
         with finishing():
@@ -192,14 +192,11 @@ class Run:
         search = self._search(name)
         chosen = ", chosen: " + " ".join(str(one.number + 1) for one in search.chosen(k))
         what = f"{name} for the test users, K = {k}"
+        keep = self._keep_shown
         if name == FAIRREC:
             best = self._best(name, k)
-            return self._once(
-                what, fairrec_points, best, self.split, k, self._keep_shown, of=chosen
-            )
-        return self._once(
-            what, measured_points, search, self.split.test, k, self._keep_shown, of=chosen
-        )
+            return self._once(what, fairrec_points, best, self.split, k, keep, of=chosen)
+        return self._once(what, measured_points, search, self.split.test, k, keep, of=chosen)
 
     def _keep_shown(self, shown: ShownLists) -> str:
         """Keep who is shown what in a file of its own; return its name."""

@@ -54,7 +54,7 @@ def inference_times(recommend: Callable[[int], object], cutoffs: Sequence[int]) 
 
 
 def _no_early_stop(method: PaperMethod) -> dict[str, int]:
-    """Train to the end, as the paper does, where a model could stop early."""
+    """Return settings that switch early stopping off, because the paper trains to the end."""
     return {"early_stopping": 0} if "early_stopping" in method.make({}).get_params() else {}
 
 

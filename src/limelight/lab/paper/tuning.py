@@ -108,7 +108,7 @@ class Search:
         return float(sum(trial.user_attrs.get("took", 0.0) for trial in self._study.trials))
 
     def _within_space(self, settings: Any) -> dict[str, Any]:
-        """Fill up with defaults what is searched but not said, moved into the range."""
+        """Return a value for every searched setting: the given or the default one, clipped."""
         defaults = self.method.make({}).get_params()
         return {
             name: min(max(settings.get(name, defaults[name]), limits.low), limits.high)
@@ -171,6 +171,6 @@ def _open_study(journal: Path, name: str, *, controls: bool) -> Any:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
         message = f"cannot read {str(journal)!r}: {first_words(error)}"
         raise DataError(message, hint="move it away to search anew") from error
-    # A search that goes on must not draw again what it drew before.
+    # A resumed search gets another seed, because the same seed would draw the same settings again.
     study.sampler = optuna.samplers.TPESampler(seed=len(study.trials), multivariate=True)
     return study

@@ -1,6 +1,6 @@
 """The part that all neural models share: fitting, and answering from the last hidden layer.
 
-Held-out users tell which epoch was the best.
+The nDCG of held-out users says which epoch was the best.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 CUTOFF = 100
 _SHARE = 0.1
-_LISTED = 1024  # users at a time
+_LISTED = 1024  # validation users whose lists are made at a time
 
 
 class ValidatedRows(NamedTuple):
-    """What is learnt from, and the held-out users who tell how well."""
+    """The training histories, and the histories and targets of validation users."""
 
     training: Csr
     history: Csr
@@ -105,7 +105,8 @@ def validation_ndcg(
 
 
 _ENCODED = 128
-"""Users at a time, always: with one shape, a vector does not depend on who else asks."""
+"""Users that are encoded at a time. Batches always have this size, because the last bits of a
+user's vector would otherwise depend on how many others are encoded with her."""
 
 
 class NeuralModel(VectorModel):

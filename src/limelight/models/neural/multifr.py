@@ -113,21 +113,14 @@ def smooth_ranks(scored: Array, *, ranked: int, sampled: Array, temperature: flo
     on average and its noise does not reach the top. The temperature t is relative to how far the
     first scores lie apart: otherwise smaller scores would look like a flatter ranking.
 
-    Parameters
-    ----------
-    scored
-        Users x items; -inf is never ranked.
-    ranked
-        How many items of each list to rank.
-    sampled
-        Numbers of items, drawn evenly from the catalogue.
-    temperature
-        Towards 0 the rank becomes the hard one, and loses its gradient.
+    ``scored`` is users x items, and -inf is never ranked. ``ranked`` items of each list are ranked.
+    ``sampled`` are numbers of items, drawn evenly from the catalogue. Near a ``temperature``
+    of 0 the rank becomes the hard one, and loses its gradient.
     """
     import jax
     import jax.numpy as jnp
 
-    # Without the barrier XLA merges what follows into the search, and sorts all items instead.
+    # Without the barrier XLA fuses the following code with the search, and then sorts all items.
     found = jax.lax.top_k(jax.lax.stop_gradient(scored), ranked)
     best, items = jax.lax.optimization_barrier(found)  # type: ignore[no-untyped-call]
     listed = jnp.isfinite(best)
@@ -269,8 +262,8 @@ def _multifr_step(network: Network, config: MultiFRConfig) -> Step:
         weights = shortest(gram / jnp.outer(divisor, divisor))
         factors = weights * jnp.array([1, config.preference]) / divisor
         gradient = jax.tree.map(lambda one, two: factors[0] * one + factors[1] * two, *gradients)
-        told = {"objective": losses[0], "inequality": losses[1], "weight": weights[1]}
-        return descended(state, gradient, config.learning_rate), told
+        measures = {"objective": losses[0], "inequality": losses[1], "weight": weights[1]}
+        return descended(state, gradient, config.learning_rate), measures
 
     return step
 

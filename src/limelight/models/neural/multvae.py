@@ -126,9 +126,9 @@ def _autoencoder_step(
     """Compile an update once for all fits with the same settings."""
 
     def loss(parameters: Parameters, batch: HistoryBatch, key: Array, updates: Array) -> Loss:
-        told = {"beta": annealed(*annealing, updates)} if annealing else {}
-        beta = told.get("beta", 0.0)
+        measures = {"beta": annealed(*annealing, updates)} if annealing else {}
+        beta = measures.get("beta", 0.0)
         fit = autoencoder_loss(network, parameters, batch, key, config.dropout, beta)
-        return fit + config.regularization * squared_weights(parameters), told
+        return fit + config.regularization * squared_weights(parameters), measures
 
     return make_step(loss, config.learning_rate)

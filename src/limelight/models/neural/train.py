@@ -1,7 +1,7 @@
-"""Training networks: batches of few shapes, a compiled update, and what an epoch is.
+"""Training networks: padded batches, a compiled update, and the solver that runs epochs.
 
-JAX compiles for the shapes of arrays, so that batches are padded to few of them. The loop is that
-of all fits, :mod:`limelight.solve.loop`.
+JAX compiles a function anew for every shape of its arrays, so batches are padded to few shapes. The
+loop is that of all fits, :mod:`limelight.solve.loop`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def batch_of(rows: Csr, chosen: Int64, size: int, length: int | None = None) -> 
 
 
 def shuffled_batches(rows: Csr, size: int, seed: tuple[int, int]) -> Iterator[HistoryBatch]:
-    """Visit every row with a history once, in an order of chance, in batches of one shape."""
+    """Visit every row with a history once, in random order, in batches of one shape."""
     lengths = np.diff(rows.indptr)
     order = np.random.default_rng(seed).permutation(np.flatnonzero(lengths))
     starts = np.arange(0, len(order), size)
@@ -103,18 +103,18 @@ class EpochRecord:
 
 
 class NetworkState(NamedTuple):
-    """Weights, optimiser and source of chance: what an update replaces."""
+    """Weights, optimiser and random key: what an update replaces."""
 
     parameters: Parameters
     optimizer: Any
     updates: Array
     """How many updates there were."""
     key: Array
-    """The source of chance of all updates."""
+    """The random key from which every update derives its own."""
 
 
 Step: TypeAlias = "Callable[[NetworkState, HistoryBatch], tuple[NetworkState, dict[str, Array]]]"
-"""One update; it also tells the loss as ``objective``, and what else the record holds."""
+"""One update; it returns the loss as ``objective``, and the other measures of the record."""
 
 
 class NetworkSolver:
@@ -151,19 +151,19 @@ class NetworkSolver:
         """Do nothing: every epoch is traced, by itself."""
 
     def step(self) -> None:
-        """Look at all batches once; average what the updates tell."""
+        """Update by all batches once; average the loss and the other measures of the updates."""
         import jax
 
-        told = []
+        found = []
         for batch in self._batches(self.epoch + 1):
             self._state, measures = self._step(self._state, batch)
-            told.append(measures)
+            found.append(measures)
         # All numbers are fetched at once: NumPy swallows an interrupt that comes while it waits for
         # a single one.
-        told = jax.device_get(jax.block_until_ready(told))  # type: ignore[no-untyped-call]
+        found = jax.device_get(jax.block_until_ready(found))  # type: ignore[no-untyped-call]
         self._measures = {
-            name: float(np.mean([measures[name] for measures in told], dtype=np.float64))
-            for name in told[0]
+            name: float(np.mean([measures[name] for measures in found], dtype=np.float64))
+            for name in found[0]
         }
         self.epoch += 1
 
@@ -194,17 +194,17 @@ class NetworkSolver:
         return status
 
     def snapshot(self, trace: Sequence[Any], seconds: float) -> Snapshot:
-        """Take down where the fit stands: the state, and the weights kept so far."""
+        """Return everything that the fit needs to go on: the state, and the weights kept so far."""
         import jax
 
-        del seconds  # the last record tells
+        del seconds  # the last record of the trace has them
         leaves = jax.tree.leaves(_plain(self._state))
         arrays: dict[str, Any] = {f"state/{number}": np.array(a) for number, a in enumerate(leaves)}
         arrays |= {f"kept/{name}": values for name, values in self._kept.items()}
         return Snapshot({"trace": [asdict(one) for one in trace]}, arrays)
 
     def restore(self, stored: Snapshot) -> tuple[list[Any], float]:
-        """Go back to where the fit stood; the first state says how the arrays look."""
+        """Go back to a snapshot, whose arrays must have the shapes and types of the first state."""
         import jax
         import jax.numpy as jnp
 
@@ -227,7 +227,7 @@ class NetworkSolver:
 
 
 def _plain(state: NetworkState) -> NetworkState:
-    """Turn the source of chance into the numbers that it is."""
+    """Replace the random key by its numbers, which can be saved."""
     import jax
 
     return state._replace(key=jax.random.key_data(state.key))
@@ -241,13 +241,13 @@ def _check_finite(measures: dict[str, float], epoch: int) -> None:
 
 
 def _copied(parameters: Parameters) -> dict[str, Float32]:
-    """Copy to NumPy: the next update takes the memory of what it is given."""
+    """Copy weights to NumPy, because the next update overwrites the memory of these."""
     return {name: np.array(values, dtype=np.float32) for name, values in parameters.items()}
 
 
 if TYPE_CHECKING:
     Loss: TypeAlias = tuple[Array, dict[str, Array]]
-    """The loss itself, and what else the record of an epoch tells."""
+    """The loss itself, and the other measures of the record of an epoch."""
 
 
 def make_step(
@@ -255,7 +255,7 @@ def make_step(
 ) -> Step:
     """Compile an update by Adam that follows the gradient of a loss.
 
-    The loss is one of parameters, a batch, a source of chance, and the number of updates before.
+    The loss is a function of parameters, a batch, a random key, and the number of updates before.
     """
     import jax
 
@@ -264,8 +264,8 @@ def make_step(
     def step(state: NetworkState, batch: HistoryBatch) -> tuple[NetworkState, dict[str, Array]]:
         key = jax.random.fold_in(state.key, state.updates)
         graded = jax.value_and_grad(loss, has_aux=True)
-        (objective, told), gradient = graded(state.parameters, batch, key, state.updates)
-        return descended(state, gradient, learning_rate), {"objective": objective, **told}
+        (objective, more), gradient = graded(state.parameters, batch, key, state.updates)
+        return descended(state, gradient, learning_rate), {"objective": objective, **more}
 
     return step
 

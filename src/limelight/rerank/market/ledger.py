@@ -1,4 +1,4 @@
-"""Who is shown what now, and the exposure that it gives: the state of a market."""
+"""The state of a market: everybody's present list, and the exposure that all lists give."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Ledger:
         }
 
     def restore(self, places: Int32, state: Mapping[str, NDArray[Any]]) -> None:
-        """Put everything back to where it stood."""
+        """Go back to lists and to the state that was taken with them."""
         self.places, self.exposure = places.copy(), state["exposure"].copy()
         self.served = float(state["served"].item())
         restore_generator(self._generator, state["chance"])
@@ -169,7 +169,7 @@ class Ledger:
         stretch
             How many users choose before it is asked again; by default a block of them.
         batch
-            How many users choose at the same exposure; by default as many as do little harm.
+            How many users choose at the same exposure; see :meth:`_batch` for the default.
         turn
             Which part of the users chooses, and of how many parts. The parts of the same seed
             differ. By default there is one part, everybody.
@@ -185,7 +185,7 @@ class Ledger:
         return changed
 
     def serve(self, support: Callable[[], Help], stretch: int | None = None) -> None:
-        """Let everybody choose once, in the order of the rows; who was served grows by them."""
+        """Let everybody choose once, in the order of the rows, and count them as served."""
         for rows in self.pool.blocks:
             n_users = rows.stop - rows.start
             for turns in batches(n_users, stretch or n_users):
@@ -217,8 +217,9 @@ class Ledger:
     def _batch(self) -> int:
         """Return how many users may choose at the same prices.
 
-        Too many would all go for what is cheap. An item may expect m k / n lists in all, and those
-        users of a batch may take it who have it for a candidate.
+        Users of a batch do not see each other's choices, so in a large batch all of them would take
+        the same cheap items. An item may expect m k / n lists in all, and of a batch those users
+        may take it who have it for a candidate.
         """
         expected = self.pool.n_users * len(self.weights)
         share = self.pool.n_users / max(self.pool.candidates.n_pairs, 1)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from limelight.rerank.welfare import Welfare
 
 
-_PLENTY = 1e12
-_NODES = 8
+_PLENTY = 1e12  # the exposure, in shares, of an item that is entitled to nothing
+_NODES = 8  # of the Gauss-Legendre rule for the mean slope
 _COMPARISONS = 64
 """How often in a sweep items are compared anew."""
 
 
 class OwnListSurvey(NamedTuple):
-    """What everybody's own list comes to; it gives strength its unit."""
+    """Relevance and exposure of everybody's own list, which give strength its unit."""
 
     unit: float
     """The mean relevance of its places."""
@@ -39,7 +39,7 @@ class OwnListSurvey(NamedTuple):
 class Market:
     """A ledger, and the help that welfare gives at the exposure it shows.
 
-    Strength is in units of ``survey``: what everybody's own lists come to, or, where it is given,
+    Strength is in units of ``survey``, which is of everybody's own lists or, where it is given, of
     those of earlier users. With ``by_place``, help is what one more place is worth, rather than the
     slope where an item stands; they differ where an item may expect few places. What is chosen
     depends on the seed, which draws the order of users, and not on the number of threads.

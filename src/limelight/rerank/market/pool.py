@@ -1,4 +1,4 @@
-"""Who could be shown what, and how relevant it would be: what re-rankers choose from."""
+"""What re-rankers choose from: the candidates of all users, and how relevant each is."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Pool:
         return found.hexdigest()
 
     def close(self) -> None:
-        """Let go of relevance and of what was kept ready; the candidates stay open."""
+        """Free relevance and blocks for the kernels; the candidates stay open."""
         self._ranked.clear()
         self._stored.close()
 

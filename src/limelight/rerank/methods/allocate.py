@@ -145,7 +145,7 @@ def repair(auction: Auction) -> None:
 
 
 class _Swaps:
-    """What users of a block could take in, and what they would give for it."""
+    """Swaps within the lists of a block of users: an item that is short for one to spare."""
 
     def __init__(self, auction: Auction, rows: slice, short: np.ndarray) -> None:
         self._ledger, self._bounds, self._rows = auction.ledger, auction.bounds, rows
@@ -191,7 +191,7 @@ class _Swaps:
 
 @dataclass(frozen=True, kw_only=True)
 class BoundsConfig(Settings):
-    """In how many lists items should stand."""
+    """The bounds that :class:`Allocate` keeps."""
 
     at_least: int = setting(1, "In how many lists every item should stand.")
     at_most: int | None = setting(None, "In how many lists no item should stand more.", at_least=1)

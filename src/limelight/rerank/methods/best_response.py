@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 _COOLING = (4.0, 2.5, 1.6, 1.0)
-"""Strengths of thorough lists, in units of the one wished: lists that share too much, and then
-less, end at better ones than those that start from nobody's sharing."""
+"""Strengths of thorough lists, as multiples of the given one. Users first choose at too large a
+strength and then at smaller ones, which ends at better lists than a start from own lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +151,8 @@ class OnlineState(RerankerState):
 class Online(Reranker):
     """Serves users one after the other, each once, knowing only who came before.
 
-    It is one pass of :class:`BestResponse` without a second thought. Its state is one number an
-    item, the exposure it got, and how many users were served; calls of :meth:`rerank` go on from
-    there.
+    It is one pass of :class:`BestResponse` in which nobody chooses again. Its state is the exposure
+    of every item, and how many users were served; calls of :meth:`rerank` go on from there.
 
     Parameters are the fields of
     :class:`~limelight.rerank.methods.best_response.MarketConfig`, by name.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limelight.rerank.market.pool import Pool
 
 _SMOOTH = Power(offset=1.0)
-"""Steep prices fit the users that they were found for, and others less."""
+"""A large offset, because steep prices fit only the users that they were found for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class FrankWolfe(Reranker):
         return prices.places_from(pool, k, user_ids=pool.candidates.user_ids)
 
     def _lists(self, ranking: Ranking, k: int) -> Lists:
-        # A ranking knows its users by row number, so candidates are drawn for in the same way.
+        # A ranking knows its users by row number, so users of candidates draw by row number too.
         with self.pool(ranking) as pool:
             return Prices(self.mix(pool, k), self.config).lists_from(pool, k)
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _GROW, _SHRINK = 1.3, 0.5
 _STEP, _LATER_STEP, _LARGEST_STEP = 0.05, 0.01, 1.0
 """Of prices, at first and where a guess is known, in units of the mean relevance of own lists."""
-_SMALLEST_STEP = 1e-6  # nothing changes by less
-_DEAREST = 10.0  # in the same units; beyond it, a price changes nothing any more
+_SMALLEST_STEP = 1e-6  # smaller steps change no list
+_DEAREST = 10.0  # in the same units; larger prices change no list
 _PATIENCE = 30
 """How many rounds may bring nothing better."""
 
 
 class PricedLists(NamedTuple):
-    """Prices, and what they come to for the users that they were found for."""
+    """Prices, and the lists and shares that they give for the users that they were found for."""
 
     prices: Float64
     """By group, in units of the mean relevance of everybody's own list."""

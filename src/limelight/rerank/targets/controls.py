@@ -74,14 +74,8 @@ class SearchContext:
 class PoolControl(Control):
     """A re-ranker over the users of a pool, whose relevance is worked out once for all strengths.
 
-    Parameters
-    ----------
-    context
-        Whose lists are made, and how.
-    make
-        Returns the lists of a strength: everybody's places among her candidates.
-    whole
-        Whether a strength is the number of lists that every item is guaranteed.
+    ``make`` returns the lists of a strength: everybody's places among her candidates. With
+    ``whole``, a strength is the number of lists that every item is guaranteed.
     """
 
     def __init__(
@@ -95,7 +89,8 @@ class PoolControl(Control):
         self.context, self.whole, self._make = context, whole, make
         if whole:
             self.most = float(pool.n_users * min(k, pool.n_items) // max(pool.n_items, 1))
-        # This ledger only adds up what lists come to; a method has one of its own to choose in.
+        # This ledger only adds up the exposure and the relevance of lists. A method chooses them
+        # in a ledger of its own.
         self._ledger = Ledger(pool, position_weights(k), threads=context.threads, seed=context.seed)
         self._ledger.open()
         self._own = self._ledger.relevance()
@@ -121,15 +116,7 @@ class PoolControl(Control):
 
 
 class BestResponseControl(PoolControl):
-    """Best response, from the lists of the strength before.
-
-    Parameters
-    ----------
-    context
-        Whose lists are made, and how.
-    welfare
-        What shared exposure is worth.
-    """
+    """Best response, from the lists of the strength before."""
 
     def __init__(self, context: SearchContext, welfare: WelfareName) -> None:
         super().__init__(context, self._respond)
@@ -152,7 +139,7 @@ class BestResponseControl(PoolControl):
         return ledger.places.copy()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return where users stand who choose again, and what is drawn next."""
+        """Return the exposure from which users choose again, and the state of the generator."""
         ledger = self._market.ledger
         return {f"{_MARKET}{name}": values for name, values in ledger.state().items()}
 
@@ -160,9 +147,7 @@ class BestResponseControl(PoolControl):
         """Put users back to the lists that they chose last."""
         super().restore(trial, state)
         if self.last is not None:
-            names = [name for name in state if name.startswith(_MARKET)]
-            market = {name.removeprefix(_MARKET): state[name] for name in names}
-            self._market.ledger.restore(self.last.lists, market)
+            self._market.ledger.restore(self.last.lists, _below(_MARKET, state))
 
 
 class AllocateControl(PoolControl):
@@ -179,6 +164,12 @@ class AllocateControl(PoolControl):
             ids = pool.lists(self.last.lists).ids
             short = int((np.bincount(ids[ids >= 0], minlength=pool.n_items) < level).sum())
         return [f"{short:,} items stand in fewer than {level:,} lists."]
+
+
+def _below(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with a prefix, by the rest of their names."""
+    names = [name for name in arrays if name.startswith(prefix)]
+    return {name.removeprefix(prefix): arrays[name] for name in names}
 
 
 def _allocate(at: SearchContext, strength: float) -> Int32:
@@ -213,16 +204,7 @@ class Resumable(Control):
     """Keeps every trial of a control on disk, so that an interrupted search goes on from there.
 
     A search asks for the same strengths in the same order again, so the n-th trial is the n-th
-    file.
-
-    Parameters
-    ----------
-    control
-        What is tried.
-    checkpoint
-        Where trials are kept.
-    about
-        What they are of. Those of anything else are refused.
+    file. ``about`` says what the trials are of; a checkpoint of anything else is refused.
     """
 
     def __init__(
@@ -234,7 +216,7 @@ class Resumable(Control):
             checkpoint.save({}, {})
 
     def try_at(self, strength: float) -> Trial:
-        """Read what a strength came to, or find out. A signal waits until that is kept."""
+        """Read the trial of a strength, or make it; a signal waits until that is written."""
         file = self._path / f"turn-{self._trials:05d}.safetensors"
         self._trials += 1
         if file.is_file():
@@ -249,7 +231,7 @@ class Resumable(Control):
         return trial
 
     def notes(self) -> list[str]:
-        """Say what the control says."""
+        """Return the notes of the control."""
         return self._control.notes()
 
     def _keep(self, file: Path, trial: Trial) -> None:
@@ -261,17 +243,10 @@ class Resumable(Control):
         arrays, at = load_arrays(file), self._control.context
         try:
             trial = Trial(strength, Measure(*arrays["measure"].tolist()), arrays["places"])
-            if arrays["strength"].item() != strength or trial.lists.shape != (
-                at.pool.n_users,
-                at.k,
-            ):
+            expected = (at.pool.n_users, at.k)
+            if arrays["strength"].item() != strength or trial.lists.shape != expected:
                 raise self._damaged()
-            state = {
-                name.removeprefix("state/"): values
-                for name, values in arrays.items()
-                if name.startswith("state/")
-            }
-            self._control.restore(trial, state)
+            self._control.restore(trial, _below("state/", arrays))
         except KeyError as error:
             raise self._damaged() from error
         return trial

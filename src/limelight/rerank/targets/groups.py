@@ -39,7 +39,7 @@ class Wishes(NamedTuple):
     is_target: bool
     """Whether shares are of the exposure of items with a group, instead of all exposure."""
     notes: tuple[str, ...] = ()
-    """What was done to the wishes."""
+    """What the reader should know of the wishes, such as that they were scaled."""
 
     def shares(self, members: Groups, exposure: Float64) -> Float64:
         """Return the share of every group, from the exposure of items."""
@@ -95,7 +95,7 @@ def _by_label(labels: Any, n_items: int) -> Groups:
 
 
 def check_wishes(at_most: object, at_least: object, target: object) -> None:
-    """Refuse shares that nobody could have, whatever the groups are.
+    """Refuse shares that are impossible whatever the groups are.
 
     Examples
     --------

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 
 _STOP_WITHIN = 0.002
-"""A search ends so near to a Gini index or a coverage: less is within what other users differ by,
-and every further strength costs as much as the last. Of a loss, half of it, below the bound."""
+"""A search ends so near to a Gini index or a coverage, because other users would differ by more,
+and every further strength costs as much as the last. A loss must end within half of this below its
+bound."""
 _MET_WITHIN = 0.01
-"""A goal counts as met so near to it. A method in which small changes of strength change many
-lists cannot stop as near as a search would like, and a reader would call that met."""
+"""A goal counts as met so near to it. Some methods change many lists at a small change of strength,
+so they cannot come within the distance at which a search ends."""
 
 
 class Measure(NamedTuple):
-    """What the lists of all users come to."""
+    """Exposure and loss of the lists of all users."""
 
     gini: float
     """Of exposure, with log weight."""
@@ -62,7 +63,7 @@ class Goal:
         return self.kind in ("max_relevance_loss", "max_ndcg_loss")
 
     def lack(self, measure: Measure) -> float:
-        """Return how far the exposure should still be evened out; below 0 it was too much.
+        """Return how far the exposure should still be evened out; below 0, it is too even.
 
         Examples
         --------
@@ -83,7 +84,7 @@ class Goal:
         return -_STOP_WITHIN <= lack <= (0 if self.kind == "min_coverage" else _STOP_WITHIN)
 
     def is_met(self, measure: Measure) -> bool:
-        """Tell whether to call a goal met, as one that asks for less than there is anyway is."""
+        """Tell whether to call a goal met, also where the measure goes beyond it."""
         return self.lack(measure) <= 0 or self.miss(measure) <= _MET_WITHIN
 
     def notes(self, measure: Measure) -> tuple[str, ...]:
@@ -140,7 +141,7 @@ TRIES = 8
 
 
 class Trial(NamedTuple):
-    """A strength that was tried, what it came to, and what the control keeps of the lists."""
+    """A strength that was tried, the measure of its lists, and what the control keeps of these."""
 
     strength: float
     measure: Measure
@@ -162,16 +163,7 @@ def meet(
 ) -> Trial:
     """Try strengths of a control until the goal is met, as nearly as the method can.
 
-    Parameters
-    ----------
-    control
-        The method.
-    goal
-        What to meet.
-    first
-        The strength to try first.
-    advance
-        Called after every try.
+    ``first`` is the strength to try first; ``advance`` is called after every try.
     """
     search = _Search(control, goal, advance)
     plain = search.try_at(0.0)
