@@ -331,7 +331,7 @@ def reach(
         "method": name,
         "strength": met.strength,
         "goal": {goal.kind: goal.value},
-        "notes": (*control.notes(), *missed),
+        "notes": (*control.notes(met), *missed),
     }
 
 

@@ -53,6 +53,15 @@ def test_guarantees_meet_a_gini_with_the_least_that_does(table, method):
     assert stronger.relevance_loss >= result.relevance_loss
 
 
+@pytest.mark.parametrize("gini", [0.3, 0.35, 0.4])
+def test_the_note_of_an_allocation_is_of_its_own_guarantee(table, gini):
+    result = ll.rerank(table, K, gini=gini, method="allocate")
+    shown = np.bincount(result.lists.ids.ravel(), minlength=len(result.item_ids))
+    short = int((shown < result.strength).sum())
+    expected = f"{short:,} items stand in fewer than {int(result.strength):,} lists."
+    assert result.notes[0] == expected
+
+
 @pytest.mark.parametrize("method", method_names())
 def test_a_loss_is_not_exceeded(table, method):
     result = ll.rerank(table, K, max_relevance_loss=0.05, method=method)

@@ -56,8 +56,9 @@ class Control(ABC):
         """Go on from a trial, and from the state after it."""
         del trial, state
 
-    def notes(self) -> list[str]:
-        """Say what a reader should know of the lists."""
+    def notes(self, trial: Trial) -> list[str]:
+        """Say what a reader should know of the lists of a trial."""
+        del trial
         return []
 
 
@@ -156,13 +157,11 @@ class AllocateControl(PoolControl):
     def __init__(self, context: SearchContext) -> None:
         super().__init__(context, _allocate, whole=True)
 
-    def notes(self) -> list[str]:
+    def notes(self, trial: Trial) -> list[str]:
         """Say how many items are short of the guarantee."""
-        short = level = 0
-        if self.last is not None:
-            pool, level = self.context.pool, int(self.last.strength)
-            ids = pool.lists(self.last.lists).ids
-            short = int((np.bincount(ids[ids >= 0], minlength=pool.n_items) < level).sum())
+        pool, level = self.context.pool, int(trial.strength)
+        ids = pool.lists(trial.lists).ids
+        short = int((np.bincount(ids[ids >= 0], minlength=pool.n_items) < level).sum())
         return [f"{short:,} items stand in fewer than {level:,} lists."]
 
 
@@ -230,9 +229,9 @@ class Resumable(Control):
             raise
         return trial
 
-    def notes(self) -> list[str]:
+    def notes(self, trial: Trial) -> list[str]:
         """Return the notes of the control."""
-        return self._control.notes()
+        return self._control.notes(trial)
 
     def _keep(self, file: Path, trial: Trial) -> None:
         arrays = {"strength": np.array([trial.strength]), "measure": np.array(trial.measure)}
