@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 from tests.support.places import ROOT
 
-# How many there may be. A number with a goal beside it is what there is today, and only falls.
+# How many there may be. These numbers only fall.
 AT_MOST = {
     "imports of our own modules inside functions": 0,
     "folders with more than 20 Python files": 0,
