@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_MODULE_OF[name]), name)
     elif name == "__version__":
         value = import_module("limelight._base.machine").package_version()
-    elif not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+    elif name.isidentifier() and not name.startswith("_") and find_spec(f"{__name__}.{name}"):
         value = import_module(f"{__name__}.{name}")
     else:
         message = f"module {__name__!r} has no attribute {name!r}"

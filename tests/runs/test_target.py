@@ -63,6 +63,12 @@ def test_intervals_of_exposure_are_those_of_an_audit(halved, split):
         assert halved.test[name] == bounds[name]
 
 
+@pytest.mark.parametrize("serve", ["batch", "stream", "stateless"])
+def test_a_strength_is_a_plain_number(split, serve):
+    found = ll.fit_to(split, gini=0.5, at=K, model=ll.Popularity(), serve=serve)
+    assert "float64" not in repr(found.model)
+
+
 def test_lists_of_test_users_are_made_once(split, monkeypatch):
     asked = []
     recommend = ll.Popularity.recommend

@@ -43,7 +43,7 @@ def test_a_wrong_name_is_refused():
     with pytest.raises(AttributeError, match="module 'limelight' has no attribute 'ExAdmm'") as end:
         ll.ExAdmm  # noqa: B018
     assert (end.value.name, end.value.obj) == ("ExAdmm", ll)  # from which Python guesses
-    assert not hasattr(ll, "_no_such_name")
+    assert not any(hasattr(ll, name) for name in ("_no_such_name", "no.such.name", ""))
 
 
 def test_a_function_is_not_hidden_by_the_package_of_its_name(monkeypatch):

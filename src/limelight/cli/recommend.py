@@ -77,6 +77,7 @@ def recommend(
     """
     from limelight.jobs.recommend import recommend as make
     from limelight.jobs.service import BATCH
+    from limelight.store.model_folder import require_complete
 
     _check(reading, k, output, history, user_id, as_json)
     if where.check() and user_id:
@@ -84,6 +85,9 @@ def recommend(
         raise ConfigError(message, hint="leave --executor out")
     where.refuse_file(output)
     started = time.perf_counter()
+    batch = min(BATCH, len(user_id)) if user_id else BATCH
+    where.announce("recommending", lambda room: _memory(folder, k, batch, room))
+    require_complete(folder)  # before a history is read, which may take long
     asked: dict[str, Any] = {
         "k": k,
         "users": user_id or None,
@@ -92,8 +96,6 @@ def recommend(
         "num_threads": threads,
         "note": note,
     }
-    batch = min(BATCH, len(user_id)) if user_id else BATCH
-    where.announce("recommending", lambda room: _memory(folder, k, batch, room))
     with where.open(threads) as executor:
         if output is None:
             with tempfile.TemporaryDirectory() as place:

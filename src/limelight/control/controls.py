@@ -182,7 +182,7 @@ class RerankControl(ModelControl):
     def _reranker(self, strength: float) -> Reranker:
         """Return a copy of the re-ranker: a re-ranker that serves changes its memory of users."""
         if self._last is None or self._last[0] != strength:
-            self._last = strength, self.make(strength=strength)
+            self._last = strength, self.make(strength=float(strength))
         return copy.deepcopy(self._last[1])
 
 

@@ -172,11 +172,21 @@ class ExADMM(FactorModel):
 
         Parameters
         ----------
-        X, init, callback, show_progress, checkpoint
-            As for :meth:`limelight.IALS.fit`.
+        X : Interactions or sparse matrix
+            Users x items; a stored positive value counts 1.
+        init
+            First factors ``(U, V)`` instead of random ones: a warm start.
         exposure
             Mean scores that items or groups are to get, instead of small ones for all. It needs
             ``solver="exact"``.
+        callback
+            Called after every epoch with its number and, where it was traced, its record; a true
+            answer ends the fit.
+        show_progress
+            Whether to show a bar on standard error; None does so on a terminal.
+        checkpoint
+            A folder to keep the state in, every minute and before Ctrl-C or SIGTERM ends the fit.
+            The same call goes on from there, to the same bits. Delete it once the model is saved.
 
         Returns
         -------

@@ -131,7 +131,7 @@ class Reranker(ABC):
         ----------
         ranking
             Who ranks what, such as ``model.ranking(histories)``, or candidates, such as
-            ``limelight.data.read_candidates(file)``.
+            ``ll.read_candidates(file)``.
         k
             Length of the lists. Where fewer items are left, a row ends in -1 and -inf.
         """

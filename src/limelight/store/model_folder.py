@@ -161,7 +161,7 @@ def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
     limelight._base.errors.DataError: model folder not found: 'no/such/model'
     ...
     """
-    root, config = _complete(path)
+    root, config = require_complete(path)
     folder = ModelFolder(
         config=config,
         arrays=load_arrays(root / FACTORS),
@@ -178,7 +178,7 @@ def open_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
 
     User ids are row numbers, histories are left out, and what the files hold is not checked.
     """
-    root, config = _complete(path)
+    root, config = require_complete(path)
     arrays = {
         name: values if name.startswith("user_") else np.array(values)
         for name, values in map_arrays(root / FACTORS).items()
@@ -204,7 +204,7 @@ def read_histories(
     return indptr - indptr[0], np.array(seen["indices"][indptr[0] : indptr[-1]])
 
 
-def _complete(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+def require_complete(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     """Refuse a folder that lacks a file; return it with its settings."""
     root, name = Path(path), repr(os.fspath(path))
     if not root.is_dir():

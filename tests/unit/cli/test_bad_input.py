@@ -195,6 +195,9 @@ def test_a_model_without_histories(limelight: Run, files: Path, tmp_path: Path) 
 def test_no_model(limelight: Run, files: Path, tmp_path: Path) -> None:
     ended = limelight("recommend", tmp_path / "model")
     assert_refused(ended, FAILED, "model folder not found", "`limelight fit` wrote")
+    ended = limelight("recommend", tmp_path / "model", "--history", files / "ratings.csv")
+    assert_refused(ended, FAILED, "model folder not found", "`limelight fit` wrote")
+    assert "reading takes" not in ended.err
     ended = limelight("recommend", files / "split")
     assert_refused(ended, FAILED, "not a model folder", "`limelight fit` wrote")
 

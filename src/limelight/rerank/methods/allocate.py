@@ -264,7 +264,7 @@ class Allocate(Reranker):
         Parameters
         ----------
         ranking, k
-            As for all re-rankers.
+            What users would like best, and the length of the lists.
         groups
             The number of each item's group, from 0; -1 for items without one, which have no bounds.
             Bounds then are of groups.

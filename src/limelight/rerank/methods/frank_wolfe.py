@@ -190,7 +190,7 @@ class Prices(Reranker):
         Parameters
         ----------
         ranking, k
-            As for all re-rankers.
+            What users would like best, and the length of the lists.
         user_ids
             Who the users are, integers or text; their row numbers, unless given.
         """

@@ -183,7 +183,7 @@ class GroupShares(Reranker):
         Parameters
         ----------
         ranking, k
-            As for all re-rankers.
+            What users would like best, and the length of the lists.
         groups, counts
             As for :meth:`fit`.
         """
