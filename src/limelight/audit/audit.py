@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from limelight.audit.parts import PartCounts
     from limelight.data.sources import Source
     from limelight.metrics.accumulate import Tally
+    from limelight.report.exhibit import Exhibit
 
 NO_CATALOGUE = (
     "No catalogue was given: items that no list shows are not counted, "
@@ -156,7 +157,11 @@ class Audit:
         catalogue
             A table with `item_id` and `title`, to call items by their titles.
         """
-        write_page(with_titles_and_groups(exhibit_of(self), catalogue=catalogue), path)
+        write_page(with_titles_and_groups(self.exhibit(), catalogue=catalogue), path)
+
+    def exhibit(self) -> Exhibit:
+        """Put together what a page shows of the lists, and of those they are compared with."""
+        return exhibit_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the arrays, with the metrics under flat keys, ready for JSON.
