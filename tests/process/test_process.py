@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 READY = "import limelight, limelight.cli as cli; print('ready', flush=True); cli.main()"
 
+SLOW_ONCE = """
+import pathlib, sys, time
+seen = pathlib.Path(__file__ + ".seen")
+if seen.exists():
+    raise ImportError
+seen.touch()
+print("importing", file=sys.stderr, flush=True)
+time.sleep(60)
+"""
+
 
 def test_ctrl_c_ends_a_fit_and_leaves_only_a_checkpoint(files: Path, tmp_path: Path) -> None:
     fit = ["fit", files / "split", "--epochs", 100_000_000, "-o", tmp_path / "model"]
@@ -29,6 +39,19 @@ def test_ctrl_c_ends_a_fit_and_leaves_only_a_checkpoint(files: Path, tmp_path: P
     assert out == ""
     assert without_memory(err).startswith("interrupted\n")
     assert {path.name for path in tmp_path.iterdir()} <= {"model.checkpoint"}
+
+
+def test_ctrl_c_is_not_lost_where_arrow_imports_pandas(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "pandas.py").write_text(SLOW_ONCE, encoding="utf-8")
+    fit = ["fit", files / "split", "--epochs", 100_000_000, "-o", tmp_path / "model"]
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {READY}"]
+    with start([*command, *fit]) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert without_memory(err).startswith("interrupted\n")
 
 
 def test_an_error_in_a_process(tmp_path: Path) -> None:

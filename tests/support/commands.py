@@ -98,10 +98,19 @@ def start_limelight(*arguments: object, **variables: str) -> subprocess.Popen[st
     return start([sys.executable, "-m", "limelight", *arguments], **variables)
 
 
-def start(command: list[object], **variables: str) -> subprocess.Popen[str]:
+class Process(subprocess.Popen[str]):
+    """A process that does not outlive a test that has failed."""
+
+    def __exit__(self, kind: Any, *error: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *error)
+
+
+def start(command: list[object], **variables: str) -> Process:
     """Start a process; what it prints can be read while it runs."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(list(map(str, command)), env=environment(**variables), **pipes)
+    return Process(list(map(str, command)), env=environment(**variables), **pipes)
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:

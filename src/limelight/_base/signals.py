@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,6 +21,36 @@ def terminate(number: int, frame: FrameType | None) -> None:
     """Handle SIGTERM as Python handles SIGINT: by an exception, so that files are put in order."""
     del number, frame
     raise Terminated
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGINT and SIGTERM end a command by exceptions, so that files are put in order.
+
+    Code in C++ may lose an exception: Arrow imports pandas when it first converts an array, and
+    forgets every error of that import. The next block of :func:`finishing` therefore raises a
+    signal again that was lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        _unanswered.append(number)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        terminate(number, frame)
+
+    before = {number: signal.getsignal(number) for number in _NUMBERS}
+    signal.signal(signal.SIGTERM, end)
+    if before[signal.SIGINT] is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        _unanswered.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -44,6 +75,9 @@ def finishing() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
+    # While the exception of a signal is on its way, it is not lost: this block tidies up.
+    if _unanswered and not isinstance(sys.exc_info()[1], KeyboardInterrupt | Terminated):
+        raise KeyboardInterrupt if _unanswered[0] == signal.SIGINT else Terminated
     heard: list[int] = []
     before = {number: signal.getsignal(number) for number in _NUMBERS}
 
@@ -80,6 +114,8 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_unanswered: list[int] = []
+"""The signals that have raised an exception in an interruptible block."""
 _waiting: list[object] = []
 """The handlers of all blocks that are open."""
 _handlers: dict[signal.Signals, object] = {}

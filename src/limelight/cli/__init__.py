@@ -1,11 +1,8 @@
 """The command line: one module per verb, loaded when the verb is used."""
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -14,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from limelight._base.errors import ConfigError, LimelightError
-from limelight._base.signals import Terminated, terminate
+from limelight._base.signals import Terminated, interruptible
 from limelight.cli.output import complain, complain_of_system
 
 FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -143,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         What stands after ``limelight``; None takes it from the process.
     """
     try:
-        with _terminable():
+        with interruptible():
             _commands()(arguments, prog_name="limelight")
     except SystemExit as end:
         if end.code == INTERRUPTED:
@@ -168,19 +165,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _commands() -> Callable[..., Any]:
     """Make the group once in a process; it keeps the verbs that were loaded."""
     return typer.main.get_command(app)
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a command in good order, as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _way_out(end: BaseException | None) -> str | None:
