@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from limelight._base.errors import ConfigError
+from limelight._base.text import short
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -74,3 +77,19 @@ class LocalExecutor:
         """Do all pieces and give their results in the order of the pieces."""
         del total
         yield from map(work, pieces)
+
+
+def as_executor(executor: Executor | None) -> Executor:
+    """Take an executor as it is; without one, work is done in this process.
+
+    Examples
+    --------
+    >>> as_executor(None).parallel
+    False
+    """
+    if executor is None:
+        return LocalExecutor()
+    if not hasattr(executor, "map") or not hasattr(executor, "parallel"):
+        message = f"not an executor: {short(executor)}"
+        raise ConfigError(message, hint="pass limelight.cluster.RayExecutor(), or leave it out")
+    return executor

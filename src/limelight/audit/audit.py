@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.executor import LocalExecutor
+from limelight._base.executor import as_executor
 from limelight.audit.compare import Comparison, compare
 from limelight.audit.merit import Merit, MeritAudit, audit_merit, read_merit
 from limelight.audit.over_time import Every, Period, by_period, check_every, choose_every
@@ -260,8 +260,7 @@ def audit(  # noqa: PLR0913
     """
     _check_settings(k, top)
     check_every(every, timestamp)
-    if executor is None:
-        executor = LocalExecutor()
+    executor = as_executor(executor)
     if executor.parallel and (against is not None or timestamp is not None):
         message = "a parallel executor audits one list for each user"
         raise ConfigError(message, hint="leave against and timestamp out, or executor")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 
 from limelight._base.errors import DataError
-from limelight._base.executor import LocalExecutor
+from limelight._base.executor import as_executor
+from limelight._base.settings import check_choice
 from limelight.data.held_out import HeldOut
 from limelight.data.ids import positions
 from limelight.jobs.service import PER_PIECE, ServedUsers, Service, open_served
@@ -91,7 +92,8 @@ def evaluate(
     >>> dict(evaluate(folder, split, k=5)) == dict(ll.evaluate(model, split.test, k=5))
     True
     """
-    executor = LocalExecutor() if executor is None else executor
+    check_choice("part", part, ("validation", "test"))
+    executor = as_executor(executor)
     found = open_served(folder, executor, num_threads, unseen=True)
     held_out = _renumbered(split, part, found.item_ids)
     if found.learned.fingerprint != split.train.fingerprint():

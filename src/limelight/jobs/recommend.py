@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError
-from limelight._base.executor import LocalExecutor
+from limelight._base.executor import as_executor
 from limelight._base.progress import progress_bar
 from limelight._base.settings import check_integer
 from limelight._base.signals import Terminated
@@ -170,7 +170,7 @@ def recommend(  # noqa: PLR0913
     >>> ll.audit(place + "/lists.parquet").users
     300
     """
-    executor = LocalExecutor() if executor is None else executor
+    executor = as_executor(executor)
     folder, output, in_parts = Path(folder), Path(output), executor.parallel
     if histories is not None and users is not None:
         message = "histories and users were both given"

@@ -208,3 +208,13 @@ def test_counts_of_parts_add_up_to_the_bits_of_the_whole():
             np.testing.assert_array_equal(ours, theirs)
     plain = np.bincount(items, 1 / np.log2(ranks + 1.0), 9)
     np.testing.assert_allclose(whole.weighted, plain, rtol=1e-13)
+
+
+def test_what_is_no_executor_and_no_part_is_refused(split, tmp_path):
+    ll.Popularity().fit(split.train).save(tmp_path / "model")
+    with pytest.raises(ConfigError, match="not an executor: 'ray'"):
+        recommend(tmp_path / "model", tmp_path / "lists.csv", executor="ray")
+    with pytest.raises(ConfigError, match="not an executor: 'ray'"):
+        ll.audit({"user_id": [1], "item_id": [2], "rank": [1]}, executor="ray")
+    with pytest.raises(ConfigError, match="part is not a known choice: 'train'"):
+        evaluate(tmp_path / "model", split, "train")
