@@ -16,6 +16,7 @@ from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
 from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
+    For,
     Gini,
     GroupCap,
     GroupFloor,
@@ -28,6 +29,7 @@ from limelight.cli.flags import (
     SettingFlags,
     given_flags,
     option,
+    population_of,
     showing,
     takes_flags,
 )
@@ -48,7 +50,7 @@ ModelName = StrEnum("ModelName", list(_KINDS))  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Targets:
-    """What the lists should reach; one wish, or caps and floors of groups."""
+    """What the lists should reach, and for whom; one wish or several."""
 
     panel: ClassVar[str] = "Target"
     gini: Gini = None
@@ -56,7 +58,8 @@ class Targets:
         str | None,
         option(
             "SHARE",
-            "Target: the nDCG that may go for as even an exposure as that buys, such as 2%.",
+            "Target: the nDCG that may go, such as 2%: for as even an exposure as that buys, or "
+            "with other targets at most so much.",
         ),
     ] = None
     min_coverage: MinCoverage = None
@@ -74,6 +77,7 @@ class Targets:
     at: Annotated[
         int | None, option("N", "Length of the lists that the target speaks of.  [20]")
     ] = None
+    population: For = None
     serve: Annotated[
         str | None,
         option(
@@ -82,10 +86,22 @@ class Targets:
             "share nothing.  [batch]",
         ),
     ] = None
+    keep_held_out: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep-held-out",
+            help="Do not fit the model to held-out users in the end, so that they can test it.",
+        ),
+    ] = None
+    nearest: Annotated[
+        bool | None,
+        typer.Option("--nearest", help="Write the nearest model where the target is out of reach."),
+    ] = None
 
     def given(self) -> dict[str, Any]:
         """Return the wishes that were given, as the library takes them."""
         wishes = {own.name: getattr(self, own.name) for own in fields(self)}
+        wishes["population"] = population_of(self.population)
         for name in ("max_ndcg_loss", "min_coverage", "group_cap", "group_floor"):
             wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
         wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
@@ -95,9 +111,11 @@ class Targets:
     def any(self) -> bool:
         """Whether there is a target."""
         given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        lone = [name for name in given if name in ("at", "serve")]
+        about = ("at", "population", "serve", "keep_held_out", "nearest")
+        lone = [name for name in given if name in about]
         if lone and len(lone) == len(given):
-            message = f"--{lone[0]} speaks of a target, and none was given"
+            flag = "for" if lone[0] == "population" else lone[0].replace("_", "-")
+            message = f"--{flag} speaks of a target, and none was given"
             raise ConfigError(message, hint="add a target such as --gini 0.6")
         return bool(given)
 
@@ -146,10 +164,13 @@ def fit(
     network also takes the validation part, to know when to stop. Out: a model folder for
     `recommend` and `evaluate`, and a summary on standard error.
 
-    With a target, the model is fitted to training users, validation users decide what controls it
-    and how strongly (in training, or by re-ranking), and test users say what was achieved; of a
-    table a tenth of the users each, at most 5,000, are held out for both. The model folder then
-    holds the control, too.
+    A target is for the people who are served: exposure is that of the lists of all users of the
+    data, unless --for says otherwise. The model is first fitted to training users. Validation
+    users, served among all others, decide what controls it and how strongly (in training, or by
+    re-ranking), and test users say what it costs; of a table a tenth of the users each, at most
+    5,000, are held out for both. Then the model is fitted to everybody, and the target is checked
+    over everybody's lists. The model folder holds the control, the exposure of the population and
+    the front that was tried, so that `recommend` serves any part of the users as promised.
 
     Ctrl-C, or SIGTERM, ends a fit after the current epoch; FOLDER.checkpoint then holds what the
     same command needs to go on with --resume, to the same bits. It is also written every minute,
@@ -165,6 +186,8 @@ def fit(
       limelight fit split/ --model ials --regularization 0.01 -o baseline/
       limelight fit ratings.parquet --gini 0.6 --at 20 -o model/
       limelight fit split/ --max-ndcg-loss 2% --serve stream -o model/
+      limelight fit ratings.parquet --gini 0.7 --max-ndcg-loss 3% --nearest -o model/
+      limelight fit ratings.parquet --gini 0.6 --for 100000 -o model/
       limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
       limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """

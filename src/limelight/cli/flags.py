@@ -371,6 +371,16 @@ target_option = functools.partial(option, rich_help_panel="Target")
 Gini = Annotated[
     float | None, target_option("NUMBER", "Target: the Gini index of exposure, such as 0.6.")
 ]
+For = Annotated[
+    str | None,
+    target_option(
+        "everyone|N|FILE|held-out",
+        "Whose lists the exposure is of: all users of the data, so many lists a period, the users "
+        "of a table user_id, or held-out users alone, as published experiments have it.  "
+        "[everyone]",
+        "--for",
+    ),
+]
 MinCoverage = Annotated[
     str | None, target_option("SHARE", "Target: the share of the catalogue shown, such as 50%.")
 ]
@@ -388,3 +398,10 @@ GroupCap = Annotated[
 GroupFloor = Annotated[
     str | None, target_option("SHARE", "Target: the share that every group should have.")
 ]
+
+
+def population_of(text: str | None) -> str | int | None:
+    """Read --for: a word, a number of lists, or a file."""
+    if text is None or text in ("everyone", "held-out"):
+        return text
+    return int(text) if text.lstrip("-").isdigit() else text

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import (
+    For,
     Json,
     Reading,
     Report,
@@ -14,6 +15,7 @@ from limelight.cli.flags import (
     argument,
     given_flags,
     option,
+    population_of,
     showing,
     signature_defaults,
     takes_flags,
@@ -62,6 +64,7 @@ def frontier(
     ] = None,
     points: Annotated[int | None, option("N", "How many points each method has.")] = None,
     at: Annotated[int | None, option("N", "Length of the lists.")] = None,
+    population: For = None,
     settings: Annotated[dict[str, Any], SettingFlags([ExADMMConfig], *_SETTINGS)],
     reading: Reading,
     resume: Resume = False,
@@ -74,7 +77,8 @@ def frontier(
     the test, at most 5,000 each; or a split folder. Out: a table of points on standard output, from
     no control to a strong one, and with -o a folder with frontier.parquet, frontier.json,
     frontier.png, the models on the front and what `limelight report` needs. Points go where the
-    curve has its widest gap. Validation users decide, test users confirm.
+    curve has its widest gap. Exposure is that of everybody's lists, unless --for says otherwise;
+    held-out users are served among all others. Validation users decide, test users confirm.
 
     A model is trained from nothing once. Every other one starts from its nearest neighbour, so
     that twelve points take two to three times as long as one. With -o every point is written
@@ -100,7 +104,8 @@ def frontier(
         message = "--resume needs the folder to go on from"
         raise ConfigError(message, hint="name it with -o")
     names = [name.value for name in methods] if methods else None
-    given = given_flags(methods=names, points=points, at=at)
+    people = population_of(population)
+    given = given_flags(methods=names, points=points, at=at, population=people)
     found = trace(reading.interactions_or_split(source), folder=output, **given, **settings)
     if page is not None:
         found.report(page)

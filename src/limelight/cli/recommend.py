@@ -46,6 +46,15 @@ def recommend(
     user_id: Annotated[
         list[str] | None, option("ID", "Only for this user of the training data; may be repeated.")
     ] = None,
+    users: Annotated[
+        Path | None, option("FILE", "Only for the users of a table user_id, of the training data.")
+    ] = None,
+    no_update: Annotated[
+        bool,
+        typer.Option(
+            "--no-update", help="Do not remember who is served, if the model serves a stream."
+        ),
+    ] = False,
     keep_seen: Annotated[
         bool, typer.Option("--keep-seen", help="Do not leave out what a user has seen.")
     ] = False,
@@ -58,9 +67,13 @@ def recommend(
 ) -> None:
     """Rank items for known users, or for unseen ones.
 
-    In: a model folder. Without --history, all users of its training data get a list. With it, the
-    users of that table do, by what they did; it is read with the column flags. Out: a
-    table user_id,item_id,rank,score, rank from 1.
+    In: a model folder. Without --history, all users of its training data get a list, or those of
+    --users and --user-id. With it, the users of that table do, by what they did; it is read with
+    the column flags. Out: a table user_id,item_id,rank,score, rank from 1.
+
+    A model that was fitted to a target serves whoever asks as a part of the population that the
+    target is for, so that all parts together give what was promised. One that was fitted with
+    --serve stream remembers whom it served: its folder is locked meanwhile, and written to.
 
     Ctrl-C, or SIGTERM, ends the work after the current batch; FILE.checkpoint then holds the lists
     so far, and the same command with --resume makes the rest.
@@ -73,24 +86,28 @@ def recommend(
       limelight recommend model/ -k 20 -o lists.parquet
       limelight recommend model/ --history new.csv -o lists.csv
       limelight recommend model/ --user-id 17 --user-id 42 -k 5
+      limelight recommend model/ --users today.csv --no-update -o lists.parquet
       limelight recommend model/ --executor ray --address auto -o lists/
     """
     from limelight.jobs.recommend import recommend as make
     from limelight.jobs.service import BATCH
     from limelight.store.model_folder import require_complete
 
-    _check(reading, k, output, history, user_id, as_json)
-    if where.check() and user_id:
-        message = f"--executor ray is for many users, not for one: {user_id[0]}"
+    _check(reading, k, output, history, user_id, users, as_json)
+    if where.check() and (user_id or users):
+        some = users or (user_id or [""])[0]
+        message = f"--executor ray is for all users, not for some: {some}"
         raise ConfigError(message, hint="leave --executor out")
     where.refuse_file(output)
     started = time.perf_counter()
-    batch = min(BATCH, len(user_id)) if user_id else BATCH
+    chosen = user_id if users is None else _read_users(users)
+    batch = min(BATCH, len(chosen)) if chosen else BATCH
     where.announce("recommending", lambda room: _memory(folder, k, batch, room))
     require_complete(folder)  # before a history is read, which may take long
     asked: dict[str, Any] = {
         "k": k,
-        "users": user_id or None,
+        "users": chosen or None,
+        "update": not no_update,
         "histories": None if history is None else reading.interactions(history),
         "filter_seen": not keep_seen,
         "num_threads": threads,
@@ -107,11 +124,41 @@ def recommend(
     k, seconds = int(found["k"]), time.perf_counter() - started
     text = (
         f"lists of {k} for {found['users']:,} users in {seconds:.1f} seconds\n"
-        f"Gini of exposure {found[f'gini@{k}']:.4f}, "
+        f"Gini@{k} {found[f'gini@{k}']:.4f} over {found['users']:,} users' lists, "
         f"items shown {100 * found[f'coverage@{k}']:.1f}%"
     )
+    promise = found.pop("promise", None)
+    if promise is not None:
+        text += f"\n{_promised(promise, found, k)}"
+        found["target"] = promise["target"] | {"population": promise["population"]}
     record = {"users": found["users"], "k": k, "seconds": seconds, "output": str(output), **found}
     summarise(f"{text}\nwritten to {output}", record, as_json=as_json)
+
+
+def _promised(promise: dict[str, Any], found: dict[str, Any], k: int) -> str:
+    """Put what was asked for beside what was measured."""
+    wishes = {name: wish for name, wish in promise["target"].items() if name != "at"}
+    asked = ", ".join(f"{name.replace('_', ' ')} {wish}" for name, wish in wishes.items())
+    served, n_users = promise["served"], int(found["users"])
+    text = f"asked for {asked} over {promise['population']}"
+    if n_users < served["users"]:
+        at = promise["target"]["at"]
+        return (
+            f"{text}: these are {n_users:,} of {int(served['users']):,}, whose lists have a "
+            f"Gini@{at} of {served[f'gini@{at}']:.4f} together; few lists have a higher one"
+        )
+    return f"{text}, measured {found[f'gini@{k}']:.4f}"
+
+
+def _read_users(file: Path) -> list[str]:
+    """Read the ids of users from a table."""
+    from limelight.data.catalogue import read_distinct
+
+    ids, n_rows = read_distinct(file, "user_id")
+    if not n_rows:
+        message = f"there are no users in {str(file)!r}"
+        raise ConfigError(message, hint="leave --users out to serve all users")
+    return [str(one) for one in ids.to_pylist()]
 
 
 def _check(
@@ -120,6 +167,7 @@ def _check(
     output: Path | None,
     history: Path | None,
     user_id: list[str] | None,
+    users: Path | None,
     as_json: bool,
 ) -> None:
     """Refuse flags that contradict each other, before anything is read."""
@@ -129,6 +177,9 @@ def _check(
     if output is None and as_json:
         message = "--json needs -o: lists and summary cannot both go to standard output"
         raise ConfigError(message, hint="name a file for the lists with -o lists.parquet")
+    if users is not None and (user_id or history is not None):
+        message = f"--users excludes --user-id and --history: {str(users)!r}"
+        raise ConfigError(message, hint="put all ids into the table, or leave --users out")
     if history is not None and user_id:
         message = f"--history and --user-id exclude each other: {user_id[0]}"
         raise ConfigError(message, hint="--history is for unseen users, --user-id for known ones")

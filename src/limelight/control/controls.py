@@ -6,149 +6,81 @@ strengths, and :func:`next_strength` chooses each so that it halves the widest g
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from limelight.data.candidates.candidates import MEMORY
-from limelight.metrics.accumulate import ListAccumulator
+from limelight._base.arrays import batches
 from limelight.models.exadmm import ExADMM
-from limelight.recommend.candidates import candidates_of
-from limelight.recommend.ranking import CandidateRanking
-from limelight.rerank.market.pool import Pool
-from limelight.rerank.methods.best_response import BestResponse, Online
-from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
-from limelight.rerank.targets.controls import Control
-from limelight.rerank.targets.search import Measure, Trial
+from limelight.rerank.targets.controls import Control, SearchContext
+from limelight.rerank.targets.search import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping, Sequence
+    from collections.abc import MutableMapping, Sequence
 
-    from limelight.data.held_out import HeldOut
+    from limelight._base.arrays import Float64, Int32
+    from limelight.control.population import RankedUsers, Sitting
     from limelight.data.interactions import Interactions
-    from limelight.metrics.lists import Lists
-    from limelight.models.base import Model
     from limelight.models.exadmm import ExADMMConfig
-    from limelight.rerank.market.pool import Law
-    from limelight.rerank.reranker import Reranked, Reranker
+    from limelight.rerank.reranker import Reranker
+    from limelight.rerank.targets.search import Measure
+    from limelight.rerank.targets.serving import Served, ServingControl
 
 
 _SHORTER = 8
 """A fit that starts from a neighbour has so many times fewer epochs than one from nothing."""
+_BATCH = 8192
 _DOWN = 8.0
 """How much smaller than the smallest strength the next one towards 0 is."""
 
 
-@dataclass(eq=False)
-class RankedUsers:
-    """Users, and what a model ranks for them; candidates are made once, at their first use."""
+class Made(NamedTuple):
+    """The lists of everybody in a sitting at a strength, and what they gave validation users."""
 
-    model: Callable[[], Model]
-    """Returns the fitted model."""
-    history: Any
-    """One row a user."""
-    user_ids: Any = None
-    """Who they are, where lists may depend on that."""
-    width: int | None = None
-    """How many candidates each user has; see ``candidates_of``."""
-    memory: int = MEMORY
-    """How many bytes of relevance may be held."""
-    _pool: tuple[Law, Pool] | None = field(default=None, init=False)
-
-    @cached_property
-    def ranking(self) -> CandidateRanking:
-        """Their candidates, ranked."""
-        return CandidateRanking(candidates_of(self.model().ranking(self.history), self.width))
-
-    def own(self, k: int) -> Lists:
-        """Return the lists of the model itself."""
-        return self.ranking.top(np.arange(self.ranking.n_users), k)
-
-    def pool(self, law: Law) -> Pool:
-        """Return their candidates with relevance, which is worked out once for all strengths."""
-        if self._pool is None or self._pool[0] != law:
-            self.close_pool()
-            candidates = candidates_of(self.ranking)
-            self._pool = law, Pool(candidates, law, memory=self.memory)
-        return self._pool[1]
-
-    def close_pool(self) -> None:
-        """Free the relevance, because the next search may use another law of relevance."""
-        if self._pool is not None:
-            self._pool[1].close()
-        self._pool = None
-
-    def close(self) -> None:
-        """Free relevance and candidates."""
-        self.close_pool()
-        if "ranking" in self.__dict__ and self.ranking.candidates is not None:
-            self.ranking.candidates.close()
-
-
-class Judges:
-    """The held-out users by whose lists of length k a search decides, and what a model ranks.
-
-    Every one of ``parts`` has the same users, with other items of theirs held out.
-    """
-
-    def __init__(self, model: Model, parts: Sequence[HeldOut], k: int) -> None:
-        self.k, self._targets = k, [part.targets for part in parts]
-        memory = MEMORY // len(parts)
-        self.users = [
-            RankedUsers(lambda: model, part.history, part.user_ids, memory=memory) for part in parts
-        ]
-        self._own = [users.own(k) for users in self.users]
-
-    def measure(self, make: Callable[[RankedUsers], Lists]) -> Measure:
-        """Measure lists; the loss is the share of the model's own nDCG that they give up."""
-        made = [make(users) for users in self.users]
-        ndcg, gini, coverage = self._figures(made)
-        own, _, _ = self._figures(self._own)
-        return Measure(gini, coverage, 1 - ndcg / own if own else 0.0)
-
-    def _figures(self, lists: Sequence[Lists]) -> list[float]:
-        """Average nDCG, Gini index and coverage over the parts."""
-        found = []
-        for targets, made in zip(self._targets, lists, strict=True):
-            accumulator = ListAccumulator(targets.shape[1], self.k)
-            accumulator.update(made.ids, targets)
-            figures = accumulator.result(bounds=False)
-            found.append([figures[f"{name}@{self.k}"] for name in ("ndcg", "gini", "coverage")])
-        means: list[float] = np.array(found).mean(axis=0).tolist()
-        return means
+    ids: Int32
+    gains: Float64
+    """The nDCG of each, over the mean of their own lists."""
 
 
 @dataclass(eq=False)
 class ModelControl(Control):
-    """A way to control a model: makes lists for anybody, and what serves at a strength."""
+    """A way to control a model: makes the lists of a sitting at any strength."""
 
     most = 1e3
     first: ClassVar[tuple[float, float, float]] = (0.0, 0.1, 3.0)
     """The strengths that a front begins with: none, a middle one and a strong one."""
     name: str
     """What to call it."""
-    k: int
-    """Length of the lists."""
-    judges: Judges = field(init=False)
-    """The users whom a search measures."""
+    sitting: Sitting
+    """Whose lists it makes."""
+    tried: dict[float, Measure] = field(default_factory=dict, init=False)
+    """What each strength gave."""
 
     def try_at(self, strength: float) -> Trial:
-        """Measure the lists of the users who decide."""
-        return Trial(strength, self.judges.measure(lambda users: self.lists(strength, users)))
+        """Make everybody's list and measure them."""
+        ids = self.lists(strength) if strength else self.sitting.own
+        again = [
+            self.lists_for(strength, users) if strength else users.own(self.sitting.k).ids
+            for users in self.sitting.folds
+        ]
+        measure, gains = self.sitting.measure(ids, again)
+        self.tried[strength] = measure
+        return Trial(strength, measure, Made(ids, gains))
 
     @abstractmethod
-    def lists(self, strength: float, users: RankedUsers) -> Lists:
-        """Make the lists of users at a strength; who was served before makes no difference."""
+    def lists(self, strength: float) -> Int32:
+        """Make the lists of everybody at a strength above 0."""
 
     @abstractmethod
-    def at(self, strength: float) -> Model | Reranked:
-        """Return what serves at a strength; whoever was served in a search is forgotten."""
+    def lists_for(self, strength: float, users: RankedUsers) -> Int32:
+        """Make the lists of further users at the strength that was tried last."""
+
+    def release(self) -> None:
+        """Free what the next control does not need."""
 
     def trace(self, strength: float) -> Sequence[Any]:
         """Return the records of the fit, where a strength needs one."""
@@ -160,55 +92,35 @@ class ModelControl(Control):
 class RerankControl(ModelControl):
     """Re-rankers of growing strength over one model."""
 
-    model: Callable[[], Model]
-    """Returns the fitted model whose lists are re-ranked."""
-    make: Callable[..., Reranker]
-    """Makes the re-ranker of a ``strength``, ready to serve."""
-    _last: tuple[float, Reranker] | None = field(default=None, init=False)
+    served: Served
+    """How users are served, and what candidates are worth."""
+    threads: int
+    _inner: ServingControl | None = field(default=None, init=False)
+    _places: Any = field(default=None, init=False)
 
-    def lists(self, strength: float, users: RankedUsers) -> Lists:
+    def lists(self, strength: float) -> Int32:
         """Re-rank what the model ranks for users."""
-        if not strength:
-            return users.own(self.k)
-        reranker = self._reranker(strength)
+        pool = self.sitting.users.pool(self.served.law)
+        if self._inner is None:
+            context = SearchContext(pool, self.sitting.k, self.threads, seed=0)
+            self._inner = self.served.control(context)
+        self._places = self._inner.try_at(strength).lists
+        return pool.lists(self._places).ids
+
+    def lists_for(self, strength: float, users: RankedUsers) -> Int32:
+        """Serve users as a part of the population."""
+        pool, reranker = users.pool(self.served.law), self.reranker(strength)
         known: dict[str, Any] = {"user_ids": users.user_ids} if reranker.by_user else {}
-        pool = users.pool(reranker.config.relevance)
-        return pool.lists(reranker.places_from(pool, self.k, **known))
+        return pool.lists(reranker.places_from(pool, self.sitting.k, **known)).ids
 
-    def at(self, strength: float) -> Model | Reranked:
-        """Return the model with its re-ranker; at 0, the model itself."""
-        return self._reranker(strength).over(self.model()) if strength else self.model()
+    def reranker(self, strength: float) -> Reranker:
+        """Return what serves at the strength that was tried last."""
+        assert self._inner is not None
+        return self._inner.reranker(strength, self._places, float(self.sitting.n_lists))
 
-    def _reranker(self, strength: float) -> Reranker:
-        """Return a copy of the re-ranker: a re-ranker that serves changes its memory of users."""
-        if self._last is None or self._last[0] != strength:
-            self._last = strength, self.make(strength=float(strength))
-        return copy.deepcopy(self._last[1])
-
-
-def _best_response(known: RankedUsers | None, k: int, **settings: Any) -> Reranker:
-    del known, k
-    method: BestResponse = BestResponse(**settings)
-    return method
-
-
-def _online(known: RankedUsers, k: int, **settings: Any) -> Reranker:
-    method: Online = Online(**settings)
-    return method.warm_up(known.ranking, k)
-
-
-def _prices(known: RankedUsers, k: int, **settings: Any) -> Reranker:
-    method: FrankWolfe = FrankWolfe(**settings)
-    return Prices(method.mix(known.pool(method.config.relevance), k), method.config)
-
-
-RERANKERS: dict[str, Callable[..., Reranker]] = {
-    "best-response": _best_response,
-    "online": _online,
-    "prices": _prices,
-}
-"""How re-rankers are made, ready to serve: of users whom they should know before, the length of the
-lists, and settings. Best response serves users together, and knows nobody before."""
+    def release(self) -> None:
+        """Free the market."""
+        self._inner = self._places = None
 
 
 @dataclass(eq=False)
@@ -226,9 +138,16 @@ class ExposureControl(ModelControl):
     slight: float = 0.0
     """What is added to every strength, so that the fit of 0 has a distance in proportion."""
 
-    def lists(self, strength: float, users: RankedUsers) -> Lists:
+    def lists(self, strength: float) -> Int32:
         """Make the lists of the fit."""
-        return self.at(strength).recommend(users.history, self.k)
+        return self.lists_for(strength, self.sitting.users)
+
+    def lists_for(self, strength: float, users: RankedUsers) -> Int32:
+        """Make the lists of the fit."""
+        ranking = self.at(strength).ranking(users.history, hidden=users.hidden)
+        parts = batches(ranking.n_users, _BATCH)
+        lists = [ranking.top(np.arange(rows.start, rows.stop), self.sitting.k) for rows in parts]
+        return np.concatenate([found.ids for found in lists])
 
     def at(self, strength: float) -> ExADMM:
         """Return the fit of a strength."""

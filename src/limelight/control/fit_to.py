@@ -3,116 +3,36 @@
 from __future__ import annotations
 
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
-
-import numpy as np
-from scipy import sparse
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Literal
 
 from limelight._base.errors import ConfigError, SolveError
-from limelight._base.progress import progress_bar
 from limelight._base.settings import check_choice, check_integer
-from limelight.control.controls import (
-    RERANKERS,
-    ExposureControl,
-    Judges,
-    ModelControl,
-    RankedUsers,
-    RerankControl,
-)
-from limelight.control.target_result import BothLists, ShownTarget, TargetResult, TriedMethod
-from limelight.data.groups import read_groups
-from limelight.data.held_out import as_unseen, refolded
-from limelight.data.ids import ids_to_arrow
-from limelight.data.split import as_split
-from limelight.metrics.exposure import exposure, handout_gini
-from limelight.metrics.lists import position_weights
+from limelight.control.decide import decide
+from limelight.control.group_target import GroupTarget
+from limelight.control.population import as_population, sitting_of
+from limelight.control.served import Everybody, refit
+from limelight.control.target_result import BothLists, ShownTarget, TargetResult
+from limelight.data.interactions import as_interactions
+from limelight.data.split import Split, as_split
+from limelight.metrics.exposure import gini_floor
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
-from limelight.rerank.methods.group_shares import GroupShares
-from limelight.rerank.relevance import Relevance, calibrate
-from limelight.rerank.rerank import GroupGoal, as_group_goal, group_settings
-from limelight.rerank.targets.groups import as_groups
-from limelight.rerank.targets.search import FIRST, TRIES, OutOfReachError, as_goal, meet
+from limelight.rerank.rerank import GroupGoal, as_group_goal
+from limelight.rerank.targets.search import MET_WITHIN, Goal, JointGoal, as_goals
+from limelight.rerank.targets.serving import SERVES, Serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from limelight.control.decide import Decision
+    from limelight.control.population import For, Sitting
+    from limelight.control.served import Confirmed
+    from limelight.data.interactions import Interactions
     from limelight.data.sources import Source
-    from limelight.data.split import Split
-    from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.targets.groups import Share
-    from limelight.rerank.targets.search import Goal, Trial
-    from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Place
 
 
-_KNOWN_FOR_SHARES = 15_000
-"""How many training users, at most, find the prices beside the validation users."""
-
-
-class GroupTarget:
-    """Finds prices of groups, from validation and training users of a split.
-
-    Wishes that contradict each other are refused here, before a model is fitted for hours.
-    """
-
-    def __init__(self, split: Split, goal: GroupGoal) -> None:
-        self._split, self._goal = split, goal
-        n_items = split.train.n_items
-        self.named = read_groups(goal.groups, ids_to_arrow(split.train.item_ids))
-        self._members = as_groups(self.named, n_items)
-        self._counts = np.asarray(split.train.matrix.sum(axis=0)).ravel()
-        method: GroupShares = GroupShares(**group_settings(goal))
-        self._wishes = method.wishes(self._members, n_items, self._counts)
-
-    def reach(self, plain: Model, k: int) -> dict[str, Any]:
-        """Find the prices for a fitted model."""
-        part = self._split.validation
-        law = calibrate(plain.ranking(part.history), part.targets, k)
-        histories = [part.history, as_unseen(self._split.train.matrix, _KNOWN_FOR_SHARES)]
-        known = sparse.vstack(histories, format="csr")
-        method = GroupShares(
-            **group_settings(self._goal), relevance=law, num_threads=plain.config.num_threads
-        )
-        prices = method.fit(plain.ranking(known), k, groups=self._members, counts=self._counts)
-        self._outcome = outcome = method.outcome_
-        return {
-            "model": prices.over(plain),
-            "method": "group prices",
-            "strength": max(map(abs, prices.prices.values()), default=0.0),
-            "met": outcome.is_met,
-            "goal": self._goal.wishes,
-            "notes": (*outcome.notes, f"{known.shape[0]:,} users who found the prices: {outcome}"),
-        }
-
-    def check(self, lists: BothLists) -> tuple[tuple[GroupShare, ...], str]:
-        """Put the shares of other users beside what was wished, and say what is missed most."""
-        before, after = (
-            self._wishes.shares(self._members, exposure(ids, len(self._counts)))
-            for ids in (lists.plain, lists.now)
-        )
-        shares = tuple(
-            wished._replace(before=float(then), after=float(now))
-            for wished, then, now in zip(self._outcome.shares, before, after, strict=True)
-        )
-        missed = self._wishes.violations(after)
-        worst = int(np.argmax(missed))
-        if missed[worst] <= 0:
-            return shares, "Test users: all wishes hold."
-        points, group = 100 * missed[worst], shares[worst].id
-        return shares, f"Test users: {group!r} misses its wish by most, {points:.2f} points."
-
-
-Serve = Literal["batch", "stream", "stateless"]
-_SERVES = {"batch": "best-response", "stream": "online", "stateless": "prices"}
-"""Which re-ranker serves in which way."""
-_FINALISTS = 2
-"""How many methods are looked at more closely before a loss is spent by one of them."""
-_WELFARES: tuple[WelfareName, ...] = ("log", "power")
-_SLIGHT = 1e-3  # as ExposureControl.slight, so that weak fits start from the plain model
-_KNOWN = 10_000
-"""How many training users, at most, warm a stream up, or find prices."""
+_HELD_OUT = ("validation", "test")
 
 
 def fit_to(  # noqa: PLR0913
@@ -126,16 +46,23 @@ def fit_to(  # noqa: PLR0913
     group_floor: Share | None = None,
     group_shares: Literal["equal", "catalogue", "interactions"] | Share | None = None,
     at: int = 20,
+    population: For = "everyone",
     model: Model | None = None,
     serve: Serve = "batch",
+    keep_held_out: bool = False,
+    nearest: bool = False,
     show_progress: bool | None = None,
     checkpoint: Place = None,
 ) -> TargetResult:
     """Fit a model, and find the control that meets a target at the least loss of accuracy.
 
-    Control is tried in training, by the exposure strength of ExADMM, and afterwards, by re-ranking
-    what the model likes best. Validation users decide; test users, whom nothing was decided by,
-    say what was achieved.
+    A target speaks of the people who are served: exposure is that of the lists of all users of the
+    data, unless told otherwise. Control is tried in training, by the exposure strength of ExADMM,
+    and afterwards, by re-ranking what the model likes best. Held-out users are served among all
+    others. Those of validation decide by what they find; test users, whom nothing was decided by,
+    say what it costs. Then the model is fitted to everybody, held-out users as well, and the
+    strength is confirmed over everybody's lists. What comes out knows the population, and serves
+    one user, a hundred or all of them as a part of it.
 
     Parameters
     ----------
@@ -143,19 +70,28 @@ def fit_to(  # noqa: PLR0913
         A split, or interactions: then a tenth of the users, at most 5,000, are held out for
         validation, and as many for the test.
     gini, max_ndcg_loss, min_coverage
-        The target, one of them: the Gini index of exposure, the share of nDCG that may be given up
-        for as even an exposure as that buys, or the share of the catalogue that lists show.
+        The target, one of them or several at once: the Gini index of exposure, at most; the share
+        of nDCG that may be given up, alone for as even an exposure as that buys; or the share of
+        the catalogue that lists show, at least.
     groups, group_cap, group_floor, group_shares
         Or a target for groups of items, a table ``item_id, group[, weight]``: the share of all
         exposure that none may exceed, or each should have, or the share of each, as for
         ``ll.GroupShares``. Prices of groups serve batch, stream and machines alike.
     at
         Length of the lists that the target speaks of.
+    population
+        Whose lists it speaks of: "everyone"; a number, of lists a period; a table ``user_id``, or
+        ids, of the users who are served; or "held-out", for the published protocol: validation and
+        test users each alone, as if nobody else were served. Then nothing is fitted again.
     model
         What to fit; ``ExADMM()`` unless given. Only ExADMM can be controlled in training.
     serve
         How users will be served: many together (``batch``), one after the other (``stream``), or
         by machines that share nothing (``stateless``).
+    keep_held_out
+        Whether to leave held-out users out of the model, so that they can test it later.
+    nearest
+        Whether to return the nearest that was found where the target is out of reach.
     show_progress
         Whether to show a progress bar; left out, where standard error is a terminal.
     checkpoint
@@ -164,83 +100,118 @@ def fit_to(  # noqa: PLR0913
     Raises
     ------
     SolveError
-        If the target is out of reach; the message says how near each method came.
+        If the target is out of reach; the message says how near each method came. What so many
+        lists cannot reach, however they are filled, is refused before the fit.
 
     Examples
     --------
     >>> import limelight as ll
     >>> data = ll.marketplace(2000, 200, 40_000).interactions
     >>> result = ll.fit_to(data, gini=0.4, at=10, model=ll.ExADMM(factors=8, epochs=20))
-    >>> abs(result.test["gini@10"] - 0.4) < 0.05
+    >>> abs(result.served["gini@10"] - 0.4) < 0.01
     True
-    >>> ids, scores = result.model.recommend(data.matrix[:5], k=10)
+    >>> ids, scores = result.model.recommend(k=10)
+    >>> ids.shape
+    (2000, 10)
     """
-    started = time.perf_counter()
+    clock = _Clock()
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
-    goal = as_group_goal(groups, shares, wishes, "auto") or as_goal(**wishes)
-    check_choice("serve", serve, tuple(_SERVES))
+    goal = as_group_goal(groups, shares, wishes, "auto") or _goal_of(wishes)
+    check_choice("serve", serve, SERVES)
     plain = ExADMM() if model is None else model
     if not isinstance(plain, Model):
         message = f"a target needs a model to fit: {plain!r}"
         raise ConfigError(message, hint="pass one such as ll.ExADMM(factors=64)")
     _refuse_control(plain)
-    split = as_split(data)
+    whole = data if isinstance(data, Split) else as_interactions(data)
+    check_integer("at", at, least=1)
+    if isinstance(goal, Goal) and population == "everyone":
+        _refuse_unreachable(goal, *_size_of(whole, at))
+    split = as_split(whole)
     check_integer("at", at, least=1, most=split.train.n_items)
+    people = as_population(population, split)
+    if isinstance(goal, Goal):
+        _refuse_unreachable(goal, people.n_lists, at, split.train.n_items)
     grouped = GroupTarget(split, goal) if isinstance(goal, GroupGoal) else None
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
-    if grouped is not None:
-        found = grouped.reach(plain, at)
-    else:
-        found = _reach(plain, split, cast("Goal", goal), at, serve, show_progress=show_progress)
-    seconds = time.perf_counter() - started
-    validation, test = (
-        BothLists.of(found["model"], plain, part, at) for part in (split.validation, split.test)
-    )
-    if grouped is not None:
-        found["groups"], note = grouped.check(test)
-        found["notes"] += (note,)
-    return TargetResult(
-        plain=plain,
+    clock.lap("fit")
+    parts = ("validation",) if people.held_out_alone else _HELD_OUT
+    sitting = sitting_of(people, split, lambda: plain, at, parts)
+    with closing(sitting):
+        if grouped is not None:
+            decision: Decision = grouped.decide(plain, sitting)
+        else:
+            assert isinstance(goal, Goal)
+            decision = decide(
+                plain, split, sitting, goal, serve, nearest=nearest, show_progress=show_progress
+            )
+        validation = BothLists(sitting, "validation", sitting.own, decision.lists)
+        test = validation._replace(name="test")
+        if people.held_out_alone:
+            others = sitting_of(people, split, lambda: plain, at, ("test",))
+            with closing(others):
+                test = BothLists(others, "test", others.own, decision.lists_of(others))
+    clock.lap("search")
+    keep = keep_held_out or people.held_out_alone
+    final, everything, users = plain, split.train, split.train.user_ids
+    if not keep:
+        everything = split.everybody() if isinstance(whole, Split) else whole
+        final, users = refit(plain, everything), people.ids(split)
+    clock.lap("fit to everybody")
+    n_lists = len(users) if keep else people.n_lists
+    everybody = Everybody.of(final, everything, users, n_lists, at)
+    confirmed = decision.confirm(everybody, adjust=not people.held_out_alone)
+    clock.lap("lists for everybody")
+    result = TargetResult(
+        model=confirmed.model,
+        plain=final,
         at=at,
+        method=decision.method,
+        strength=confirmed.strength,
+        met=decision.met and confirmed.met,
+        goal=decision.goal,
         validation=validation.figures(),
         test=test.figures(),
-        seconds=seconds,
-        shown=ShownTarget(split, test, grouped.named if grouped is not None else None),
-        **found,
+        served=everybody.figures(confirmed),
+        population=str(people),
+        groups=confirmed.groups,
+        tried=decision.tried,
+        front=decision.front,
+        notes=(*decision.notes, *_sample_note(sitting, decision, confirmed), *confirmed.notes),
+        seconds=clock.seconds,
+        stages=clock.stages,
+        shown=ShownTarget(split, test, None if grouped is None else grouped.named),
     )
+    result.model.promise = result.promise()
+    return result
 
 
-def _reach(
-    plain: Model, split: Split, goal: Goal, k: int, serve: Serve, *, show_progress: bool | None
-) -> dict[str, Any]:
-    """Find what meets a goal at the least loss, and say how."""
-    judges = Judges(plain, [split.validation], k)
-    controls = _controls(plain, split, judges, serve)
-    with progress_bar("search", TRIES * len(controls), show=show_progress) as advance:
-        tried, found = _try_all(controls, judges, goal, advance)
-        if not found:
-            raise _out_of_reach(goal, tried, split, k)
-        if goal.is_loss:
-            # A loss is a small difference of two means, and uncertain by what users had to find.
-            # So the best are tried again, and the same users also find other items of theirs.
-            often = Judges(plain, refolded(split.validation), k)
-            finalists = sorted(controls, key=lambda one: _cost(goal, found[one.name]))[:_FINALISTS]
-            closer, found = _try_all(finalists, often, goal, advance, found)
-            seen = {one.method for one in closer}
-            tried = [*closer, *(one for one in tried if one.method not in seen)]
-    best = min(found, key=lambda name: _cost(goal, found[name]))
-    [control] = [control for control in controls if control.name == best]
-    strength, measure = float(found[best].strength), found[best].measure
-    return {
-        "model": control.at(strength),
-        "method": best if strength else "the plain model",
-        "strength": strength,
-        "met": goal.is_met(measure),
-        "goal": {goal.kind: goal.value},
-        "tried": tuple(tried),
-        "notes": goal.notes(measure),
-    }
+class _Clock:
+    """The seconds of each stage."""
+
+    def __init__(self) -> None:
+        self._started = self._last = time.perf_counter()
+        self.stages: dict[str, float] = {}
+
+    def lap(self, stage: str) -> None:
+        """End a stage."""
+        now = time.perf_counter()
+        self.stages[stage], self._last = now - self._last, now
+
+    @property
+    def seconds(self) -> float:
+        """All stages together."""
+        return self._last - self._started
+
+
+def _goal_of(wishes: dict[str, float | None]) -> Goal:
+    """Take the wishes together; one for exposure is followed, within the loss that is allowed."""
+    goals = as_goals(**wishes)
+    if not goals:
+        message = "there is no target: none was given"
+        raise ConfigError(message, hint=f"give one of: {', '.join(wishes)}, or shares of groups")
+    return goals[0] if len(goals) == 1 else JointGoal.of(goals)
 
 
 def _refuse_control(model: Model) -> None:
@@ -250,76 +221,36 @@ def _refuse_control(model: Model) -> None:
             raise ConfigError(message, hint="leave it out, or leave the target out")
 
 
-def _controls(plain: Model, split: Split, judges: Judges, serve: Serve) -> list[ModelControl]:
-    """List the ways to control that serve as wished."""
-    [users] = judges.users
-    k, law = judges.k, calibrate(users.ranking, split.validation.targets, judges.k)
-    laws = {"calibrated": law}
-    if law.scale == "log":
-        # Where few users were held out, one scale for all of them may do better than a fit.
-        laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
-    method, known = _SERVES[serve], None
-    if serve != "batch":
-        known = RankedUsers(lambda: plain, as_unseen(split.train.matrix, _KNOWN))
-    make = partial(RERANKERS[method], known, k, num_threads=plain.config.num_threads)
-    makers = {"prices": make}
-    if serve != "stateless":
-        name = method.replace("-", " ")
-        makers = {f"{name} ({welfare})": partial(make, welfare=welfare) for welfare in _WELFARES}
-    controls: list[ModelControl] = [
-        RerankControl(f"{name} of {scale}", k, lambda: plain, partial(maker, relevance=rule))
-        for name, maker in makers.items()
-        for scale, rule in laws.items()
-    ]
-    if isinstance(plain, ExADMM):
-        fits = {0.0: plain}
-        controls.append(ExposureControl("exadmm", k, plain.config, split.train, fits, _SLIGHT))
-    return controls
+def _size_of(data: Interactions | Split, k: int) -> tuple[int, int, int]:
+    """Return how many lists of which length everybody gets, of how many items."""
+    if isinstance(data, Split):
+        held_out = data.validation.n_users + data.test.n_users
+        return data.train.n_users + held_out, k, data.train.n_items
+    return data.n_users, k, data.n_items
 
 
-def _try_all(
-    controls: list[ModelControl],
-    judges: Judges,
-    goal: Goal,
-    advance: Callable[[], None],
-    before: dict[str, Trial] | None = None,
-) -> tuple[list[TriedMethod], dict[str, Trial]]:
-    """Meet the goal with every control that can; start from what was found before."""
-    tried, found = [], {}
-    for control in controls:
-        control.judges = judges
-        first = (before[control.name].strength if before else 0.0) or FIRST
-        try:
-            trial = found[control.name] = meet(control, goal, first=first, advance=advance)
-            is_met = goal.is_met(trial.measure)
-        except OutOfReachError as error:
-            trial, is_met = error.nearest, False
-        tried.append(TriedMethod(control.name, trial.strength, *trial.measure, met=is_met))
-        for users in judges.users:
-            users.close_pool()
-    return tried, found
+def _refuse_unreachable(goal: Goal, n_lists: int, k: int, n_items: int) -> None:
+    """Refuse what so many lists cannot reach, however they are filled, before a fit."""
+    k = min(k, n_items)
+    floor, shown = gini_floor(n_lists, k, n_items), min(1.0, n_lists * k / n_items)
+    for wish in goal.wishes:
+        too_even = wish.kind == "gini" and wish.value < floor - MET_WITHIN
+        if too_even or (wish.kind == "min_coverage" and wish.value > shown + MET_WITHIN):
+            message = (
+                f"out of reach: {wish} over {n_lists:,} users' lists; no lists of {k} for so many "
+                f"users go below a Gini index of {floor:.3f}, nor show more than {shown:.1%} of "
+                f"{n_items:,} items"
+            )
+            raise SolveError(message, hint="ask for less, or make lists longer")
 
 
-def _cost(goal: Goal, met: Trial) -> tuple[float, float]:
-    """Return how far a goal is missed, if it is, and then what meeting it costs."""
-    missed = 0.0 if goal.is_met(met.measure) else goal.miss(met.measure)
-    return missed, met.measure.gini if goal.is_loss else met.measure.loss
-
-
-def _out_of_reach(goal: Goal, tried: list[TriedMethod], split: Split, k: int) -> SolveError:
-    """Say how near every method came, and what stands in the way."""
-    near = ", ".join(
-        f"{one.method} a Gini index of {one.gini:.3f} and a coverage of {one.coverage:.3f}"
-        for one in tried
+def _sample_note(sitting: Sitting, decision: Decision, confirmed: Confirmed) -> tuple[str, ...]:
+    """Say how many users were searched with, and what that changed, if not all."""
+    searched = sitting.users.n_users
+    if searched >= sitting.n_lists:
+        return ()
+    return (
+        f"Searched with {searched:,} of {sitting.n_lists:,} users, whose lists had a Gini index of "
+        f"{decision.gini:.3f} at strength {decision.strength:.4g}; for everybody it is "
+        f"{confirmed.strength:.4g}.",
     )
-    part = split.validation
-    scored = int(np.count_nonzero(np.diff(part.targets.indptr)))
-    floor = handout_gini(position_weights(k), np.full(k, scored), split.train.n_items)
-    shown = min(1.0, scored * k / split.train.n_items)
-    message = (
-        f"out of reach: {goal} for {scored:,} users; {near}; lists of {k} for so many users cannot "
-        f"go below a Gini index of about {floor:.3f}, nor show more than {shown:.1%} of "
-        f"{split.train.n_items:,} items"
-    )
-    hint = "ask for less, hold out more users, or make lists longer"
-    return SolveError(message, hint=hint)

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING, Any
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
 from limelight._base.settings import check_choice, check_integer
-from limelight.control.controls import (
-    RERANKERS,
-    ExposureControl,
-    Located,
-    RankedUsers,
-    RerankControl,
-    next_strength,
-)
+from limelight._native import resolve_threads
+from limelight.control.controls import ExposureControl, Located, RerankControl, next_strength
+from limelight.control.decide import law_of
 from limelight.control.frontier_folder import PLAIN, FrontierFolder
 from limelight.control.frontier_result import (
     Frontier,
@@ -27,30 +22,35 @@ from limelight.control.frontier_result import (
     ShownFrontier,
     mark_front,
 )
-from limelight.data.held_out import as_unseen
+from limelight.control.population import as_population, sitting_of
 from limelight.data.interactions import as_interactions
 from limelight.data.split import as_split
 from limelight.models.exadmm import ExADMM
-from limelight.recommend.candidates import usual_width
 from limelight.report.exhibit import measure_lists
-from limelight.rerank.relevance import calibrate
+from limelight.rerank.targets.serving import Served
+from limelight.store.checkpoint import digest
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from limelight._base.arrays import Int32
     from limelight.control.controls import ModelControl
+    from limelight.control.population import For, Sitting, TargetPopulation
     from limelight.data.split import Split
-    from limelight.rerank.market.pool import Law
+    from limelight.rerank.relevance import Relevance
+    from limelight.rerank.targets.serving import Serve
 
 _EXPOSURE = "exadmm"
-METHODS = (_EXPOSURE, *RERANKERS)
+_RERANKERS: dict[str, Serve] = {
+    "best-response": "batch", "online": "stream", "prices": "stateless"
+}  # fmt: skip
+METHODS = (_EXPOSURE, *_RERANKERS)
 _OURS = (
     "exposure_weight", "exposure_strength", "solver", "penalty", "learning_rate", "fold_in"
 )  # fmt: skip
 _FEWEST = 3
-_KNOWN = 15_000
-"""How many training users, at most, are known before the held-out ones come."""
+_PARTS = ("validation", "test")
 
 
 def frontier(
@@ -59,6 +59,7 @@ def frontier(
     methods: Sequence[str] = ("exadmm", "best-response"),
     points: int = 12,
     at: int = 20,
+    population: For = "everyone",
     folder: str | os.PathLike[str] | None = None,
     show_progress: bool | None = None,
     random_state: int = 0,
@@ -66,10 +67,12 @@ def frontier(
 ) -> Frontier:
     """Trace what evenness of exposure costs in accuracy, along the control of some methods.
 
-    The first point of every method is the plain model. Further points go where the curve has its
-    widest gap. Validation users decide where points go and which of them are on the front; test
-    users are only measured. Each fit of exADMM starts from the nearest one before it and needs an
-    eighth of the epochs, so that twelve points cost two to three fits from nothing.
+    Exposure is that of everybody's lists, unless told otherwise; accuracy is that of held-out
+    users, who are served among all others. The first point of every method is the plain model.
+    Further points go where the curve has its widest gap. Validation users decide where points go
+    and which of them are on the front; test users are only measured. Each fit of exADMM starts
+    from the nearest one before it and needs an eighth of the epochs, so that twelve points cost two
+    to three fits from nothing.
 
     Parameters
     ----------
@@ -84,6 +87,9 @@ def frontier(
         How many points each method has.
     at
         Length of the lists.
+    population
+        Whose lists exposure is of, as for ``ll.fit_to``; of more than 20,000 users, so many stand
+        for all. "held-out" is the published protocol: validation and test users each alone.
     folder
         Where to write every point as soon as it is found, and in the end ``frontier.parquet``,
         ``frontier.json``, ``frontier.png``, the models on the front and ``exhibit``, of which
@@ -117,21 +123,25 @@ def frontier(
     plain = _plain(settings, random_state)
     split = as_split(data)
     check_integer("at", at, least=1, most=split.train.n_items)
+    people = as_population(population, split)
     about = _about(plain, split) | {"methods": names, "points": points, "at": at}
+    about["population"] = f"{people}, {digest(people.rows)}"
     kept = FrontierFolder(folder, about)
     n_points = 1 + len(names) * (points - 1)
     with (
         ExitStack() as stack,
         progress_bar("points", n_points, show=show_progress) as advance,
     ):
-        tracer = _Tracer(plain, split, at, kept, advance, stack)
+        tracer = _Tracer(plain, split, people, at, kept, advance, stack)
         first = tracer.point(PLAIN, 0, 0.0, tracer.fit_plain)
         if kept.checkpoint is not None:
             kept.checkpoint.remove()
         found = [point for name in names for point in tracer.trace(name, first, points)]
+        measured = tracer.sittings["test"].users.n_users
     lists = {point: kept.shown_at(point) for point in found}
     shown = ShownFrontier(split, plain.get_params(), lists)
-    return kept.finish(Frontier(tuple(found), at, shown=shown))
+    result = Frontier(tuple(found), at, population=str(people), users=measured, shown=shown)
+    return kept.finish(result)
 
 
 @dataclass
@@ -141,6 +151,7 @@ class _Tracer:
     unfitted: ExADMM
     """The model without control."""
     split: Split
+    people: TargetPopulation
     at: int
     kept: FrontierFolder
     advance: Callable[[], None]
@@ -149,11 +160,13 @@ class _Tracer:
     """Closes candidates."""
 
     def __post_init__(self) -> None:
-        self.exposure = ExposureControl(
-            _EXPOSURE, self.at, self.unfitted.config, self.split.train, self.kept.fits
-        )
-        self.parts = (self.split.validation, self.split.test)
-        self.users = [self._ranked(part.history, part.user_ids) for part in self.parts]
+        both = None if self.people.held_out_alone else self._sitting(*_PARTS)
+        self.sittings = {part: both or self._sitting(part) for part in _PARTS}
+
+    def _sitting(self, *parts: str) -> Sitting:
+        found = sitting_of(self.people, self.split, lambda: self._plain, self.at, parts)
+        self.stack.callback(found.close)
+        return found
 
     def trace(self, name: str, first: FrontierPoint, points: int) -> list[FrontierPoint]:
         """Find so many points, the first of which is known; from strength 0 up."""
@@ -170,19 +183,20 @@ class _Tracer:
         return sorted(mark_front(found), key=lambda point: point.strength)
 
     def point(
-        self, name: str, number: int, strength: float, build: Callable[[], ModelControl]
+        self, name: str, number: int, strength: float, build: Callable[[Sitting], ModelControl]
     ) -> FrontierPoint:
         """Make the lists of a strength and measure them, unless that was done before."""
 
         def find_out() -> FrontierPoint:
             started = time.perf_counter()
-            control = build()
+            different = {id(one): one for one in self.sittings.values()}
+            controls = {key: build(sitting) for key, sitting in different.items()}
             begun = time.perf_counter()
-            lists = [control.lists(strength, users).ids for users in self.users]
-            seconds, trace = time.perf_counter() - begun, control.trace(strength)
+            made = {key: _lists(control, strength) for key, control in controls.items()}
+            seconds = time.perf_counter() - begun
+            [trace, *_] = [control.trace(strength) for control in controls.values()]
             (_, validation), (shown, test) = (
-                measure_lists(ids, part, self.at, trace)
-                for ids, part in zip(lists, self.parts, strict=True)
+                self._measure(part, made[id(self.sittings[part])], trace) for part in _PARTS
             )
             wall_seconds = time.perf_counter() - started
             self.kept.keep_shown(f"{name}-{number}", shown)
@@ -203,27 +217,37 @@ class _Tracer:
         self.advance()
         return found
 
-    def fit_plain(self) -> ExposureControl:
-        """Fit the model without control, from nothing."""
-        train, checkpoint = self.split.train, self.kept.checkpoint
-        self.kept.fits[0.0] = self.unfitted.fit(train, show_progress=False, checkpoint=checkpoint)
-        return self.exposure
+    def _measure(self, part: str, ids: Int32, trace: Any) -> Any:
+        """Measure held-out users who were served among all others."""
+        rows, users = self.sittings[part].parts[part]
+        return measure_lists(ids[rows], users, self.at, trace, everybody=ids)
 
-    def _control(self, name: str) -> ModelControl:
+    def fit_plain(self, sitting: Sitting) -> ExposureControl:
+        """Fit the model without control, from nothing."""
+        if 0.0 not in self.kept.fits:
+            train, checkpoint = self.split.train, self.kept.checkpoint
+            self.kept.fits[0.0] = self.unfitted.fit(
+                train, show_progress=False, checkpoint=checkpoint
+            )
+        return self._exposure(sitting)
+
+    def _exposure(self, sitting: Sitting) -> ExposureControl:
+        config, fits = self.unfitted.config, self.kept.fits
+        return ExposureControl(_EXPOSURE, sitting, config, self.split.train, fits)
+
+    def _control(self, name: str, sitting: Sitting) -> ModelControl:
         """Return a control; a re-ranker's candidates are there before a point is timed."""
         if name == _EXPOSURE:
-            return self.exposure
+            return self._exposure(sitting)
         config = self._plain.config
         settings = {
-            "relevance": self._law,
+            "candidates": sitting.users.width,
             "random_state": config.random_state,
             "num_threads": config.num_threads,
         }
-        known = None if name == "best-response" else self._known
-        for users in (*self.users, *([known] if known else [])):
-            users.ranking  # noqa: B018
-        make = partial(RERANKERS[name], known, self.at, **settings)
-        return RerankControl(name, self.at, lambda: self._plain, make)
+        sitting.users.pool(self._law)
+        served = Served(_RERANKERS[name], self._law, settings=settings)
+        return RerankControl(name, sitting, served, resolve_threads(config.num_threads))
 
     @cached_property
     def _plain(self) -> ExADMM:
@@ -231,21 +255,17 @@ class _Tracer:
         return fitted
 
     @cached_property
-    def _law(self) -> Law:
+    def _law(self) -> Relevance:
         """What candidates are worth, by what validation users were found to like."""
-        part = self.split.validation
-        return calibrate(self._plain.ranking(part.history), part.targets, self.at)
+        return law_of(self._plain, self.split, self.at)
 
-    @cached_property
-    def _known(self) -> RankedUsers:
-        """Users who came before: training users, as if they were unseen."""
-        return self._ranked(as_unseen(self.split.train.matrix, _KNOWN))
 
-    def _ranked(self, history: Any, user_ids: Any = None) -> RankedUsers:
-        width = usual_width(max(*(part.n_users for part in self.parts), _KNOWN))
-        users = RankedUsers(lambda: self._plain, history, user_ids, width)
-        self.stack.callback(users.close)
-        return users
+def _lists(control: ModelControl, strength: float) -> Int32:
+    """Make the lists of a point, which depend on no other point; those of a market settle."""
+    if not strength and isinstance(control, RerankControl):
+        return control.sitting.own
+    ids = control.lists(strength)
+    return control.lists(strength) if isinstance(control, RerankControl) else ids
 
 
 def _check_methods(methods: Sequence[str]) -> list[str]:

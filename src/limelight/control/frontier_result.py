@@ -131,6 +131,10 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     at: int
     notes: tuple[str, ...] = ()
+    population: str = ""
+    """Whose lists exposure is of, in words."""
+    users: int = 0
+    """How many of them were served to measure it."""
     shown: ShownFrontier | None = field(default=None, compare=False)
     """Who was shown what, for a report."""
 
@@ -187,6 +191,8 @@ class Frontier:
         cost = self.cost
         return {
             "at": self.at,
+            "population": self.population,
+            "users": self.users,
             "points": [self._record(point) for point in self.points],
             "cost": cost._asdict() if cost else None,
             "notes": list(self.notes),
@@ -259,16 +265,19 @@ class Frontier:
         return Table(_HEAD, [_cells(point) for point in self.points])
 
     def _title(self) -> str:
-        return f"Frontier of {' and '.join(self.methods) or 'no method'}, lists of {self.at}"
+        title = f"Frontier of {' and '.join(self.methods) or 'no method'}, lists of {self.at}"
+        return f"{title}; exposure over {self.population}" if self.population else title
 
     def _notes(self) -> list[str]:
+        of = f"exposure is measured with {self.users:,} of them"
+        sampled = [of] if self.users and not self.population.startswith(f"{self.users:,} ") else []
         if self.cost is None:
-            return list(self.notes)
+            return [*sampled, *self.notes]
         cost = (
             f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
             f"{self.cost.wall_clock:.1f} x its wall-clock time"
         )
-        return [cost, *self.notes]
+        return [*sampled, cost, *self.notes]
 
     def _record(self, point: FrontierPoint) -> dict[str, Any]:
         return asdict(point) | {part: getattr(point, part).to_dict(self.at) for part in _PARTS}

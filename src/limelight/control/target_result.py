@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from limelight._base.documents import Document, Table
 from limelight._base.errors import DataError
 from limelight._base.text import short
-from limelight.metrics.accumulate import ListAccumulator, tally
+from limelight.metrics.accumulate import tally
 from limelight.metrics.accuracy import ndcg
 from limelight.metrics.exposure import coverage, gini
 from limelight.metrics.intervals import leave_users_out
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import os
 
     from limelight._base.arrays import Float64, Int32
+    from limelight.control.population import Sitting
     from limelight.data.groups import Groups
-    from limelight.data.held_out import HeldOut
     from limelight.data.split import Split
     from limelight.metrics.leave_one_out import LeaveOneOutFigure
     from limelight.models.base import Model
-    from limelight.report.exhibit import Exhibit
+    from limelight.report.exhibit import Exhibit, ShownLists
     from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.reranker import Reranked
 
@@ -75,10 +75,19 @@ class TargetResult:
     """How it does for the users who decided."""
     test: dict[str, float]
     """How it does for others: what to expect. ``_low`` and ``_high`` are bounds of 95 %
-    intervals, ``ndcg_loss`` is against the plain model, ``_before`` are its own figures."""
+    intervals, ``ndcg_loss`` is against the plain model, ``_before`` are its own figures. Exposure
+    is that of all who were served beside them, ``users`` of them."""
+    served: dict[str, float]
+    """The exposure of the lists that ``model`` makes for the population: ``users`` of them."""
+    population: str
+    """Whose lists the target is for, in words."""
     seconds: float
     tried: tuple[TriedMethod, ...] = ()
-    """What each method gave on validation users."""
+    """What each method gave, by what validation users found."""
+    front: tuple[TriedMethod, ...] = ()
+    """All that was tried of the method that was chosen, from no control up."""
+    stages: dict[str, float] = field(default_factory=dict)
+    """The seconds of each stage."""
     groups: tuple[GroupShare, ...] = ()
     """The shares of groups in the lists of test users, where they are the target."""
     notes: tuple[str, ...] = ()
@@ -101,8 +110,7 @@ class TargetResult:
             message = "this result has no lists to show"
             raise DataError(message, hint="pass what `ll.fit_to` returned")
         split, lists, groups = self.shown
-        own, own_figures = measure_lists(lists.plain, lists.part, self.at, self.plain.trace_)
-        now, figures = measure_lists(lists.now, lists.part, self.at)
+        (own, own_figures), (now, figures) = lists.shown(self.plain.trace_)
         wish = ", ".join(f"{name} {value}" for name, value in self.goal.items())
         settings = {"method": self.method, "strength": self.strength, "target": wish}
         return build_exhibit(
@@ -128,40 +136,98 @@ class TargetResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""
         return {
-            "target": {**{name: _plain(wish) for name, wish in self.goal.items()}, "at": self.at},
-            "method": self.method,
-            "strength": self.strength,
-            "met": self.met,
+            **self.promise(),
             "validation": self.validation,
-            "test": self.test,
             "tried": [one._asdict() for one in self.tried],
             "groups": [share._asdict() for share in self.groups],
             "notes": list(self.notes),
             "seconds": self.seconds,
+            "stages": self.stages,
+        }
+
+    def promise(self) -> dict[str, Any]:
+        """Return what the model folder keeps: what was asked for whom, what was reached, the front.
+
+        All of it is ready for JSON.
+        """
+        return {
+            "target": {**{name: _plain(wish) for name, wish in self.goal.items()}, "at": self.at},
+            "population": self.population,
+            "method": self.method,
+            "strength": self.strength,
+            "met": self.met,
+            "served": self.served,
+            "test": self.test,
+            "front": [one._asdict() for one in self.front],
         }
 
     def __str__(self) -> str:
         lines = [line for one in self._tables() for line in one.lines("  ")]
-        return "\n".join([self._target(), self._how(), *lines, *self.notes])
+        return "\n".join([*self._answer(), self._target(), self._how(), *lines, *self.notes])
 
     def __repr__(self) -> str:
-        """Show the target, what met it, and what test users got."""
-        figures = ", ".join(f"{name} {self.test[f'{name}@{self.at}']:.4f}" for name in _SHOWN_FIRST)
-        return f"{self._target()}\n{self._how()}\ntest users: {figures}"
+        """Show what was reached at what cost, the target, and what met it."""
+        return "\n".join([*self._answer(), self._target(), self._how()])
 
     def document(self) -> Document:
         """Return what it shows, as tables and notes."""
-        return Document(self._target(), self._tables(), [self._how(), *self.notes])
+        notes = [*self._answer()[1:], self._target(), self._how(), *self.notes]
+        return Document(self._answer()[0], self._tables(), notes)
 
     def _repr_html_(self) -> str:
         return self.document().html()
+
+    def _answer(self) -> list[str]:
+        """Say what was reached, what it cost, and what a little less would have cost."""
+        k, now = self.at, self.served
+        lines = [
+            f"Gini@{k} {now[f'gini@{k}_before']:.3f} -> {now[f'gini@{k}']:.3f} "
+            f"over {int(now['users']):,} users' lists; "
+            f"coverage {now[f'coverage@{k}_before']:.1%} -> {now[f'coverage@{k}']:.1%} "
+            f"of {int(now['items']):,} items",
+            self._price(),
+        ]
+        if less := self.neighbours():
+            words = [f"Gini {one.gini:.3f} for {_percent(one.ndcg_loss)} of nDCG" for one in less]
+            lines.append(f"A little less would have cost less: {', '.join(words)}.")
+        return lines
+
+    def _price(self) -> str:
+        key, loss = f"ndcg@{self.at}", f"ndcg_loss@{self.at}"
+        bounds = [self.test[f"{loss}_{side}"] for side in _SIDES]
+        between = f" ({' to '.join(_percent(bound) for bound in bounds)})"
+        return (
+            f"nDCG@{self.at} {self.test[f'{key}_before']:.4f} -> {self.test[key]:.4f}, "
+            f"{_percent(self.test[loss])}{between}, for {int(self.test['scored_users']):,} test "
+            f"users who were served {'alone' if self._is_alone else 'among them'}"
+        )
+
+    def neighbours(self) -> list[TriedMethod]:
+        """Return two points of the front with less control: what a little less would have cost."""
+        weaker = [one for one in self.front if 0 < one.strength < self.strength_searched / _APART]
+        found: list[TriedMethod] = []
+        for one in sorted(weaker, key=lambda one: -one.strength):
+            if not found or one.strength < found[-1].strength / _APART:
+                found.append(one)
+        return found[:2]
+
+    @property
+    def strength_searched(self) -> float:
+        """The strength that the search found, before it was confirmed for everybody."""
+        chosen = [one.strength for one in self.tried if one.method == self.method]
+        return chosen[0] if chosen else self.strength
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether exposure in the test is that of test users alone."""
+        return self.test["users"] == self.test["scored_users"]
 
     def _target(self) -> str:
         wishes = (
             f"{name} {short(value) if isinstance(value, Mapping) else value}"
             for name, value in self.goal.items()
         )
-        return f"target: {', '.join(wishes)}, lists of {self.at}"
+        return f"target: {', '.join(wishes)}, lists of {self.at}, over {self.population}"
 
     def _how(self) -> str:
         how = "met by" if self.met else "nearest by"
@@ -184,7 +250,7 @@ class TargetResult:
         return Table(("", "plain", "test users", "95 %", "validation users"), rows)
 
     def _others(self) -> Table:
-        head = ("tried, on validation users", "strength", "gini", "coverage", "ndcg loss", "")
+        head = ("tried, for validation users", "strength", "gini", "coverage", "ndcg loss", "")
         rows = [
             (method, f"{strength:.4g}", *(f"{figure:.4f}" for figure in figures), reached)
             for method, strength, *figures, is_met in self.tried
@@ -201,53 +267,69 @@ class TargetResult:
         return Table(("group, of test users", "plain", "now"), rows)
 
 
+_APART = 1.3
+"""How many times stronger neighbours on the front are."""
 _MAIN, _SIDES = ("gini", "coverage", "ndcg"), ("low", "high")
 _SHOWN_FIRST = (*_MAIN, "ndcg_loss")
 
 
 class BothLists(NamedTuple):
-    """The lists of held-out users: of the plain model, and of what serves instead."""
+    """Everybody's lists: of the plain model, and of what serves instead."""
 
-    part: HeldOut
-    k: int
+    sitting: Sitting
+    name: str
+    """Of the held-out users who are measured."""
     plain: Int32
     now: Int32
 
-    @classmethod
-    def of(cls, served: Model | Reranked, plain: Model, part: HeldOut, k: int) -> BothLists:
-        """Make both lists with a fresh copy, so that a deployed stream does not remember these."""
-        now = served.fresh().recommend(part.history, k, user_ids=part.user_ids).ids
-        return cls(part, k, plain.recommend(part.history, k).ids, now)
+    def shown(self, trace: Any = ()) -> list[tuple[ShownLists, dict[str, float]]]:
+        """Measure both: exposure of everybody, accuracy of the held-out users."""
+        (rows, part), k = self.sitting.parts[self.name], self.sitting.k
+        return [
+            measure_lists(ids[rows], part, k, records, everybody=ids)
+            for ids, records in ((self.plain, trace), (self.now, ()))
+        ]
 
     def figures(self) -> dict[str, float]:
         """Measure a controlled model beside the plain one, for the same held-out users."""
-        part, k = self.part, self.k
-        before, found = (self._evaluated(ids) for ids in (self.plain, self.now))
-        gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in (self.now, self.plain))
+        (rows, part), k = self.sitting.parts[self.name], self.sitting.k
+        (_, before), (_, found) = self.shown()
+        lists = self.now[rows], self.plain[rows]
+        gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in lists)
         scored = ~np.isnan(base)
         pairs = np.column_stack([gains, base])[scored]
         low, high = _loss_bounds(pairs)
+        # Where everybody is served there is nothing to be unsure of.
+        is_sample = len(rows) == len(self.now)
+        bounds = _exposure_bounds(self.now[scored], part.targets.shape[1], k) if is_sample else {}
         return {
             **found,
-            **_exposure_bounds(self.now[scored], part.targets.shape[1], k),
+            "scored_users": int(scored.sum()),
+            **bounds,
             f"ndcg_loss@{k}": _loss(pairs.mean(axis=0)),
             f"ndcg_loss@{k}_low": low,
             f"ndcg_loss@{k}_high": high,
             **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
         }
 
-    def _evaluated(self, ids: Int32) -> dict[str, float]:
-        lists = ListAccumulator(self.part.targets.shape[1], self.k)
-        lists.update(ids, self.part.targets)
-        return lists.result()
-
 
 class ShownTarget(NamedTuple):
-    """What a page of a target is made of: data, test users' lists, and groups of items."""
+    """What a page of a target is made of: data, everybody's lists, and groups of items."""
 
     split: Split
     lists: BothLists
     groups: Groups | None
+
+
+def _percent(loss: float) -> str:
+    """Write a loss as a change.
+
+    Examples
+    --------
+    >>> _percent(0.214), _percent(-0.01)
+    ('-21.4 %', '+1.0 %')
+    """
+    return f"{-100 * loss:+.1f} %"
 
 
 def _plain(wish: Any) -> Any:

@@ -33,17 +33,21 @@ def read_catalogue(catalogue: Source | Sequence[Any]) -> tuple[pa.Array, int]:
     >>> ids.to_pylist(), repeats
     (['a', 'b'], 1)
     """
-    if _is_sequence(catalogue):
-        values = ids_to_arrow(np.asarray(catalogue))
-        distinct, n_rows = values.unique(), len(values)
-    else:
-        column = IdColumn("item_id")
-        [codes] = join(scan(open_parts(cast("Source", catalogue)), [column]))
-        distinct, n_rows = column.ids(), len(codes)
+    distinct, n_rows = read_distinct(catalogue, "item_id")
     if not n_rows:
         message = "the catalogue is empty"
         raise DataError(message, hint="pass all items that could be shown")
     return distinct, n_rows - len(distinct)
+
+
+def read_distinct(source: Source | Sequence[Any], name: str) -> tuple[pa.Array, int]:
+    """Read the distinct ids of a column, or of a sequence, and how many there are in all."""
+    if _is_sequence(source):
+        values = ids_to_arrow(np.asarray(source))
+        return values.unique(), len(values)
+    column = IdColumn(name)
+    [codes] = join(scan(open_parts(cast("Source", source)), [column]))
+    return column.ids(), len(codes)
 
 
 def _is_sequence(catalogue: object) -> bool:

@@ -167,7 +167,13 @@ def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
     """
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.permutation(histories.shape[0])[:most])
-    some = histories[chosen].copy()
+    return left_out(histories[chosen], generator)
+
+
+def left_out(histories: csr_matrix, generator: np.random.Generator | None = None) -> csr_matrix:
+    """Return histories with a fifth of each left out, drawn at random."""
+    generator = np.random.default_rng(0) if generator is None else generator
+    some = histories.copy()
     some.data[generator.random(some.nnz) < _LEFT_OUT] = 0
     some.eliminate_zeros()
     return some

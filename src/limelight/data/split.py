@@ -6,10 +6,11 @@ scripts one by one, with NumPy's legacy generator, so that published splits come
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import ConfigError, DataError
@@ -83,6 +84,29 @@ class Split:
         interactions = count(self.dropped_interactions, "interaction")
         items = count(self.dropped_items, "item")
         return [f"dropped: {items} that no training user has, {interactions} with them"]
+
+    def everybody(self) -> Interactions:
+        """Return all users with all that they did, over the items of the training.
+
+        Training users come first, then those of validation and test.
+
+        Examples
+        --------
+        >>> from limelight.data import marketplace
+        >>> data = marketplace(n_users=100, n_items=50, n_interactions=1000).interactions
+        >>> split_users(data, validation=10, test=10).everybody()
+        Interactions(100 users x ... items, ... interactions)
+        """
+        parts = self.validation, self.test
+        rows = [self.train.matrix, *(part.history + part.targets for part in parts)]
+        ids = [self.train.user_ids, *(part.user_ids for part in parts)]
+        found = Interactions.from_matrix(scipy.sparse.vstack(rows, format="csr"))
+        return replace(
+            found,
+            user_ids=np.concatenate(ids),
+            item_ids=self.train.item_ids,
+            has_ids=self.train.has_ids,
+        )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the split in the published layout, whole or not at all.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,11 +29,13 @@ from limelight.jobs.service import (
     note_unknown,
     open_served,
     refuse_without_history,
+    serves_stream,
 )
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.lists import Lists
 from limelight.models.recommender import Batch
 from limelight.recommend.fold_in import history_rows
+from limelight.rerank.folder import control_of
 from limelight.store.checkpoint import (
     Checkpoint,
     as_checkpoint,
@@ -42,6 +44,7 @@ from limelight.store.checkpoint import (
     until_done,
 )
 from limelight.store.lists import ListParts, ListWriter, gather_parts, part_name
+from limelight.store.model_state import is_writable, locked_state
 
 if TYPE_CHECKING:
     import os
@@ -119,9 +122,14 @@ def recommend(  # noqa: PLR0913
     checkpoint: Place = None,
     executor: Executor | None = None,
     per_piece: int = PER_PIECE,
+    update: bool = True,
     note: Callable[[str], None] = lambda _: None,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Write ranked lists of a saved model, as a table ``user_id, item_id, rank, score``.
+
+    A model that was fitted to a target knows the population that the target is for, and serves
+    users as a part of it. A model that serves a stream remembers whom it served: its folder is
+    locked meanwhile, and its state is written back once the lists are there.
 
     Parameters
     ----------
@@ -150,13 +158,16 @@ def recommend(  # noqa: PLR0913
         is a folder. Models whose lists depend on who else asks are then refused.
     per_piece
         How many users a piece has, if there are several.
+    update
+        Whether a stream remembers who is served; a folder that cannot be written does not.
     note
         Told what to know about the lists, such as how many items of the histories are unknown.
 
     Returns
     -------
     dict
-        ``users``, ``k`` and the metrics of exposure, such as ``gini@20`` and ``coverage@20``.
+        ``users``, ``k``, the metrics of exposure, such as ``gini@20`` and ``coverage@20``, and
+        ``promise``, what was asked of the exposure of whom, if something was.
 
     Examples
     --------
@@ -180,43 +191,64 @@ def recommend(  # noqa: PLR0913
         message = f"a parallel executor makes a folder of parts for all users, not {what}"
         raise ConfigError(message, hint="leave executor out")
     known = None if histories is None else as_interactions(histories)
-    found = open_served(folder, executor, num_threads, unseen=known is not None)
-    asked = _served(found, users, known, note, in_parts=in_parts)
-    if known is None:
-        refuse_without_history(found, folder, filter_seen=filter_seen)
-    note_control(found, asked.n_users, note)
-    k = min(k, len(found.item_ids))  # a file holds no padding
-    check_integer("k", k, least=1)
-    kept = as_checkpoint(checkpoint)
-    if kept is None and in_parts:
-        kept = Checkpoint(output.resolve().with_name(f"{output.name}.checkpoint"))
-    model = None if in_parts else found
-    service = Service(folder.resolve(), asked.n_users, filter_seen, num_threads or 1, model)
-    work = Recommend(service, k, output, in_parts)
-    if kept is not None:
-        about = {
-            "model": digest_files(folder),
-            "k": k,
-            "keep_seen": not filter_seen,
-            "users": digest(np.arange(asked.n_users) if asked.rows is None else asked.rows),
-            "history": None if known is None else known.fingerprint(),
-            "per_piece": per_piece if in_parts else None,
-        }
-        work = _resumable(work, kept, about)
-    exposure = ListAccumulator(len(found.item_ids), k)
-    per_piece = per_piece if in_parts else max(1, asked.n_users)
-    total = max(1, math.ceil(asked.n_users / per_piece))
-    with nullcontext() if kept is None else until_done(kept):
-        try:
-            for one in executor.map(work, asked.pieces(per_piece), total):
-                exposure.merge(one)
-        except (KeyboardInterrupt, Terminated) as end:
+    with _remembering(folder, note, update=update and not in_parts) as remember:
+        found = open_served(folder, executor, num_threads, unseen=known is not None)
+        asked = _served(found, users, known, note, in_parts=in_parts)
+        if known is None:
+            refuse_without_history(found, folder, filter_seen=filter_seen)
+        k = min(k, len(found.item_ids))  # a file holds no padding
+        check_integer("k", k, least=1)
+        note_control(found, asked.n_users, k, note)
+        kept = as_checkpoint(checkpoint)
+        if kept is None and in_parts:
+            kept = Checkpoint(output.resolve().with_name(f"{output.name}.checkpoint"))
+        model = None if in_parts else found
+        service = Service(folder.resolve(), asked.n_users, filter_seen, num_threads or 1, model)
+        work = Recommend(service, k, output, in_parts)
+        if kept is not None:
+            about = {
+                "model": digest_files(folder),
+                "k": k,
+                "keep_seen": not filter_seen,
+                "users": digest(np.arange(asked.n_users) if asked.rows is None else asked.rows),
+                "history": None if known is None else known.fingerprint(),
+                "per_piece": per_piece if in_parts else None,
+            }
+            work = _resumable(work, kept, about)
+        exposure = ListAccumulator(len(found.item_ids), k)
+        per_piece = per_piece if in_parts else max(1, asked.n_users)
+        total = max(1, math.ceil(asked.n_users / per_piece))
+        with nullcontext() if kept is None else until_done(kept):
+            try:
+                for one in executor.map(work, asked.pieces(per_piece), total):
+                    exposure.merge(one)
+            except (KeyboardInterrupt, Terminated) as end:
+                if in_parts:
+                    end.add_note("the same command with --resume keeps the parts that are finished")
+                raise
             if in_parts:
-                end.add_note("the same command with --resume keeps the parts that are finished")
-            raise
-        if in_parts:
-            gather_parts(output, [work.output / part_name(number) for number in range(total)])
-    return {"k": k, **exposure.result()}
+                gather_parts(output, [work.output / part_name(number) for number in range(total)])
+            # The lists are there before the state is. Whoever is killed between the two makes the
+            # same lists again, from the state before.
+            remember(found)
+    promise = {} if found.promise is None else {"promise": found.promise}
+    return {"k": k, **exposure.result(), **promise}
+
+
+@contextmanager
+def _remembering(
+    folder: Path, note: Callable[[str], None], *, update: bool
+) -> Iterator[Callable[[Model | Reranked], None]]:
+    """Give what writes the state of a stream back; for any other model, nothing to write."""
+    if not serves_stream(folder):
+        yield lambda _: None
+    elif not (update and is_writable(folder)):
+        why = "its folder cannot be written" if update else "it was told not to"
+        note(f"The model does not remember who is served here, because {why}.")
+        yield lambda _: None
+    else:
+        with locked_state(folder, note) as write:
+            yield lambda found: write(control_of(found.reranker, found.lists).arrays)
 
 
 def _resumable(work: Recommend, kept: Checkpoint, about: dict[str, Any]) -> Recommend:

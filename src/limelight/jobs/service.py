@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,16 +16,16 @@ from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.ids import positions
 from limelight.data.rows import row_numbers
-from limelight.metrics.lists import Lists
 from limelight.models.exadmm import ExADMM
 from limelight.models.neural.model import NeuralModel
 from limelight.models.popularity import Random
 from limelight.models.recommender import Batch
 from limelight.recommend.candidates import usual_width
 from limelight.rerank.folder import load, open_light
+from limelight.rerank.methods import rerankers
 from limelight.solve.problem import sparse_rows
 from limelight.store.arrays import read_some_ids
-from limelight.store.model_folder import SEEN, USERS, read_histories
+from limelight.store.model_folder import SEEN, USERS, load_control, read_histories
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from limelight._base.executor import Executor
     from limelight.data.interactions import Ids, Interactions
     from limelight.metrics.accuracy import Sparse
+    from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.reranker import Reranked
@@ -109,22 +110,36 @@ class Service:
 
         Lists that a re-ranker makes are made for all users of the piece together.
         """
+        if self.model is not None:
+            known = self.user_ids(piece) if found.by_user else None
+            yield from found.recommend_batches(
+                piece.histories,
+                k,
+                users=piece.rows,
+                filter_seen=self.filter_seen,
+                user_ids=known,
+                batch_size=BATCH,
+                first=first,
+            )
+            return
         made, ranking = None, self.ranking(found.model, piece)
-        if found.reranker is not None:
+        if piece.histories is None and found.keeps_lists(k, filter_seen=self.filter_seen):
+            made = cast("Lists", found.lists).take(slice(piece.start, piece.stop))
+        elif found.reranker is not None:
             more = {"user_ids": self.user_ids(piece)} if found.by_user else {}
             made = found.reranker.rerank(ranking, k, **more)
         for rows in batches(piece.stop - piece.start, BATCH):
             if rows.start < first:
                 continue
             if made is not None:
-                yield Batch(rows, Lists(made.ids[rows], made.scores[rows]))
+                yield Batch(rows, made.take(rows))
             else:
                 yield Batch(rows, ranking.top(np.arange(rows.start, rows.stop), k))
 
     def ranking(self, model: Model, piece: UserPiece) -> Ranking:
         """Return what ranks the catalogue for the users of a piece."""
-        if piece.histories is not None or self.model is not None:
-            return model.ranking(piece.histories, users=piece.rows, filter_seen=self.filter_seen)
+        if piece.histories is not None:
+            return model.ranking(piece.histories, filter_seen=self.filter_seen)
         kept = read_histories(self.folder, piece.start, piece.stop)
         seen = None if kept is None else sparse_rows(*kept, len(model.item_ids))
         rows = np.arange(piece.start, piece.stop)
@@ -223,21 +238,36 @@ def note_unknown(histories: Interactions, item_ids: Ids, note: Callable[[str], N
         note(f"Users without a known item, who all get the same list: {strangers:,}")
 
 
-def note_control(found: Model | Reranked, n_users: int, note: Callable[[str], None]) -> None:
+def note_control(
+    found: Model | Reranked, n_users: int, k: int, note: Callable[[str], None]
+) -> None:
     """Say what the lists of a re-ranked model depend on."""
-    if found.serves == "stream":
-        note("The model's stream starts where it was saved; who is served here is not remembered.")
-    elif found.serves == "together" and n_users < _FEWEST_TOGETHER:
+    knows_others = found.serves == "alone" or getattr(found.reranker, "is_settled", False)
+    if found.reranker is not None and not knows_others:
         note(
-            f"Lists of this model are made for many users together; for {n_users:,} they are "
-            "nearly those of the model without control."
+            "The model does not know the population that it serves, because it was saved without. "
+            "Lists are made for those who ask, as if they were all; fit it to its target again."
         )
+        if n_users < _FEWEST_TOGETHER:
+            note(f"For {n_users:,} users together they are nearly those of the model alone.")
+    asked = (found.promise or {}).get("target", {})
+    if asked and asked.get("at") != k:
+        note(f"The target is for lists of {asked['at']}; these are lists of {k}.")
+
+
+def serves_stream(folder: Path) -> bool:
+    """Tell whether serving changes the state of a model folder."""
+    control = load_control(folder)
+    name = None if control is None else control.record.get("reranker")
+    kind = rerankers().get(name) if isinstance(name, str) else None
+    return kind is not None and kind[0].serves == "stream"
 
 
 def refuse_together(found: Model | Reranked, *, unseen: bool) -> None:
     """Refuse a model whose lists depend on who else asks: they cannot be made in pieces."""
     if found.reranker is not None:
-        if found.serves != "alone":
+        is_decided = found.serves == "together" and found.lists is not None and not unseen
+        if found.serves != "alone" and not is_decided:
             message = (
                 "lists of this model are made for all users together, so not in pieces: "
                 f"{type(found.reranker).__name__}"

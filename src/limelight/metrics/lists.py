@@ -121,3 +121,11 @@ class Lists(NamedTuple):
 
     ids: Int32
     scores: Float32
+
+    def take(self, rows: Any) -> Lists:
+        """Return the lists of some rows: views of a slice, copies of row numbers."""
+        return Lists(self.ids[rows], self.scores[rows])
+
+    def copy(self) -> Lists:
+        """Return lists that may be changed."""
+        return Lists(self.ids.copy(), self.scores.copy())

@@ -16,7 +16,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, setting
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
-from limelight.models.recommender import Recommender
+from limelight.models.recommender import Answer, Recommender
 from limelight.recommend.ranking import VectorRanking
 from limelight.solve.state import TraceRecord
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from limelight._base.documents import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
-    from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
     from limelight.solve.loop import Status
     from limelight.store.checkpoint import Place
@@ -74,9 +73,14 @@ class Model(Recommender):
         """The model itself."""
         return self
 
-    def _serve(self, ranking: Ranking, k: int, user_ids: Any) -> Callable[[slice], Lists]:
+    def _lists(
+        self, histories: Any, k: int, users: Any, user_ids: Any, *, filter_seen: bool
+    ) -> Answer:
         del user_ids
-        return lambda rows: ranking.top(np.arange(rows.start, rows.stop), k)
+        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
+        return Answer(
+            ranking.n_users, lambda rows: ranking.top(np.arange(rows.start, rows.stop), k)
+        )
 
     @property
     def learned(self) -> Learned:

@@ -30,13 +30,18 @@ _CHANGED = "the file config.json was changed; save the model again"
 
 
 def save_model(
-    model: Model, path: str | Path, *, history: bool = True, control: StoredControl | None = None
+    model: Model,
+    path: str | Path,
+    *,
+    history: bool = True,
+    control: StoredControl | None = None,
+    promise: dict[str, Any] | None = None,
 ) -> None:
     """Write a fitted model to a folder, whole or not at all.
 
     A folder that holds a model is replaced, any other is left alone. Without its history, ``load``
     gives a model that cannot leave out of its lists what users have seen. ``control`` says how its
-    lists are re-ranked, if they are.
+    lists are re-ranked, if they are; ``promise`` what was asked of their exposure.
     """
     learned = model.learned
     seen = learned.seen
@@ -49,6 +54,7 @@ def save_model(
             item_ids=learned.item_ids,
             seen=(seen.indptr, seen.indices) if history and seen is not None else None,
             control=control,
+            promise=promise,
         ),
     )
 

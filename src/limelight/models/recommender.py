@@ -38,6 +38,13 @@ class Batch(NamedTuple):
     lists: Lists
 
 
+class Answer(NamedTuple):
+    """What gives lists of some rows of a question, and how many rows it has."""
+
+    n_users: int
+    lists: Callable[[slice], Lists]
+
+
 class Recommender(ABC):
     """Makes ranked lists: a fitted model, or a model whose lists are re-ranked."""
 
@@ -47,6 +54,10 @@ class Recommender(ABC):
     """Whether a list depends on who its user is: ``recommend`` then looks at ``user_ids``."""
     reranker: Any = None
     """What re-ranks the lists; None for a model itself."""
+    lists: Lists | None = None
+    """What training users are shown, where that was decided before; see ``Reranked``."""
+    promise: dict[str, Any] | None = None
+    """What was asked of the exposure of whom, and what was reached: saved and loaded with it."""
 
     @property
     @abstractmethod
@@ -54,12 +65,18 @@ class Recommender(ABC):
         """What ranks the catalogue: the model itself, or the one whose lists are re-ranked."""
 
     @abstractmethod
-    def _serve(self, ranking: Ranking, k: int, user_ids: Any) -> Callable[[slice], Lists]:
-        """Return what gives the lists of k items of some rows of a ranking."""
+    def _lists(
+        self, histories: Any, k: int, users: Any, user_ids: Any, *, filter_seen: bool
+    ) -> Answer:
+        """Return what gives the lists of k items of unseen users, or of training users."""
 
     def _control(self) -> StoredControl | None:
         """Return what a folder says of the re-ranker, if there is one."""
         return None
+
+    def keeps_lists(self, k: int, *, filter_seen: bool = True) -> bool:
+        """Tell whether lists of this length are kept for training users."""
+        return self.lists is not None and self.lists.ids.shape[1] == k and filter_seen
 
     def fresh(self) -> Self:
         """Return what may serve without changing this one's memory of who was served."""
@@ -119,11 +136,11 @@ class Recommender(ABC):
             depend on who else asks.
         """
         check_integer("k", k, least=1)
-        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
-        serve = self._serve(ranking, k, self._ids_of(histories, users, user_ids))
-        found = empty_lists(ranking.n_users, k)
-        for rows in batches(ranking.n_users, _BATCH):
-            found.ids[rows], found.scores[rows] = serve(rows)
+        ids = self._ids_of(histories, users, user_ids)
+        n_users, lists = self._lists(histories, k, users, ids, filter_seen=filter_seen)
+        found = empty_lists(n_users, k)
+        for rows in batches(n_users, _BATCH):
+            found.ids[rows], found.scores[rows] = lists(rows)
         return found
 
     def recommend_batches(
@@ -133,6 +150,7 @@ class Recommender(ABC):
         *,
         users: Any = None,
         filter_seen: bool = True,
+        user_ids: Any = None,
         batch_size: int = _BATCH,
         first: int = 0,
     ) -> Iterator[Batch]:
@@ -151,11 +169,11 @@ class Recommender(ABC):
         """
         check_integer("k", k, least=1)
         check_integer("batch_size", batch_size, least=1)
-        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
-        serve = self._serve(ranking, k, self._ids_of(histories, users, None))
-        for rows in batches(ranking.n_users, batch_size):
+        ids = self._ids_of(histories, users, user_ids)
+        n_users, lists = self._lists(histories, k, users, ids, filter_seen=filter_seen)
+        for rows in batches(n_users, batch_size):
             if rows.start >= first:
-                yield Batch(rows, serve(rows))
+                yield Batch(rows, lists(rows))
 
     def _ids_of(self, histories: Any, users: Any, given: Any) -> Any:
         """Tell who the users are, where lists depend on it."""
@@ -166,7 +184,12 @@ class Recommender(ABC):
         return self.user_ids if users is None else self.user_ids[np.atleast_1d(users)]
 
     def ranking(
-        self, histories: Any = None, *, users: Any = None, filter_seen: bool = True
+        self,
+        histories: Any = None,
+        *,
+        users: Any = None,
+        filter_seen: bool = True,
+        hidden: Any = None,
     ) -> Ranking:
         """Return what ranks the catalogue for some users; re-rankers start from it.
 
@@ -174,6 +197,8 @@ class Recommender(ABC):
         ----------
         histories, users, filter_seen
             As for :meth:`recommend`.
+        hidden
+            What must not be shown to unseen users, one row each, if not their histories.
 
         Examples
         --------
@@ -188,8 +213,9 @@ class Recommender(ABC):
             raise ConfigError(message, hint="pass histories for unseen users, users for known ones")
         model = self.model
         if histories is not None:
-            seen = history_rows(histories, self.item_ids)
-            return model._ranking(seen, np.arange(seen.n_rows), seen if filter_seen else None)
+            known = history_rows(histories, self.item_ids)
+            seen = known if hidden is None else history_rows(hidden, self.item_ids)
+            return model._ranking(known, np.arange(known.n_rows), seen if filter_seen else None)
         chosen = model._known_users(users)
         hidden = model._seen() if filter_seen else None
         if hidden is not None and users is not None:
@@ -198,4 +224,5 @@ class Recommender(ABC):
 
     def save(self, path: str | Path, *, history: bool = True) -> None:
         """Write it to a folder for ``ll.load``; ``history=False`` leaves training histories out."""
-        save_model(self.model, path, history=history, control=self._control())
+        control, promise = self._control(), self.promise
+        save_model(self.model, path, history=history, control=control, promise=promise)

@@ -139,16 +139,25 @@ def held_out_rows(part: HeldOut, count: int = N_EXAMPLES) -> Int64:
 
 
 def measure_lists(
-    ids: Int32, part: HeldOut, k: int, trace: Sequence[Any] = ()
+    ids: Int32,
+    part: HeldOut,
+    k: int,
+    trace: Sequence[Any] = (),
+    everybody: Int32 | None = None,
 ) -> tuple[ShownLists, dict[str, float]]:
     """Measure the lists of held-out users (``ids``, users x k), and keep what can be shown.
 
-    ``trace`` holds the records of the fit, as in ``model.trace_``.
+    ``trace`` holds the records of the fit, as in ``model.trace_``. Exposure is that of
+    ``everybody``, the lists of all who are served, if it is given.
     """
     lists = ListAccumulator(part.targets.shape[1], k)
     lists.update(ids, part.targets)
-    rows = held_out_rows(part)
-    return ShownLists(lists.exposure(), ids[rows, :k], trace_columns(trace)), lists.result()
+    figures, rows = lists.result(), held_out_rows(part)
+    if everybody is not None:
+        lists = ListAccumulator(part.targets.shape[1], k)
+        lists.update(everybody)
+        figures |= lists.result()
+    return ShownLists(lists.exposure(), ids[rows, :k], trace_columns(trace)), figures
 
 
 def trace_columns(trace: Sequence[Any]) -> dict[str, list[float]]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
 from limelight._base.text import first_words, short
+from limelight.metrics.lists import Lists
 from limelight.models.folder import load_model, open_model
 from limelight.rerank.methods import rerankers
 from limelight.rerank.relevance import Relevance, ScoreRelevance
 from limelight.rerank.welfare import GiniWelfare, Impact, MinimumExposure, Power, TargetShares
-from limelight.store.model_folder import StoredControl, load_control
+from limelight.store.model_folder import StoredControl, load_control, load_promise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,19 +36,30 @@ _KINDS = {
     )
 }
 _PAIRS = "pairs"
+LIST_ITEMS, LIST_SCORES = "list_items", "list_scores"
+"""The arrays of lists that were decided for training users."""
 
 
-def control_of(reranker: Reranker) -> StoredControl:
-    """Return what a folder says of a re-ranker: its name, its settings and its state."""
+def control_of(reranker: Reranker, lists: Lists | None = None) -> StoredControl:
+    """Return what a folder says of a re-ranker: its name, its settings, its state and its lists.
+
+    All that serving changes is in arrays, so that one file holds it.
+    """
     name, known = type(reranker).__name__, rerankers()
     if name not in known:
         message = f"this re-ranker cannot be saved: {reranker!r}"
         raise ConfigError(message, hint=f"these can: {', '.join(known)}")
     settings = {own.name: getattr(reranker.config, own.name) for own in fields(reranker.config)}
     state = reranker.state().saved()
-    arrays = {key: value for key, value in state.items() if isinstance(value, np.ndarray)}
+    arrays = {
+        key: np.asarray(value, dtype=np.float64) if isinstance(value, float) else value
+        for key, value in state.items()
+        if isinstance(value, (np.ndarray, float))
+    }
     values = {key: value for key, value in state.items() if key not in arrays}
     record = {"reranker": name, "settings": _encoded_all(settings), "memory": _encoded_all(values)}
+    if lists is not None:
+        arrays |= {LIST_ITEMS: lists.ids, LIST_SCORES: lists.scores}
     return StoredControl(record, arrays)
 
 
@@ -84,8 +96,9 @@ def open_light(path: str | Path) -> Model | Reranked:
 
 
 def _controlled(model: Model, path: str | Path) -> Model | Reranked:
-    control = load_control(path)
+    control, promise = load_control(path), load_promise(path)
     if control is None:
+        model.promise = promise
         return model
     name = control.record.get("reranker")
     known = rerankers()
@@ -96,15 +109,36 @@ def _controlled(model: Model, path: str | Path) -> Model | Reranked:
     try:
         reranker = kind.__new__(kind)
         reranker.config = config(**_decoded_all(control.record["settings"]))
-        saved = _decoded_all(control.record["memory"]) | control.arrays
+        arrays = {
+            key: value if value.ndim else value.item() for key, value in control.arrays.items()
+        }
+        saved = _decoded_all(control.record["memory"]) | arrays
         reranker.restore(reranker.state_type.of(saved), len(model.item_ids))
+        lists = _lists(arrays, len(model.user_ids), len(model.item_ids))
     except (LimelightError, TypeError, KeyError, AttributeError, ValueError) as error:
         reason = getattr(error, "message", f"{type(error).__name__} {first_words(error)}")
         message = f"model folder {str(path)!r} has a re-ranker that cannot be used: {reason}"
         raise DataError(message, hint="its parts come from different models; save it again") from (
             error
         )
-    return reranker.over(model)
+    found = reranker.over(model)
+    found.lists, found.promise = lists, promise
+    return found
+
+
+def _lists(arrays: Mapping[str, Any], n_users: int, n_items: int) -> Lists | None:
+    """Return the lists of training users, if they were kept."""
+    if LIST_ITEMS not in arrays:
+        return None
+    ids, scores = arrays[LIST_ITEMS], arrays[LIST_SCORES]
+    is_whole = ids.dtype.kind == "i" and scores.dtype.kind == "f" and ids.ndim == len(scores.shape)
+    if not is_whole or ids.shape != scores.shape or len(ids) != n_users:
+        message = f"lists of shape {ids.shape} for {n_users:,} users"
+        raise DataError(message, hint="save the model again")
+    if ids.size and not (ids.min() >= -1 and ids.max() < n_items):
+        message = f"lists show items beyond the {n_items:,} that there are"
+        raise DataError(message, hint="save the model again")
+    return Lists(ids.astype(np.int32, copy=False), scores.astype(np.float32, copy=False))
 
 
 def _encoded_all(values: dict[str, Any]) -> dict[str, Any]:

@@ -330,7 +330,7 @@ def reach(
     return met.lists, {
         "method": name,
         "strength": met.strength,
-        "goal": {goal.kind: goal.value},
+        "goal": goal.asked,
         "notes": (*control.notes(met), *missed),
     }
 
@@ -355,5 +355,4 @@ def _trial(control: Control, goal: Goal) -> tuple[float, float]:
         met = meet(control, goal)
     except OutOfReachError:
         return 1.0, FIRST
-    cost = met.measure.gini if goal.is_loss else met.measure.loss
-    return cost, met.strength or FIRST
+    return goal.cost(met.measure)[1], met.strength or FIRST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from limelight._base.documents import Document, Table, pairs
 from limelight._base.errors import DataError
 from limelight._base.settings import Settings, check_integer, check_number, setting
 from limelight._base.text import settings, short
-from limelight.metrics.lists import Lists
-from limelight.models.recommender import Recommender
+from limelight.models.recommender import Answer, Recommender
 from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking, as_ranking
 from limelight.rerank.folder import control_of
@@ -22,12 +21,13 @@ from limelight.rerank.market.pool import Pool
 from limelight.rerank.relevance import BY_RANK, check_law
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from limelight._base.arrays import Int32
+    from limelight._base.arrays import Int32, Int64
     from limelight.data.candidates.candidates import Candidates
+    from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.models.recommender import Serves
     from limelight.recommend.ranking import Ranking
@@ -233,10 +233,14 @@ class Reranked(Recommender):
         Makes the lists.
     model
         Ranks the items. It has been fitted.
+    lists
+        What training users are shown, one row each, where that was decided before; a row of -1 is
+        a user who has no list yet. A stream adds the lists that it makes, so that who asks again
+        gets hers again, and is counted once.
     """
 
-    def __init__(self, reranker: Reranker, model: Model) -> None:
-        self.reranker, self._model = reranker, model
+    def __init__(self, reranker: Reranker, model: Model, lists: Lists | None = None) -> None:
+        self.reranker, self._model, self.lists = reranker, model, lists
         self.serves, self.by_user = reranker.serves, reranker.by_user
 
     @property
@@ -246,15 +250,40 @@ class Reranked(Recommender):
 
     def fresh(self) -> Self:
         """Return a copy that shares the model, but not the memory of who was served."""
-        return type(self)(copy.deepcopy(self.reranker), self._model)
+        lists = None if self.lists is None else self.lists.copy()
+        found = type(self)(copy.deepcopy(self.reranker), self._model, lists)
+        found.promise = self.promise
+        return found
 
-    def _serve(self, ranking: Ranking, k: int, user_ids: Any) -> Callable[[slice], Lists]:
+    def _lists(
+        self, histories: Any, k: int, users: Any, user_ids: Any, *, filter_seen: bool
+    ) -> Answer:
+        if histories is None and self.keeps_lists(k, filter_seen=filter_seen):
+            chosen = self._model._known_users(users)
+            kept = self._complete(chosen, k)
+            return Answer(len(chosen), lambda rows: kept.take(chosen[rows]))
+        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
         known = {"user_ids": user_ids} if self.by_user else {}
-        ids, scores = self.reranker.rerank(ranking, k, **known)
-        return lambda rows: Lists(ids[rows], scores[rows])
+        return Answer(ranking.n_users, self.reranker.rerank(ranking, k, **known).take)
+
+    def _complete(self, chosen: Int64, k: int) -> Lists:
+        """Return the lists that are kept, with those made that some of the chosen users lack."""
+        kept = cast("Lists", self.lists)
+        lacking = chosen[kept.ids[chosen, 0] < 0]
+        if not len(lacking):
+            return kept
+        # A stream serves users in the order in which they ask.
+        lacking = lacking[np.sort(np.unique(lacking, return_index=True)[1])]
+        known = {"user_ids": self.user_ids[lacking]} if self.by_user else {}
+        made = self.reranker.rerank(self.ranking(users=lacking), k, **known)
+        found = kept.copy()
+        found.ids[lacking], found.scores[lacking] = made
+        if self.serves == "stream":
+            self.lists = found
+        return found
 
     def _control(self) -> StoredControl:
-        return control_of(self.reranker)
+        return control_of(self.reranker, self.lists)
 
     def __repr__(self) -> str:
         """Show the re-ranker, then the model."""

@@ -6,7 +6,8 @@ users.parquet         user_id by row number
 items.parquet         item_id by column number
 seen.safetensors      indptr and indices of the training histories, if kept
 control.json          how its lists are re-ranked, if they are
-control.safetensors   the arrays that this takes
+control.safetensors   all of this that serving changes: exposure so far, lists that were decided
+target.json           what was asked of the exposure of whom, what was reached, and the front
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when an older limelight could not read what this one writes."""
-FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = _FILES = (
+FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS, TARGET = _FILES = (
     "factors.safetensors",
     "config.json",
     "users.parquet",
@@ -44,6 +45,7 @@ FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS = _FILES = (
     "seen.safetensors",
     "control.json",
     "control.safetensors",
+    "target.json",
 )
 _FACTORS = ("user_factors", "item_factors")
 _LONGEST_VERSION = 40
@@ -80,6 +82,7 @@ class ModelFolder:
     seen: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
     """`indptr` and `indices` of the training histories, which `recommend` filters."""
     control: StoredControl | None = None
+    promise: dict[str, Any] | None = None
 
 
 def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None:
@@ -124,6 +127,9 @@ def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None
             text = _to_json(folder.control.record)
             (temporary / CONTROL).write_text(text + "\n", encoding="utf-8")
             save_arrays(temporary / CONTROL_ARRAYS, folder.control.arrays)
+        if folder.promise is not None:
+            text = _to_json(folder.promise)
+            (temporary / TARGET).write_text(text + "\n", encoding="utf-8")
 
 
 def config_text(config: dict[str, Any]) -> str:
@@ -132,7 +138,7 @@ def config_text(config: dict[str, Any]) -> str:
     Examples
     --------
     >>> config_text({"model": "popularity", "hyperparameters": {}, "data": {}})
-    '{\n  "schema_version": 1,...}\n'
+    '{\n  "schema_version": 2,...}\n'
     """
     versions = {"schema_version": SCHEMA_VERSION, "limelight_version": package_version()}
     config = versions | {k: v for k, v in config.items() if k not in versions}
@@ -224,20 +230,34 @@ def load_control(path: str | os.PathLike[str]) -> StoredControl | None:
             what = f"model folder {name} lacks {CONTROL!r}, which says how lists are re-ranked"
             _refuse(what, _INCOMPLETE)
         return None
-    try:
-        record = read_json(root / CONTROL)
-    except (OSError, ValueError) as error:
-        _refuse(f"cannot read {CONTROL} of model folder {name}: {error}", _DAMAGED, error)
-    if not isinstance(record, dict):
-        _refuse(f"{CONTROL} of model folder {name} must be an object: {short(record)}", _DAMAGED)
+    record = _read_object(root, CONTROL)
     if not (root / CONTROL_ARRAYS).exists():
         _refuse(f"model folder {name} lacks {CONTROL_ARRAYS!r}", _INCOMPLETE)
     return StoredControl(record, load_arrays(root / CONTROL_ARRAYS))
 
 
+def load_promise(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Read what was asked of the exposure of a model's lists, if something was."""
+    root = Path(path)
+    return _read_object(root, TARGET) if (root / TARGET).exists() else None
+
+
+def _read_object(root: Path, file: str) -> dict[str, Any]:
+    name = repr(os.fspath(root))
+    try:
+        record = read_json(root / file)
+    except (OSError, ValueError) as error:
+        _refuse(f"cannot read {file} of model folder {name}: {error}", _DAMAGED, error)
+    if not isinstance(record, dict):
+        _refuse(f"{file} of model folder {name} must be an object: {short(record)}", _DAMAGED)
+    return record
+
+
 def is_model_folder(path: Path) -> bool:
     """Tell whether a folder holds a model and nothing else, so that it may be replaced."""
-    names = {entry.name for entry in path.iterdir()}
+    entries = (entry.name for entry in path.iterdir())
+    # A stream that was killed while it wrote its state leaves a temporary file behind.
+    names = {name for name in entries if not (name.startswith(".") and name.endswith(".tmp"))}
     if CONFIG not in names or names.difference(_FILES):
         return False
     try:

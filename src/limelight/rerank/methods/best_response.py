@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from limelight._base.settings import Settings, check_integer, check_number, hyperparameters, setting
 from limelight._native import resolve_threads
+from limelight.metrics.lists import position_weights
 from limelight.rerank.market.market import Market, OwnListSurvey
 from limelight.rerank.methods import register
 from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
@@ -88,8 +89,97 @@ class MarketOutcome:
     """How many lists changed in the last sweep."""
 
 
+@dataclass(frozen=True, eq=False)
+class MarketState(RerankerState):
+    """The exposure that a population's lists give, and what strength is in units of."""
+
+    served: float
+    unit: float
+    total: float
+    exposure: Float64
+    merit: Float64
+    length: float | None = None
+    """Of the lists that the exposure is of."""
+
+
+class MarketReranker(Reranker):
+    """A re-ranker in which items are subsidised, by the exposure of a population that it knows.
+
+    Attributes
+    ----------
+    exposure_ : float64 array
+        Of every item, by the lists of the population.
+    served_ : float
+        How many users it is of.
+    survey_ : OwnListSurvey
+        What strength is in units of: what the own lists of the population came to.
+    length_ : int
+        Of the lists.
+    """
+
+    state_type = MarketState
+    config: MarketConfig
+    exposure_: Float64
+    served_: float
+    survey_: OwnListSurvey
+    length_: int
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it knows a population."""
+        return hasattr(self, "exposure_")
+
+    def know(self, exposure: Float64, served: float, survey: OwnListSurvey, k: int) -> Self:
+        """Serve beside so many users, whose lists of length k gave some exposure."""
+        self.exposure_, self.served_, self.survey_, self.length_ = exposure, served, survey, k
+        return self
+
+    def _remember(self, market: Market, users: float | None = None) -> Self:
+        """Know whom a market served; they count for so many users, as they are by default."""
+        ledger = market.ledger
+        served = ledger.served if users is None else float(users)
+        exposure = ledger.exposure * (served / max(ledger.served, 1.0))
+        return self.know(exposure, served, market.survey, len(ledger.weights))
+
+    def state(self) -> RerankerState:
+        """Return who was served so far."""
+        if not self.is_settled:
+            return RerankerState()
+        survey, length = self.survey_, float(self.length_)
+        return MarketState(self.served_, *survey[:2], self.exposure_, survey.merit, length)
+
+    def restore(self, state: MarketState, n_items: int) -> None:
+        """Go on from where another one was."""
+        if not state.is_empty:
+            exposure = state.array("exposure", (n_items,)).astype(np.float64)
+            self.exposure_, self.served_ = np.maximum(exposure, 0), state.number("served")
+            merit = state.array("merit", (n_items,)).astype(np.float64)
+            self.survey_ = OwnListSurvey(state.number("unit"), state.number("total"), merit)
+            # Folders of the first schema say nothing of the length, which was 20 unless told.
+            self.length_ = 20 if state.length is None else int(state.number("length"))
+
+    def reset(self) -> None:
+        """Forget who was served."""
+        for name in ("exposure_", "served_", "survey_", "length_"):
+            self.__dict__.pop(name, None)
+
+    def _market(self, pool: Pool, k: int, *, by_place: bool = False) -> Market:
+        """Make the market in which users choose, beside the population if there is one."""
+        if not self.is_settled:
+            return self.config.market(pool, k, by_place=by_place)
+        ratio = self._ratio(k)
+        survey = self.survey_._replace(total=self.survey_.total * ratio)
+        return self.config.market(pool, k, survey, by_place=by_place)
+
+    def _ratio(self, k: int) -> float:
+        """Return how much exposure a list of length k gives, beside one of the population."""
+        if k == self.length_:
+            return 1.0
+        return float(position_weights(k).sum() / position_weights(self.length_).sum())
+
+
 @register(BestResponseConfig)
-class BestResponse(Reranker):
+class BestResponse(MarketReranker):
     """Makes the lists of many users together, at the best trade-off known.
 
     Everybody starts with her own list. In random order users choose again: an item's subsidy is
@@ -97,6 +187,10 @@ class BestResponse(Reranker):
     candidates of the largest relevance plus subsidy, in the order of their relevance. It is a game
     in which everybody's choice serves relevance and welfare together, and it settles; three sweeps
     are close.
+
+    Once it knows a population, by :meth:`settle`, it serves whoever comes as a part of that: all
+    others keep their lists, so that one user, a hundred or all of them get lists that give the
+    exposure of the population together.
 
     Parameters are the fields of
     :class:`~limelight.rerank.methods.best_response.BestResponseConfig`, by name.
@@ -123,32 +217,45 @@ class BestResponse(Reranker):
     outcome_: MarketOutcome
     __init__ = hyperparameters(BestResponseConfig)
 
+    def settle(self, ranking: Ranking | Candidates, k: int, *, users: float | None = None) -> Self:
+        """Know the users of a ranking, so that whoever comes is served as one of them.
+
+        Parameters
+        ----------
+        ranking
+            Who ranks what: all users, or a sample.
+        k
+            Length of the lists.
+        users
+            How many users they stand for; as many as they are, unless given.
+        """
+        check_integer("k", k, least=1)
+        self.reset()
+        with self.pool(ranking) as pool:
+            return self._remember(self._settled(pool, k), users)
+
     def places_from(self, pool: Pool, k: int) -> Int32:
         """Let everybody choose until lists are about settled."""
-        market = self.config.market(pool, k, by_place=self.config.thorough)
+        return self._settled(pool, k).ledger.places
+
+    def _settled(self, pool: Pool, k: int) -> Market:
+        market = self._market(pool, k, by_place=self.config.thorough)
         market.ledger.open()
         own, changed = market.ledger.relevance(), 0
+        if self.is_settled:
+            others = max(self.served_ - pool.n_users, 0.0) / max(self.served_, 1.0)
+            market.ledger.exposure += others * self._ratio(k) * self.exposure_
+            market.ledger.served = max(self.served_, float(pool.n_users))
         for factor in _COOLING if self.config.thorough else (1.0,):
             for _ in range(self.config.sweeps):
                 changed = market.sweep(factor * self.config.strength)
         loss = 1 - market.ledger.relevance() / own if own else 0.0
         self.outcome_ = MarketOutcome(loss, changed)
-        return market.ledger.places
-
-
-@dataclass(frozen=True, eq=False)
-class OnlineState(RerankerState):
-    """The exposure that users got so far, and what strength is in units of."""
-
-    served: float
-    unit: float
-    total: float
-    exposure: Float64
-    merit: Float64
+        return market
 
 
 @register(MarketConfig)
-class Online(Reranker):
+class Online(MarketReranker):
     """Serves users one after the other, each once, knowing only who came before.
 
     It is one pass of :class:`BestResponse` in which nobody chooses again. Its state is the exposure
@@ -157,15 +264,8 @@ class Online(Reranker):
     Parameters are the fields of
     :class:`~limelight.rerank.methods.best_response.MarketConfig`, by name.
 
-    Attributes
-    ----------
-    exposure_ : float64 array
-        Of every item so far.
-    served_ : float
-        How many users it is of.
-    survey_ : OwnListSurvey
-        What strength is in units of: what the own lists of the first users came to, who should be
-        many. Warm up before single requests are served.
+    Strength is in units of what the own lists of the first users came to, who should be many: warm
+    up before single requests are served.
 
     Examples
     --------
@@ -182,11 +282,7 @@ class Online(Reranker):
     """
 
     method, serves = "online", "stream"
-    state_type = OnlineState
     config: MarketConfig
-    exposure_: Float64
-    served_: float
-    survey_: OwnListSurvey
     __init__ = hyperparameters(MarketConfig)
 
     def warm_up(
@@ -205,40 +301,26 @@ class Online(Reranker):
             Unless given, so many that every item could be shown once.
         """
         check_integer("k", k, least=1)
+        with self.pool(ranking) as pool:
+            return self.warm_up_from(pool, k, users=users)
+
+    def warm_up_from(self, pool: Pool, k: int, *, users: float | None = None) -> Online:
+        """Start as :meth:`warm_up` does, from a pool that stays open."""
         if users is None:
-            users = min(float(ranking.n_users), max(1.0, ranking.n_items / k))
+            users = min(float(pool.n_users), max(1.0, pool.n_items / k))
         check_number("users", users)
         self.reset()
-        self.rerank(ranking, k)
-        self.exposure_ *= users / max(self.served_, 1.0)
-        self.served_ = float(users)
-        return self
-
-    def state(self) -> RerankerState:
-        """Return who was served so far."""
-        if not hasattr(self, "exposure_"):
-            return RerankerState()
-        return OnlineState(self.served_, *self.survey_[:2], self.exposure_, self.survey_.merit)
-
-    def restore(self, state: OnlineState, n_items: int) -> None:
-        """Go on from where another one was."""
-        if not state.is_empty:
-            exposure = state.array("exposure", (n_items,)).astype(np.float64)
-            self.exposure_, self.served_ = np.maximum(exposure, 0), state.number("served")
-            merit = state.array("merit", (n_items,)).astype(np.float64)
-            self.survey_ = OwnListSurvey(state.number("unit"), state.number("total"), merit)
-
-    def reset(self) -> None:
-        """Forget who was served."""
-        for name in ("exposure_", "served_", "survey_"):
-            self.__dict__.pop(name, None)
+        return self._remember(self._served(pool, k), users)
 
     def places_from(self, pool: Pool, k: int) -> Int32:
         """Serve the users in the order of the rows, after those who were served before."""
-        market = self.config.market(pool, k, getattr(self, "survey_", None))
-        if hasattr(self, "exposure_"):
-            market.resume(self.exposure_, self.served_)
-        market.serve(self.config.strength)
-        self.exposure_, self.served_ = market.ledger.exposure, market.ledger.served
-        self.survey_ = market.survey
+        market = self._served(pool, k)
+        self._remember(market)
         return market.ledger.places
+
+    def _served(self, pool: Pool, k: int) -> Market:
+        market = self._market(pool, k)
+        if self.is_settled:
+            market.resume(self._ratio(k) * self.exposure_, self.served_)
+        market.serve(self.config.strength)
+        return market

@@ -12,17 +12,17 @@ from limelight._base.settings import check_number
 from limelight.metrics import exposure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limelight._base.arrays import Float64
     from limelight.rerank.targets.controls import Control
 
 
-_STOP_WITHIN = 0.002
+STOP_WITHIN = 0.002
 """A search ends so near to a Gini index or a coverage, because other users would differ by more,
 and every further strength costs as much as the last. A loss must end within half of this below its
 bound."""
-_MET_WITHIN = 0.01
+MET_WITHIN = 0.01
 """A goal counts as met so near to it. Some methods change many lists at a small change of strength,
 so they cannot come within the distance at which a search ends."""
 
@@ -76,16 +76,39 @@ class Goal:
             return round(measure.gini - self.value, 12)
         return round(self.value - measure.coverage, 12)
 
+    @property
+    def wishes(self) -> tuple[Goal, ...]:
+        """All wishes: this one."""
+        return (self,)
+
+    @property
+    def asked(self) -> dict[str, float]:
+        """What was asked for, by name."""
+        return {goal.kind: goal.value for goal in self.wishes}
+
+    def for_exposure(self) -> Goal | None:
+        """Return what is asked of exposure alone, if anything is."""
+        return None if self.is_loss else self
+
     def ends_search(self, measure: Measure) -> bool:
         """Tell whether a measure is near enough, and on the right side of a bound."""
         lack = self.lack(measure)
         if self.is_loss:
-            return 0 <= lack <= _STOP_WITHIN / 2
-        return -_STOP_WITHIN <= lack <= (0 if self.kind == "min_coverage" else _STOP_WITHIN)
+            return 0 <= lack <= STOP_WITHIN / 2
+        return -STOP_WITHIN <= lack <= (0 if self.kind == "min_coverage" else STOP_WITHIN)
 
     def is_met(self, measure: Measure) -> bool:
-        """Tell whether to call a goal met, also where the measure goes beyond it."""
-        return self.lack(measure) <= 0 or self.miss(measure) <= _MET_WITHIN
+        """Tell whether to call a goal met, also where the measure goes beyond it.
+
+        A loss is a bound: whoever loses less has met it.
+
+        Examples
+        --------
+        >>> Goal("max_ndcg_loss", 0.02).is_met(Measure(gini=0.8, coverage=0.2, loss=0.0025))
+        True
+        """
+        lack = self.lack(measure)
+        return lack >= -STOP_WITHIN / 2 if self.is_loss else lack <= MET_WITHIN
 
     def notes(self, measure: Measure) -> tuple[str, ...]:
         """Say that the goal was missed, if it was."""
@@ -99,6 +122,14 @@ class Goal:
         wrong = lack < 0 if self.is_loss else lack > 0
         return abs(lack) + (1.0 if wrong and self.kind != "gini" else 0.0)
 
+    def cost(self, measure: Measure) -> tuple[float, float]:
+        """Return what a measure is judged by: how far it is beyond the goal, and what it costs.
+
+        Where a loss may be spent, the cost is the Gini index that it bought.
+        """
+        missed = 0.0 if self.is_met(measure) else self.miss(measure)
+        return missed, measure.gini if self.is_loss else measure.loss
+
     def __str__(self) -> str:
         words = {
             "gini": "a Gini index of",
@@ -109,6 +140,69 @@ class Goal:
         return f"{words[self.kind]} {self.value:g}"
 
 
+@dataclass(frozen=True)
+class JointGoal(Goal):
+    """Several wishes at once: the exposure that all of them ask for, within the loss they allow.
+
+    As a goal it is the wish for exposure that is farthest from being met, which is the one that a
+    search follows; ``kind`` and ``value`` are those of the first wish.
+    """
+
+    goals: tuple[Goal, ...] = ()
+
+    @classmethod
+    def of(cls, goals: Sequence[Goal]) -> JointGoal:
+        """Put wishes together, one of which at least is for exposure."""
+        ordered = tuple(sorted(goals, key=lambda goal: goal.is_loss))
+        return cls(ordered[0].kind, ordered[0].value, ordered)
+
+    @property
+    def wishes(self) -> tuple[Goal, ...]:
+        """All wishes, those for exposure first."""
+        return self.goals
+
+    def for_exposure(self) -> Goal | None:
+        """Return what is asked of exposure alone."""
+        return self.of([goal for goal in self.goals if not goal.is_loss])
+
+    def lack(self, measure: Measure) -> float:
+        """Return how far the exposure should still be evened out, for the wish that lacks most."""
+        return max(goal.lack(measure) for goal in self.wishes if not goal.is_loss)
+
+    def is_met(self, measure: Measure) -> bool:
+        """Tell whether all wishes are met."""
+        return all(goal.is_met(measure) for goal in self.wishes)
+
+    def notes(self, measure: Measure) -> tuple[str, ...]:
+        """Say which wishes stand in the way of the others, if they cannot all be met."""
+        missed = [str(goal) for goal in self.wishes if not goal.is_met(measure)]
+        if not missed:
+            return ()
+        met = [str(goal) for goal in self.wishes if goal.is_met(measure)]
+        beside = f" beside {' and '.join(met)}" if met else ""
+        return (f"Not all wishes can be met: {' and '.join(missed)} stands in the way{beside}.",)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.wishes))
+
+
+def as_goals(**wishes: float | None) -> list[Goal]:
+    """Take the wishes that were given.
+
+    Examples
+    --------
+    >>> as_goals(gini=0.6, min_coverage=None, max_relevance_loss=None)
+    [Goal(kind='gini', value=0.6)]
+    """
+    given = {name: value for name, value in wishes.items() if value is not None}
+    for name, value in given.items():
+        check_number(name, value)
+        if value > 1:
+            message = f"{name} must be from 0 to 1: {value!r}"
+            raise ConfigError(message, hint="0.6 is a Gini index, 0.02 a loss of 2 %")
+    return [Goal(name, float(value)) for name, value in given.items()]  # type: ignore[arg-type]
+
+
 def as_goal(**wishes: float | None) -> Goal:
     """Take the one wish that was given.
 
@@ -117,16 +211,12 @@ def as_goal(**wishes: float | None) -> Goal:
     >>> as_goal(gini=0.6, min_coverage=None, max_relevance_loss=None)
     Goal(kind='gini', value=0.6)
     """
-    given = {name: value for name, value in wishes.items() if value is not None}
-    if len(given) != 1:
-        message = f"give one target, not {len(given)}: {', '.join(given) or 'none was given'}"
+    goals = as_goals(**wishes)
+    if len(goals) != 1:
+        given = ", ".join(goal.kind for goal in goals) or "none was given"
+        message = f"give one target, not {len(goals)}: {given}"
         raise ConfigError(message, hint=f"choose one of: {', '.join(wishes)}, or shares of groups")
-    [(name, value)] = given.items()
-    check_number(name, value)
-    if value > 1:
-        message = f"{name} must be from 0 to 1: {value!r}"
-        raise ConfigError(message, hint="0.6 is a Gini index, 0.02 a loss of 2 %")
-    return Goal(name, float(value))  # type: ignore[arg-type]
+    return goals[0]
 
 
 FIRST = 0.1
@@ -159,11 +249,13 @@ def meet(
     goal: Goal,
     *,
     first: float = FIRST,
+    stride: float = _STRIDE,
     advance: Callable[[], None] = lambda: None,
 ) -> Trial:
     """Try strengths of a control until the goal is met, as nearly as the method can.
 
-    ``first`` is the strength to try first; ``advance`` is called after every try.
+    ``first`` is the strength to try first, ``stride`` how many times larger or smaller the next one
+    is; ``advance`` is called after every try.
     """
     search = _Search(control, goal, advance)
     plain = search.try_at(0.0)
@@ -171,18 +263,23 @@ def meet(
         return plain
     if control.whole:
         return _meet_whole(search, control, goal)
-    low, high = search.bracket(min(first, control.most))
+    low, high = search.bracket(min(first, control.most), stride)
     for _ in range(_STEPS):
         # Many strengths may give the same coverage, and the smallest of them loses least.
         settled = goal.kind != "min_coverage" or high.strength <= _CLOSE * low.strength
-        if settled and goal.ends_search(search.last.measure):
-            return search.last
+        if low is high or (settled and goal.ends_search(search.last.measure)):
+            break
         # The curve bends, so a strength by interpolation stays away from the ends: a step that
         # hardly shrinks the bracket would be wasted.
         gap = goal.lack(low.measure) - goal.lack(high.measure)
         share = np.clip(goal.lack(low.measure) / gap if gap > 0 else 0.5, _EDGE, 1 - _EDGE)
         middle = search.try_at(low.strength * (high.strength / low.strength) ** share)
         low, high = (middle, high) if goal.lack(middle.measure) > 0 else (low, middle)
+    if goal.is_loss and search.best is not None:
+        # A larger strength may lose less. What counts is the exposure that was bought.
+        return search.best
+    if goal.ends_search(search.last.measure):
+        return search.last
     return min((plain, low, high), key=lambda trial: goal.miss(trial.measure))
 
 
@@ -206,23 +303,27 @@ class _Search:
     def __init__(self, control: Control, goal: Goal, advance: Callable[[], None]) -> None:
         self._control, self._goal, self._advance = control, goal, advance
         self.last: Trial
+        self.best: Trial | None = None
 
     def try_at(self, strength: float) -> Trial:
-        self.last = self._control.try_at(strength)
+        self.last = trial = self._control.try_at(strength)
+        cost = self._goal.cost(trial.measure)
+        if self.best is None or cost < self._goal.cost(self.best.measure):
+            self.best = trial
         self._advance()
-        return self.last
+        return trial
 
-    def bracket(self, first: float) -> tuple[Trial, Trial]:
-        """Find a strength that is too small and one that is too large."""
+    def bracket(self, first: float, stride: float) -> tuple[Trial, Trial]:
+        """Find a strength that is too small and one that is too large; once, if there is none."""
         low = high = self.try_at(first)
         while self._goal.lack(high.measure) > 0:
             if high.strength >= self._control.most:
                 if self._goal.is_loss:
                     return high, high
                 self.give_up(high)
-            low, high = high, self.try_at(min(high.strength * _STRIDE, self._control.most))
+            low, high = high, self.try_at(min(high.strength * stride, self._control.most))
         while self._goal.lack(low.measure) < 0 and low.strength > _LEAST:
-            low, high = self.try_at(low.strength / _STRIDE), low
+            low, high = self.try_at(low.strength / stride), low
         return low, high
 
     def give_up(self, best: Trial) -> None:

@@ -1,0 +1,255 @@
+"""Which control meets a target at the least cost, and how strongly: validation users decide."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from limelight._base.errors import SolveError
+from limelight._base.progress import progress_bar
+from limelight._native import resolve_threads
+from limelight.control.controls import ExposureControl, RerankControl
+from limelight.control.target_result import TriedMethod
+from limelight.metrics.exposure import gini_floor
+from limelight.models.exadmm import ExADMM
+from limelight.rerank.relevance import Relevance, calibrate
+from limelight.rerank.targets.search import FIRST, STOP_WITHIN, TRIES, OutOfReachError, meet
+from limelight.rerank.targets.serving import Served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._base.arrays import Int32
+    from limelight.control.controls import ModelControl
+    from limelight.control.population import Sitting
+    from limelight.control.served import Confirmed, Everybody
+    from limelight.data.split import Split
+    from limelight.models.base import Model
+    from limelight.rerank.targets.search import Goal, Trial
+    from limelight.rerank.targets.serving import Serve
+    from limelight.rerank.welfare import WelfareName
+
+
+_FINALISTS = 2
+"""How many methods are looked at more closely before a loss is spent by one of them."""
+_WELFARES: tuple[WelfareName, ...] = ("log", "power")
+_METHODS: dict[Serve, str] = {
+    "batch": "best response", "stream": "online", "stateless": "prices"
+}  # fmt: skip
+_SLIGHT = 1e-3  # as ExposureControl.slight, so that weak fits start from the plain model
+_FAR, _NEAR = 4.0, 1.4
+"""How far the next strength is, where nothing is known, and where another re-ranker is a guide."""
+_WEAKER = (1.4, 2.0)
+"""How many times weaker the neighbours are that a result is shown with."""
+_SURE = 1.96
+"""How many standard errors apart two methods are that can be told apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decision(ABC):
+    """What was chosen, and what the choice was made from."""
+
+    method: str
+    strength: float
+    met: bool
+    goal: dict[str, Any]
+    """What was asked for, by name."""
+    lists: Int32
+    """Of everybody in the sitting."""
+    gini: float
+    """Of these."""
+    tried: tuple[TriedMethod, ...] = ()
+    front: tuple[TriedMethod, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @abstractmethod
+    def lists_of(self, sitting: Sitting) -> Int32:
+        """Make the lists of another sitting."""
+
+    @abstractmethod
+    def confirm(self, everybody: Everybody, *, adjust: bool) -> Confirmed:
+        """Serve everybody; the strength may be adjusted, so that they get what was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class ControlDecision(Decision):
+    """A control at a strength."""
+
+    control: ModelControl = field(kw_only=True)
+    wish: Goal = field(kw_only=True)
+
+    def lists_of(self, sitting: Sitting) -> Int32:
+        """Make the lists of another sitting."""
+        if not self.strength:
+            return sitting.own
+        return replace(self.control, sitting=sitting).lists(self.strength)
+
+    def confirm(self, everybody: Everybody, *, adjust: bool) -> Confirmed:
+        """Serve everybody with the control."""
+        goal = self.wish.for_exposure() if adjust else None
+        if not self.strength:
+            return everybody.leave()
+        if isinstance(self.control, RerankControl):
+            return everybody.rerank(self.control.served, goal, self.strength)
+        return everybody.retrain(goal, self.strength)
+
+
+def decide(
+    plain: Model,
+    split: Split,
+    sitting: Sitting,
+    goal: Goal,
+    serve: Serve,
+    *,
+    nearest: bool,
+    show_progress: bool | None,
+) -> Decision:
+    """Find what meets a goal at the least cost, and say how."""
+    controls = _controls(plain, split, sitting, serve)
+    with progress_bar("search", TRIES * len(controls), show=show_progress) as advance:
+        found = _try_all(controls, goal, advance)
+        if goal.is_loss and len(controls) > 1:
+            # A loss is a small difference of two means, and uncertain by what users had to find.
+            # So the best are tried again, and the same users also find other items of theirs.
+            sitting.draw_again()
+            best = sorted(controls, key=lambda one: goal.cost(found[one.name].measure))
+            finalists = [one for one in controls if one in best[:_FINALISTS]]
+            closer = _try_all(finalists, goal, advance, found)
+            chosen = _choose(finalists, closer, goal)
+            found |= closer
+        else:
+            chosen = _choose(controls, found, goal)
+        trial = found[chosen.name]
+        if not goal.is_met(trial.measure) and not nearest:
+            raise _out_of_reach(goal, found, sitting)
+        _try_weaker(chosen, trial, advance)
+        chosen.release()
+    front = [
+        TriedMethod(chosen.name, strength, *measure, met=goal.is_met(measure))
+        for strength, measure in sorted(chosen.tried.items())
+    ]
+    return ControlDecision(
+        method=chosen.name if trial.strength else "the plain model",
+        strength=float(trial.strength),
+        met=goal.is_met(trial.measure),
+        goal=goal.asked,
+        lists=trial.lists.ids,
+        gini=trial.measure.gini,
+        tried=tuple(
+            TriedMethod(name, one.strength, *one.measure, met=goal.is_met(one.measure))
+            for name, one in found.items()
+        ),
+        front=tuple(front),
+        notes=goal.notes(trial.measure),
+        control=chosen,
+        wish=goal,
+    )
+
+
+def law_of(plain: Model, split: Split, k: int) -> Relevance:
+    """Fit what a score is worth to what validation users were found to like."""
+    part = split.validation
+    return calibrate(plain.ranking(part.history), part.targets, k)
+
+
+def _controls(plain: Model, split: Split, sitting: Sitting, serve: Serve) -> list[ModelControl]:
+    """List the ways to control that serve as wished, the simplest first."""
+    law = law_of(plain, split, sitting.k)
+    laws = {"calibrated": law}
+    if law.scale == "log":
+        # Where few users were held out, one scale for all of them may do better than a fit.
+        laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
+    threads = plain.config.num_threads
+    settings = {"candidates": sitting.users.width, "num_threads": threads}
+    controls: list[ModelControl] = []
+    for scale, rule in laws.items():
+        for welfare in _WELFARES if serve != "stateless" else _WELFARES[:1]:
+            name = _METHODS[serve] if serve == "stateless" else f"{_METHODS[serve]} ({welfare})"
+            served = Served(serve, rule, welfare, settings)
+            named = f"{name} of {scale}"
+            controls.append(RerankControl(named, sitting, served, resolve_threads(threads)))
+    if isinstance(plain, ExADMM):
+        fits = {0.0: plain}
+        controls.append(
+            ExposureControl("exadmm", sitting, plain.config, split.train, fits, _SLIGHT)
+        )
+    return controls
+
+
+def _try_all(
+    controls: list[ModelControl],
+    goal: Goal,
+    advance: Callable[[], None],
+    before: dict[str, Trial] | None = None,
+) -> dict[str, Trial]:
+    """Meet the goal with every control, or come as near as it can; start from what is known."""
+    found: dict[str, Trial] = {}
+    guess = 0.0
+    for control in controls:
+        known = before[control.name].strength if before else 0.0
+        if isinstance(control, RerankControl):
+            first = known or guess or FIRST
+            stride = _NEAR if known or guess else _FAR
+        else:
+            # Each strength is a fit. The largest tells whether any other is worth one.
+            first, stride = known or control.most, _FAR
+        try:
+            found[control.name] = meet(control, goal, first=first, stride=stride, advance=advance)
+        except OutOfReachError as error:
+            found[control.name] = error.nearest
+        guess = guess or found[control.name].strength
+        control.release()
+    return found
+
+
+def _choose(controls: list[ModelControl], found: dict[str, Trial], goal: Goal) -> ModelControl:
+    """Return the control of the least cost; of those that cannot be told apart, the simplest."""
+    best = min(controls, key=lambda one: goal.cost(found[one.name].measure))
+    least, (missed, lowest) = found[best.name], goal.cost(found[best.name].measure)
+    for control in controls:
+        trial = found[control.name]
+        further, cost = goal.cost(trial.measure)
+        if further == missed and cost - lowest <= _noise(trial, least, goal):
+            return control
+    return best
+
+
+def _noise(trial: Trial, best: Trial, goal: Goal) -> float:
+    """Return by how much two costs may differ by chance, because users had other items to find.
+
+    Both methods serve the same users, so what counts is the spread of their differences. Where a
+    loss is spent the costs are Gini indices of everybody's lists, which are as exact as a search.
+    """
+    if goal.is_loss:
+        return STOP_WITHIN
+    apart = trial.lists.gains - best.lists.gains
+    return _SURE * float(apart.std()) / math.sqrt(max(len(apart), 1))
+
+
+def _try_weaker(control: ModelControl, trial: Trial, advance: Callable[[], None]) -> None:
+    """Try strengths that are a little weaker, so that a result can say what they would cost."""
+    if not (trial.strength and isinstance(control, RerankControl)):
+        return
+    for times in _WEAKER:
+        strength = trial.strength / times
+        if not any(strength / 1.1 < one < strength * 1.1 for one in control.tried):
+            control.try_at(strength)
+            advance()
+
+
+def _out_of_reach(goal: Goal, found: dict[str, Trial], sitting: Sitting) -> SolveError:
+    """Say how near every method came, and what stands in the way."""
+    near = ", ".join(
+        f"{name} a Gini index of {one.measure.gini:.3f} and a coverage of "
+        f"{one.measure.coverage:.3f} for {one.measure.loss:.1%} of nDCG"
+        for name, one in found.items()
+    )
+    n_lists, k, n_items = sitting.n_lists, sitting.k, sitting.n_items
+    message = (
+        f"out of reach: {goal} over {n_lists:,} users' lists; {near}; no lists of {k} for so many "
+        f"users go below a Gini index of {gini_floor(n_lists, k, n_items):.3f}, nor show more than "
+        f"{min(1.0, n_lists * k / n_items):.1%} of {n_items:,} items"
+    )
+    return SolveError(message, hint="ask for less, or keep the nearest: nearest=True, --nearest")

@@ -1,0 +1,129 @@
+"""Controls whose re-rankers go on to serve: over all users of a pool, and then over anybody."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from limelight.recommend.candidates import sample_users
+from limelight.rerank.market.pool import Pool
+from limelight.rerank.methods.best_response import BestResponse, Online
+from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
+from limelight.rerank.targets.controls import BestResponseControl, PoolControl
+
+if TYPE_CHECKING:
+    from limelight._base.arrays import Int32
+    from limelight.rerank.market.pool import Law
+    from limelight.rerank.reranker import Reranker
+    from limelight.rerank.targets.controls import SearchContext
+    from limelight.rerank.welfare import WelfareName
+
+Serve = Literal["batch", "stream", "stateless"]
+"""Many users together, one after the other, or by machines that share nothing."""
+SERVES: tuple[Serve, ...] = ("batch", "stream", "stateless")
+_KNOWN = 10_000
+"""How many users, at most, find prices that serve anybody."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """How users are served: the way, what a candidate is worth, and what shared exposure is."""
+
+    serve: Serve
+    law: Law
+    welfare: WelfareName = "log"
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Further settings of the re-ranker."""
+
+    def control(self, context: SearchContext) -> ServingControl:
+        """Return the control of this way over the users of a pool."""
+        found: ServingControl = _CONTROLS[self.serve](context, self)
+        return found
+
+
+class ServingControl(PoolControl):
+    """Makes the lists of a population, and what serves any part of it."""
+
+    served: Served
+
+    @abstractmethod
+    def reranker(self, strength: float, places: Int32, users: float) -> Reranker:
+        """Return what serves others as one of a pool's users, who chose some places.
+
+        They stand for so many ``users``.
+        """
+
+    def _settings(self, strength: float) -> dict[str, Any]:
+        return {"strength": strength, "relevance": self.served.law, **self.served.settings}
+
+
+class BatchControl(BestResponseControl, ServingControl):
+    """Best response; whoever comes later is served beside the lists of the others."""
+
+    def __init__(self, context: SearchContext, served: Served) -> None:
+        super().__init__(context, served.welfare)
+        self.served = served
+
+    def reranker(self, strength: float, places: Int32, users: float) -> BestResponse:
+        """Return best response that knows what the lists give."""
+        found: BestResponse = BestResponse(welfare=self.served.welfare, **self._settings(strength))
+        exposure = self._ledger.exposure_of(places) * (users / max(self.context.pool.n_users, 1))
+        return found.know(exposure, users, self._market.survey, self.context.k)
+
+
+class StreamControl(ServingControl):
+    """Users one after the other, after a warm-up by the same users."""
+
+    def __init__(self, context: SearchContext, served: Served) -> None:
+        super().__init__(context, self._serve)
+        self.served = served
+
+    def reranker(self, strength: float, places: Int32, users: float) -> Online:
+        """Return a stream that is warm, and has served nobody."""
+        del places, users
+        return self._warm(strength)
+
+    def _warm(self, strength: float) -> Online:
+        found: Online = Online(welfare=self.served.welfare, **self._settings(strength))
+        return found.warm_up_from(self.context.pool, self.context.k)
+
+    def _serve(self, context: SearchContext, strength: float) -> Int32:
+        return self._warm(strength).places_from(context.pool, context.k)
+
+
+class StatelessControl(ServingControl):
+    """Prices that some of the users find, and that serve all of them."""
+
+    def __init__(self, context: SearchContext, served: Served) -> None:
+        super().__init__(context, self._serve)
+        self.served = served
+        self._prices = lru_cache(maxsize=1)(self._find)
+
+    def reranker(self, strength: float, places: Int32, users: float) -> Prices:
+        """Return the prices of a strength."""
+        del places, users
+        return self._prices(strength)
+
+    def _find(self, strength: float) -> Prices:
+        pool, k = self.context.pool, self.context.k
+        method: FrankWolfe = FrankWolfe(**self._settings(strength))
+        if pool.n_users <= _KNOWN:
+            return Prices(method.mix(pool, k), method.config)
+        some = sample_users(pool.candidates, _KNOWN, self.context.seed)
+        with some, Pool(some, self.served.law) as known:
+            return Prices(method.mix(known, k), method.config)
+
+    def _serve(self, context: SearchContext, strength: float) -> Int32:
+        ids = np.asarray(context.pool.candidates.user_ids)
+        return self._prices(strength).places_from(context.pool, context.k, user_ids=ids)
+
+
+_CONTROLS: dict[Serve, type[Any]] = {
+    "batch": BatchControl,
+    "stream": StreamControl,
+    "stateless": StatelessControl,
+}
