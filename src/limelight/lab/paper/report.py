@@ -138,7 +138,9 @@ def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], t
         for ax, (k, methods) in zip(panels, points.items(), strict=True):
             series = {
                 name: [
-                    Point(one[f"gini@{k}"], one[f"ndcg@{k}"], "", one.get("users"))
+                    Point(
+                        one[f"gini@{k}"], one[f"ndcg@{k}"], "", one.get("users"), one.get("items")
+                    )
                     for one in measured
                 ]
                 for name, measured in methods.items()
