@@ -164,6 +164,19 @@ def test_figures_stand_against_the_base(open_page: Open) -> None:
         assert part in coverage
 
 
+def test_it_says_of_how_many_lists_the_figures_of_a_point_are(open_page: Open) -> None:
+    payload = made_up()
+    assert not open_page(payload).locator("#over").is_visible()
+    for number, point in enumerate(payload["points"]):
+        point["over"] = f"{number} users' lists and 120 items"
+    page = open_page(payload)
+    over = page.locator("#over")
+    assert over.inner_text() == "Exposure is measured over 3 users' lists and 120 items."
+    page.get_by_role("slider").press("ArrowRight")
+    shows(page, "exADMM, strength 1")
+    assert over.inner_text() == "Exposure is measured over 4 users' lists and 120 items."
+
+
 def test_the_sentence_of_the_headline_is_said_once(open_page: Open) -> None:
     payload = made_up()
     page = open_page(payload)

@@ -40,7 +40,7 @@ def test_all_methods_on_a_small_market(monkeypatch, tmp_path):
     assert "/ FairRec" in rerankers.table([result])
 
 
-def test_the_command_writes_points_that_are_drawn(monkeypatch, tmp_path):
+def test_the_command_writes_points_that_are_drawn(monkeypatch, tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     monkeypatch.setattr(rerankers, "STRENGTHS", (0.5,))
     rows = ll.marketplace(300, 40, 5000).interactions
@@ -51,7 +51,9 @@ def test_the_command_writes_points_that_are_drawn(monkeypatch, tmp_path):
     points, picture = tmp_path / "points.json", tmp_path / "fronts.png"
     command = ["score", f"made-up={data}", *small, "--epochs", "3", "-o", str(points)]
     rerankers.app(command, standalone_mode=False)
+    assert "\nGini over 50 users' lists and 40 items\n" in capsys.readouterr().out
     record = json.loads(points.read_text())
+    assert (record["users"], record["items"]) == (50, 40)
     assert set(record["runs"][0]["points"]) >= {"FairRec", "BestResponse"}
     rerankers.app(["draw", str(points), "-o", str(picture)], standalone_mode=False)
     assert picture.read_bytes()[1:4] == b"PNG"

@@ -16,6 +16,13 @@ def test_some_methods_only(limelight, tmp_path) -> None:
         "reproduce", "--like", "tiny", *methods, "--budget", 0, "--epochs", 2, "-o", tmp_path
     )
     assert ended.code == 0, ended.err
+    protocol = "he paper's protocol: exposure of test users' lists alone"
+    over = f"over 50 users' lists and 80 items, by t{protocol}"
+    assert f"\nGini {over}\nwritten to" in ended.err
+    assert f"Exposure is {over}." in (tmp_path / "report.md").read_text()
+    record = json.loads((tmp_path / "exhibit" / "exhibit.json").read_text())
+    assert record["notes"] == [f"T{protocol}."]
+    assert all(point["figures"]["users"] == 50 for point in record["points"])
     assert not (tmp_path / "figure2.png").exists()
     assert "Multi-FR" not in (tmp_path / "table3.csv").read_text()
 
@@ -35,7 +42,10 @@ def test_more_methods_and_time_measure_what_changed_again(limelight, tmp_path) -
     ended = limelight(
         "reproduce", "--like", "tiny", "--budget", 0.05, *flags, "--method", "iALS+FairRec"
     )
-    points = json.loads(ended.out)["points"]["10"]
+    record = json.loads(ended.out)
+    assert record["protocol"].startswith("the paper's protocol")
+    points = record["points"]["10"]
+    assert (points["iALS"][0]["users"], points["iALS"][0]["items"]) == (50, 80)
     assert points["iALS+FairRec"][0]["ndcg@10"] == points["iALS"][0]["ndcg@10"]
     assert "iALS+FairRec" in (tmp_path / "table2.csv").read_text()
 

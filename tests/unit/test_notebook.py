@@ -192,7 +192,7 @@ class TestMeasures:
         assert read(ll.Evaluation({})).rows == []
         uneven = ll.Evaluation({"users": 3, "ndcg@5": 0.5, f"{EVIL}@20": 1.0})
         assert read(uneven).row(EVIL) == ["", "1.0000"]
-        assert repr(uneven).splitlines()[0] == "Evaluation over 3 users"
+        assert repr(uneven).splitlines()[0] == "Evaluation over 3 users' lists"
 
     def test_audit(self):
         lists = pa.table({"user_id": [1, 1, 2], "item_id": [EVIL, "b", EVIL], "rank": [1, 2, 1]})
@@ -246,6 +246,7 @@ class TestResults:
         ]
         assert f"Gini of exposure {expected[0]} -> {expected[1]}" in repr(result)
         assert len(repr(result)) < 300
+        assert f"exposure over {result.lengths.users} users' lists and 60 items" in found.texts[0]
         assert "array" not in repr(result)
 
     def test_hostile_ids_and_groups_of_a_rerank_result(self, result):

@@ -27,7 +27,7 @@ from limelight.data.catalogue import read_catalogue
 from limelight.data.groups import GroupExposure, Groups, group_shares, read_groups, ungrouped_share
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.metrics.conventions import conventions
-from limelight.metrics.lists import FloatArray, check_positive
+from limelight.metrics.lists import FloatArray, ListCount, check_positive, sizes_note
 from limelight.report.exhibit import Compared
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
@@ -50,8 +50,6 @@ NO_CATALOGUE = (
     "No catalogue was given: items that no list shows are not counted, "
     "so the Gini index is too low and the coverage too high."
 )
-_ALIKE = 1.1
-"""Two files have about as many lists as each other below this ratio."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +129,10 @@ class Audit:
 
     def _repr_html_(self) -> str:
         return self.document().html()
+
+    def counted(self) -> ListCount:
+        """Return of how many lists, and over how many items, its figures are."""
+        return ListCount(self.users, self.items, self.lists)
 
     def exposures(self) -> dict[str, FloatArray]:
         """Return the exposure of every item, for figures."""
@@ -356,13 +358,9 @@ def _notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | Non
         notes.append(f"Group rows of items outside the catalogue, ignored: {members.n_ignored:,}.")
     if earned and earned.n_ignored:
         notes.append(f"Merit of items outside the catalogue, ignored: {earned.n_ignored:,} rows.")
-    if max(counts) > _ALIKE * min(counts):
-        after, before = counts
-        notes.append(
-            f"The files have {before:,} and {after:,} lists. Gini falls and coverage grows with "
-            "the number of lists: compare files of the same size."
-        )
-    return notes
+    sides = zip(("before", "after"), counts[::-1], strict=False)
+    differ = sizes_note({name: ListCount(lists=n_lists) for name, n_lists in sides})
+    return [*notes, differ] if differ else notes
 
 
 def _periods(rows: ListTable, n_items: int, every: Every | None) -> tuple[Period, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from limelight._base.documents import Document, Table, cut_middle
 from limelight.data.ids import ids_from_arrow, positions
+from limelight.metrics.lists import ListCount
 from limelight.report.exhibit import (
     ExampleUsers,
     Exhibit,
@@ -53,7 +54,7 @@ def report(audit: Audit) -> str:
     >>> from limelight.audit.audit import audit
     >>> lists = pa.table({"user_id": [1, 1], "item_id": ["a", "b"], "rank": [1, 2]})
     >>> print(report(audit(lists, catalogue=["a", "b", "c"], top=1)))
-    Exposure audit: 1 user, 3 items, ranks 1 to 2
+    Exposure audit over 1 user's list and 3 items, ranks 1 to 2
     <BLANKLINE>
     gini@2          0.4088  0: every item has the same exposure; 1: one item has all (log weight)
     gini_uniform@2  0.3333  the same, every rank counting alike
@@ -90,11 +91,7 @@ def report(audit: Audit) -> str:
 
 def headline(audit: Audit) -> str:
     """Say what was audited."""
-    users = "user" if audit.users == 1 else "users"
-    items = "item" if audit.items == 1 else "items"
-    lists = f", {audit.lists:,} lists" if audit.lists != audit.users else ""
-    counts = f"{audit.users:,} {users}{lists}, {audit.items:,} {items}"
-    return f"Exposure audit: {counts}, ranks 1 to {audit.k}"
+    return f"Exposure audit over {audit.counted()}, ranks 1 to {audit.k}"
 
 
 def _section(
@@ -124,8 +121,7 @@ def _bounds(audit: Audit, key: str) -> list[str]:
 
 def _comparison(audit: Audit, changed: Comparison) -> list[list[str]]:
     """Write the sections that say what changed."""
-    users = f"{changed.users:,} {'user' if changed.users == 1 else 'users'}"
-    title = f"Against {users} with {changed.lists:,} lists before"
+    title = f"Against {ListCount(changed.users, lists=changed.lists)} before"
     kept, key = f"Users in both: {changed.users_in_both:,}", f"overlap@{audit.k}"
     if key in changed.metrics:
         kept += f"; of the items they are shown, {changed.metrics[key]:.2%} stayed"
@@ -281,14 +277,15 @@ def _lists(rows: ListTable, users: Int64, k: int) -> Int32:
 def exhibit_of(found: Audit) -> Exhibit:
     """Put together what a page shows of an audit."""
     now, *then = found.seen.shown_lists
-    after = ExhibitPoint("These lists", "these lists", found.metrics | found.bounds, shown=now)
+    figures = found.metrics | found.bounds | {"users": found.users, "lists": found.lists}
+    after = ExhibitPoint("These lists", "these lists", figures, shown=now)
     points: tuple[ExhibitPoint, ...] = (after,)
     if then and found.comparison is not None:
         before = {
             name.removesuffix("_before"): value
             for name, value in found.comparison.metrics.items()
             if name.endswith("_before")
-        }
+        } | {"users": found.comparison.users, "lists": found.comparison.lists}
         points = ExhibitPoint("Before", "the lists before", before, shown=then[0]), after
     return Exhibit(
         kind="audit",

@@ -70,7 +70,8 @@ def reproduce(
     In: a data set of the paper as it is published, or nothing with --like. Out: a folder with
     report.md, the paper's tables as CSV, its figures as PNG and SVG, and what `limelight report`
     shows. Settings are searched on
-    validation users; the test users are looked at once, at the end. What was found out is kept in
+    validation users; the test users are looked at once, at the end, and exposure is that of their
+    lists alone, as in the paper. What was found out is kept in
     FOLDER/state, so that the same command goes on where it was interrupted, with or without
     --resume.
 
@@ -86,7 +87,7 @@ def reproduce(
       limelight reproduce --like msd --method iALS --method exADMM --factors 128 --budget 0
     """
     from limelight._base.settings import check_integer, check_number
-    from limelight.lab.paper.report import exhibit_of, write_report
+    from limelight.lab.paper.report import PROTOCOL, exhibit_of, measured_over, write_report
     from limelight.lab.paper.run import METHODS, ReproductionPlan, Run
     from limelight.report.exhibit_folder import save_exhibit
     from limelight.report.page import write_page
@@ -125,7 +126,9 @@ def reproduce(
     if page is not None:
         write_page(exhibit, page)
         note_page(page)
-    summarise(_summary(found, report), _record(found) | {"output": str(folder)}, as_json=as_json)
+    text = f"{_summary(found)}\nGini {measured_over(found)}\nwritten to {report}"
+    record = _record(found) | {"protocol": PROTOCOL, "output": str(folder)}
+    summarise(text, record, as_json=as_json)
 
 
 def _experiment(name: str | None, data: Path | None, like: str | None) -> "tuple[Experiment, str]":
@@ -161,7 +164,7 @@ def _record(found: "Findings") -> dict[str, Any]:
     return {"size": found.size._asdict(), "points": points, "times": found.times}
 
 
-def _summary(found: "Findings", report: Path) -> str:
+def _summary(found: "Findings") -> str:
     k = max(found.points)
     lines = []
     for name, points in found.points[k].items():
@@ -171,4 +174,4 @@ def _summary(found: "Findings", report: Path) -> str:
         if evenest is not best:
             text += f", {evenest[f'ndcg@{k}']:.4f} at {evenest[f'gini@{k}']:.4f}"
         lines.append(text)
-    return "\n".join([*lines, f"written to {report}"])
+    return "\n".join(lines)

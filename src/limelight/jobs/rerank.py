@@ -176,6 +176,7 @@ def rerank(  # noqa: PLR0913
         lists=written[0].lists,
         user_ids=written[0].user_ids,
         item_ids=origin.item_ids,
+        catalogue_given=catalogue is not None or isinstance(origin, FromModel),
         seconds=time.perf_counter() - started,
         **known,
     )

@@ -179,6 +179,8 @@ class ListAccumulator:
     def result(self, *, bounds: bool = True) -> dict[str, float]:
         """Give all metrics under flat keys such as "ndcg@20" and "gini@20".
 
+        "users" and "items" say of how many lists, and over how many items, the metrics are.
+
         Accuracy comes with the bounds of its 95 % bootstrap interval, "ndcg@20_low" and
         "ndcg@20_high". "gini@20" has log weight, "gini_uniform@20" uniform weight;
         "gini_floor@20" is about the lowest log-weighted Gini that so many lists can reach.
@@ -192,7 +194,7 @@ class ListAccumulator:
         if not self._users:
             message = f"no lists to measure: {self._users} scored users"
             raise DataError(message, hint="add lists first, of users that have targets")
-        metrics: dict[str, float] = {"users": self._users}
+        metrics: dict[str, float] = {"users": self._users, "items": self.n_items}
         accuracy = self._accuracy_metrics(bounds=bounds)
         for row, k in enumerate(self.k):
             metrics |= accuracy.get(k, {})

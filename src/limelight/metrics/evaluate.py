@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from limelight._base.documents import Document, Table
 from limelight._base.errors import DataError
 from limelight.metrics.accumulate import ListAccumulator
-from limelight.metrics.lists import IntArray, check_cutoffs
+from limelight.metrics.lists import IntArray, ListCount, check_cutoffs, over_all
 
 if TYPE_CHECKING:
     from limelight.metrics.accuracy import Sparse
@@ -59,11 +59,11 @@ class Evaluation(Mapping[str, float]):
 
     Examples
     --------
-    >>> evaluation = Evaluation({"users": 462, "ndcg@5": 0.0512, "gini@5": 0.9})
+    >>> evaluation = Evaluation({"users": 462, "items": 90, "ndcg@5": 0.0512, "gini@5": 0.9})
     >>> evaluation["ndcg@5"]
     0.0512
     >>> evaluation
-    Evaluation over 462 users
+    Evaluation over 462 users' lists and 90 items
               @5
     ndcg  0.0512
     gini  0.9000
@@ -95,7 +95,7 @@ class Evaluation(Mapping[str, float]):
         return self.document().html()
 
     def _title(self) -> str:
-        return f"Evaluation over {self['users']:,} users" if "users" in self else "Evaluation"
+        return f"Evaluation {over_all([ListCount.of(self)])}".rstrip()
 
     def _table(self) -> Table:
         main = [key for key in self if "@" in key and not key.endswith(("_low", "_high"))]
@@ -146,7 +146,7 @@ def evaluate(
     Evaluation
         `ndcg@k` and `recall@k` with 95 % bootstrap bounds (`_low`, `_high`); `gini@k` (log
         weight), `gini_uniform@k`, `gini_floor@k`, `coverage@k`, `entropy@k`, `top_share@k` (held
-        by the top 1 % of the items); `users`, the number of scored users.
+        by the top 1 % of the items); `users`, the number of scored users, and `items`.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import is_integer
+from limelight._base.text import count
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Int32
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 FloatArray: TypeAlias = NDArray[np.float64]
 Weight: TypeAlias = Literal["log", "uniform"]
+_ALIKE = 1.1
+"""Up to this ratio, numbers of lists are about the same."""
 
 
 def position_weights(k: int, weight: str = "log") -> FloatArray:
@@ -129,3 +132,101 @@ class Lists(NamedTuple):
     def copy(self) -> Lists:
         """Return lists that may be changed."""
         return Lists(self.ids.copy(), self.scores.copy())
+
+
+class ListCount(NamedTuple):
+    """Of how many lists a figure of exposure is, and over how many items; None if not known.
+
+    Examples
+    --------
+    >>> str(ListCount(48_696, 12_922)), str(ListCount(30, lists=70)), str(ListCount(1))
+    ("48,696 users' lists and 12,922 items", "30 users' 70 lists", "1 user's list")
+    """
+
+    users: int | None = None
+    items: int | None = None
+    lists: int | None = None
+    """Where users may have several; otherwise there are as many as users."""
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> ListCount:
+        """Take it from figures under flat keys."""
+        return cls(figures.get("users"), figures.get("items"), figures.get("lists"))
+
+    @property
+    def n_lists(self) -> int | None:
+        """How many lists there are."""
+        return self.users if self.lists is None else self.lists
+
+    def __str__(self) -> str:
+        parts = []
+        if self.users is not None:
+            whose = "1 user's" if self.users == 1 else f"{self.users:,} users'"
+            what = "list" if self.users == 1 else "lists"
+            if self.lists not in {None, self.users}:
+                what = count(self.lists, "list")
+            parts.append(f"{whose} {what}")
+        if self.items is not None:
+            parts.append(count(self.items, "item"))
+        return " and ".join(parts)
+
+
+def over_all(counts: Iterable[ListCount]) -> str:
+    """Say over what several figures are; where they differ, that this is part of the difference.
+
+    Examples
+    --------
+    >>> over_all([ListCount(500, 90), ListCount(500, 90)])
+    "over 500 users' lists and 90 items"
+    >>> over_all([ListCount(500, 90), ListCount(20_000, 90)])
+    'over 500 to 20,000 lists and 90 items: part of the difference is their number'
+    """
+    known = {str(one): one for one in counts if str(one)}
+    if len(known) < 2:
+        return "".join(f"over {one}" for one in known)
+    spans = (
+        _span((one.n_lists for one in known.values()), "list"),
+        _span((one.items for one in known.values()), "item"),
+    )
+    warning = ": part of the difference is their number" if sizes_note(known) else ""
+    return f"over {' and '.join(filter(None, spans))}{warning}"
+
+
+def _span(sizes: Iterable[int | None], noun: str) -> str:
+    known = {size for size in sizes if size is not None}
+    if len(known) > 1:
+        return f"{min(known):,} to {max(known):,} {noun}s"
+    return "".join(count(size, noun) for size in known)
+
+
+def sizes_note(counts: Mapping[str, ListCount]) -> str:
+    """Say what makes figures of these lists, by their names, hard to compare; nothing if nothing.
+
+    Examples
+    --------
+    >>> sizes_note({"before": ListCount(500), "after": ListCount(20_000)})
+    'Numbers of lists differ: 500 (before), 20,000 (after). Gini falls and coverage grows with the
+    number of lists, so part of the difference is that. ll.gini_at estimates the Gini of another
+    number of lists.'
+    """
+    lists = {name: one.n_lists for name, one in counts.items() if one.n_lists}
+    items = {name: one.items for name, one in counts.items() if one.items}
+    said = []
+    if lists and max(lists.values()) > _ALIKE * min(lists.values()):
+        said.append(
+            f"Numbers of lists differ: {_ends(lists)}. Gini falls and coverage grows with the "
+            "number of lists, so part of the difference is that. ll.gini_at estimates the Gini "
+            "of another number of lists."
+        )
+    if len({*items.values()}) > 1:
+        said.append(
+            f"Numbers of items differ: {_ends(items)}. Gini rises and coverage falls with every "
+            "item that no list shows: measure over one catalogue."
+        )
+    return " ".join(said)
+
+
+def _ends(sizes: Mapping[str, int]) -> str:
+    """Name the smallest and the largest, in the order given."""
+    ends = {min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)}
+    return ", ".join(f"{size:,} ({name})" for name, size in sizes.items() if name in ends)

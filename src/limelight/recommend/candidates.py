@@ -123,7 +123,9 @@ def leave_out_seen(
             kept = ~np.isin(pair_numbers(users, block.items, candidates.n_items), seen)
             yield users[kept].astype(np.int64) + rows.start, block.items[kept], block.scores[kept]
 
-    return _gather(pairs(), (candidates.user_ids, candidates.item_ids), memory, folder)
+    kept = _gather(pairs(), (candidates.user_ids, candidates.item_ids), memory, folder)
+    kept.catalogue_given = candidates.catalogue_given
+    return kept
 
 
 def sample_users(candidates: Candidates, n_users: int, seed: int) -> Candidates:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 
 from limelight._base.machine import package_version, processor
 from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.lists import ListCount, sizes_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +62,7 @@ class ExhibitPoint:
     method: str
     label: str
     figures: Mapping[str, float]
-    """Such as "ndcg@20" and "ndcg@20_low"."""
+    """Such as "ndcg@20" and "ndcg@20_low"; "users" says of how many lists those of exposure are."""
     strength: float | None = None
     """How much exposure counts; points of a method are ordered by it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -113,6 +114,10 @@ class Exhibit:
     made: Mapping[str, str] = field(default_factory=dict)
     """How it was made, in words."""
     notes: tuple[str, ...] = ()
+
+    def counted(self, point: ExhibitPoint) -> ListCount:
+        """Return of how many lists, and over how many items, the figures of a point are."""
+        return ListCount.of({**point.figures, "items": len(self.item_ids)})
 
 
 def example_rows(lengths: Sequence[int] | Int64, count: int = N_EXAMPLES) -> Int64:
@@ -249,4 +254,6 @@ def build_exhibit(
         }
         others = of_split | others
     made = how_made(seconds=seconds, seed=seed)
-    return Exhibit(kind, title, k, tuple(points), made=made, **others)
+    found = Exhibit(kind, title, k, tuple(points), made=made, **others)
+    differ = sizes_note({point.label: found.counted(point) for point in found.points})
+    return replace(found, notes=(*found.notes, differ)) if differ else found

@@ -24,15 +24,17 @@ def sentence(exhibit: Exhibit, point: ExhibitPoint) -> str:
     Examples
     --------
     >>> from limelight.report.exhibit import Exhibit, ExhibitPoint
-    >>> plain = ExhibitPoint("iALS", "iALS", {"ndcg@20": 0.2, "gini@20": 0.9, "coverage@20": 0.3})
-    >>> found = {"ndcg@20": 0.19, "gini@20": 0.7, "coverage@20": 0.6}
+    >>> own = {"users": 9, "ndcg@20": 0.2, "gini@20": 0.9, "coverage@20": 0.3}
+    >>> plain = ExhibitPoint("iALS", "iALS", own)
+    >>> found = {"users": 9, "ndcg@20": 0.19, "gini@20": 0.7, "coverage@20": 0.6}
     >>> fair = ExhibitPoint("online", "online", found)
     >>> exhibit = Exhibit("frontier", "A front", 20, (plain, fair), ["a", "b"], chosen=1)
     >>> sentence(exhibit, fair)
-    'With online, the Gini@20 of exposure falls from 0.900 to 0.700, 60 % of the items are shown
-    instead of 30 %, and nDCG@20 falls by 5.0 %.'
+    "With online, the Gini@20 of exposure over 9 users' lists and 2 items falls from 0.900 to 0.700,
+    60 % of the items are shown instead of 30 %, and nDCG@20 falls by 5.0 %."
     >>> sentence(exhibit, plain)
-    'iALS: Gini@20 of exposure 0.900, 30 % of the items shown, nDCG@20 0.2000.'
+    "iALS: Gini@20 of exposure 0.900 over 9 users' lists and 2 items, 30 % of the items shown,
+    nDCG@20 0.2000."
     """
     base = None if exhibit.base is None else exhibit.points[exhibit.base]
     if base is None or base is point:
@@ -40,7 +42,8 @@ def sentence(exhibit: Exhibit, point: ExhibitPoint) -> str:
     k, now, then = exhibit.k, point.figures, base.figures
     parts = []
     if f"gini@{k}" in now and f"gini@{k}" in then:
-        parts.append(_moved(f"the Gini@{k} of exposure", then[f"gini@{k}"], now[f"gini@{k}"]))
+        ends = ((one.figures[f"gini@{k}"], _over(exhibit, one)) for one in (base, point))
+        parts.append(_moved(f"the Gini@{k} of exposure", *ends))
     if f"coverage@{k}" in now and f"coverage@{k}" in then:
         before, after = then[f"coverage@{k}"], now[f"coverage@{k}"]
         parts.append(f"{_share(after)} of the items are shown instead of {_share(before)}")
@@ -57,7 +60,8 @@ def _alone(exhibit: Exhibit, point: ExhibitPoint) -> str:
     k, found = exhibit.k, point.figures
     parts = []
     if f"gini@{k}" in found:
-        parts.append(f"Gini@{k} of exposure {found[f'gini@{k}']:.3f}")
+        over = _over(exhibit, point)
+        parts.append(f"Gini@{k} of exposure {found[f'gini@{k}']:.3f} {over}")
     if f"coverage@{k}" in found:
         parts.append(f"{_share(found[f'coverage@{k}'])} of the items shown")
     if f"ndcg@{k}" in found:
@@ -65,9 +69,17 @@ def _alone(exhibit: Exhibit, point: ExhibitPoint) -> str:
     return f"{point.label}: {', '.join(parts)}." if parts else f"{point.label}."
 
 
-def _moved(what: str, before: float, after: float) -> str:
+def _over(exhibit: Exhibit, point: ExhibitPoint) -> str:
+    return f"over {exhibit.counted(point)}"
+
+
+def _moved(what: str, then: tuple[float, str], now: tuple[float, str]) -> str:
+    """Say how a figure moves, and over what it is, once where that is the same."""
+    (before, over_before), (after, over) = then, now
     verb = "falls" if after < before else "rises"
-    return f"{what} {verb} from {before:.3f} to {after:.3f}"
+    if over == over_before:
+        return f"{what} {over} {verb} from {before:.3f} to {after:.3f}"
+    return f"{what} {verb} from {before:.3f} {over_before} to {after:.3f} {over}"
 
 
 def _cost(change: float, what: str) -> str:
@@ -208,6 +220,7 @@ def _point(exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]) -> 
         "strength": point.strength,
         "label": point.label,
         "sentence": sentence(exhibit, point),
+        "over": str(exhibit.counted(point)),
         "figures": {m.key: _bounds(point.figures, f"{m.key}@{exhibit.k}") for m in metrics},
         "settings": [[name, _written(value)] for name, value in point.settings.items()],
         "on_front": point.on_front,

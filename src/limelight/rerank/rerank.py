@@ -232,6 +232,7 @@ def rerank(  # noqa: PLR0913
         else:
             control, name, first = _control(context, goal, law, method, checkpoint)
             places, known = reach(control, goal, name, first=first, advance=advance)
+        known["catalogue_given"] = found.catalogue_given
         return measured(pool, places, started, **known)
 
 

@@ -12,7 +12,7 @@ from limelight._base.documents import Document, Table
 from limelight.data.groups import exposure_of as group_exposure
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
-from limelight.metrics.lists import Lists, position_weights
+from limelight.metrics.lists import ListCount, Lists, position_weights
 from limelight.report.exhibit import (
     Compared,
     ExampleUsers,
@@ -109,6 +109,8 @@ class RerankResult:
     """The shares of groups, where these were the target; those that gained most first."""
     notes: tuple[str, ...] = ()
     """What the reader should know about these lists."""
+    catalogue_given: bool = True
+    """Whether all items that could be shown are known, or only those of the candidates."""
 
     @property
     def k(self) -> int:
@@ -180,6 +182,10 @@ class RerankResult:
         shares = zip(before[items].tolist(), after[items].tolist(), strict=True)
         return [ExposureChange(item_id, *pair) for item_id, pair in zip(ids, shares, strict=True)]
 
+    def counted(self) -> ListCount:
+        """Return of how many lists, and over how many items, its figures are."""
+        return ListCount(self.lengths.users, len(self.item_ids))
+
     def exposures(self) -> dict[str, Float64]:
         """Return the exposure of every item, before and after, for figures."""
         return {"before": self.exposure_before, "after": self.exposure}
@@ -217,6 +223,7 @@ class RerankResult:
             if name.endswith("_before")
         }
         now = {name: value for name, value in self.metrics.items() if not name.endswith("_before")}
+        users = {"users": self.lengths.users}
         return build_exhibit(
             "rerank",
             f"Lists of {k}, re-ranked",
@@ -225,14 +232,14 @@ class RerankResult:
                 ExhibitPoint(
                     "Own lists",
                     "everybody's own lists",
-                    own | {f"relevance@{k}": 1.0},
+                    own | users | {f"relevance@{k}": 1.0},
                     strength=0.0,
                     shown=ShownLists(self.exposure_before, self.own_examples),
                 ),
                 ExhibitPoint(
                     self.method,
                     self.method,
-                    now | {f"relevance@{k}": 1 - self.relevance_loss},
+                    now | users | {f"relevance@{k}": 1 - self.relevance_loss},
                     strength=self.strength,
                     settings={"method": self.method, "strength": self.strength, **self.goal},
                     shown=ShownLists(self.exposure, self.lists.ids[self.examples]),
@@ -247,7 +254,7 @@ class RerankResult:
                 "Places": f"{self.lengths.places:,}",
             },
             seconds=self.seconds,
-            notes=self.notes,
+            notes=tuple(self._notes()),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -258,6 +265,7 @@ class RerankResult:
         return {
             "users": self.lengths.users,
             "items": len(self.item_ids),
+            "catalogue_given": self.catalogue_given,
             "k": self.k,
             "method": self.method,
             "strength": self.strength,
@@ -274,7 +282,7 @@ class RerankResult:
             "gained": [change._asdict() for change in gained],
             "lost": [change._asdict() for change in lost],
             "groups": [share._asdict() for share in self.groups],
-            "notes": list(self.notes),
+            "notes": self._notes(),
             "seconds": self.seconds,
         }
 
@@ -311,7 +319,7 @@ class RerankResult:
     def _title(self) -> str:
         return (
             f"{self.method} at strength {self.strength:.4g}: "
-            f"lists of {self.k} for {self.lengths.users:,} users, {len(self.item_ids):,} items"
+            f"lists of {self.k}, exposure over {self.counted()}"
         )
 
     def _figures(self) -> list[tuple[str, str, str]]:
@@ -326,9 +334,17 @@ class RerankResult:
         return f"{100 * self.relevance_loss:.2f} %"
 
     def _notes(self) -> list[str]:
-        n_short = self.lengths.empty + self.lengths.short
-        note = f"Users with fewer than {self.k} candidates and a shorter list: {n_short:,}."
-        return [*self.notes, note] if n_short else list(self.notes)
+        notes = list(self.notes)
+        if not self.catalogue_given:
+            notes.append(
+                f"No catalogue was given: exposure is over the {len(self.item_ids):,} items that "
+                "are candidates of anybody. Pass catalogue=... or --catalogue to count those that "
+                "are nobody's."
+            )
+        if n_short := self.lengths.empty + self.lengths.short:
+            note = f"Users with fewer than {self.k} candidates and a shorter list: {n_short:,}."
+            notes.append(note)
+        return notes
 
     def explain(self, top: int = 10) -> str:
         """Say which items gained and lost, and what users lost.

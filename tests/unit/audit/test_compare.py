@@ -96,7 +96,11 @@ def test_no_user_in_common():
 
 def test_files_of_different_size():
     result = audit(AFTER, against=BEFORE[:2], catalogue=CATALOGUE)
-    assert any("The files have 1 and 3 lists" in note for note in result.notes)
+    [note] = result.notes
+    assert note.startswith("Numbers of lists differ: 1 (before), 3 (after).")
+    assert "ll.gini_at" in note
+    assert f"Note: {note}" in str(result)
+    assert note in result.document().notes
     assert result.comparison.metrics["overlap@2"] == 1
     assert "gini@2_change_low" not in result.comparison.metrics
 
@@ -118,7 +122,7 @@ def test_json_and_text():
     assert "merit_gini@2_change" in record
     assert record["group_changes"][0].keys() == {"name", "before", "after", "change"}
     text = str(result)
-    assert "Against 3 users with 3 lists before" in text
+    assert "Against 3 users' lists before" in text
     assert "Items that entered the lists: 1; that left them: 1" in text
     assert "Groups, from the most gained to the most lost" in text
 

@@ -40,7 +40,7 @@ def test_a_user_has_a_list_for_each_time():
     result = over_time()
     assert (result.users, result.lists) == (2, 4)
     assert result.exposure.tolist() == pytest.approx([3, 1 / np.log2(3), 1, 0])
-    assert "2 users, 4 lists, 4 items" in str(result)
+    assert "over 2 users' 4 lists and 4 items" in str(result)
 
 
 def test_weeks_by_hand():

@@ -210,7 +210,8 @@ def test_recommend_to_unseen_users(limelight: Run, files: Path, tmp_path: Path) 
 def test_evaluate(limelight: Run, files: Path) -> None:
     ended = limelight("evaluate", files / "model", files / "split")
     assert ended.code == 0
-    assert ended.out.startswith("Evaluation over ")
+    items = len(load_model(files / "model").item_ids)
+    assert re.match(rf"Evaluation over \d+ users' lists and {items} items\n", ended.out)
     command = ["evaluate", files / "model", files / "split", "--part", "validation"]
     record = json.loads(limelight(*command, "-k", 3, "-k", 10, "--threads", 1, "--json").out)
     model, split = load_model(files / "model"), Split.load(files / "split")
@@ -242,7 +243,8 @@ def test_audit(limelight: Run, files: Path, tmp_path: Path) -> None:
     command += ["--groups", tmp_path / "groups.csv"]
     ended = limelight(*command, "--top", 3)
     assert ended.code == 0
-    assert ended.out.startswith("Exposure audit: 150 users")
+    over = f"150 users' lists and {len(items)} items"
+    assert ended.out.startswith(f"Exposure audit over {over}, ranks 1 to ")
     record = json.loads(limelight(*command, "-k", 2, "--top", 3, "--json").out)
     assert record["items"] == len(items)
     assert len(record["most_exposed"]) == 3

@@ -41,6 +41,7 @@ def test_the_target_is_met_at_about_the_loss_of_one_machine(
     assert found.relevance_loss <= once.relevance_loss + 0.004
     assert found.method == once.method
     assert found.lengths == once.lengths
+    assert found.catalogue_given is once.catalogue_given is True
     for name, value in once.metrics.items():
         if name.endswith("_before"):
             assert found.metrics[name] == value
@@ -117,6 +118,8 @@ def test_a_folder_of_candidates(pieces, model, tmp_path):
     lists = pq.read_table(tmp_path / "lists")
     assert len(lists) == 15_000
     assert sorted(found.item_ids) == sorted(once.item_ids)
+    assert found.to_dict()["notes"] == once.to_dict()["notes"]
+    assert "No catalogue was given" in str(found)
 
 
 def test_the_cut_is_part_of_the_question_and_workers_are_not(pieces, folder, tmp_path):

@@ -34,7 +34,7 @@ def test_result_equals_the_plain_functions():
     result = accumulate(ids, targets).result()
     scored = np.flatnonzero(targets.getnnz(axis=1))
     assert 0 < len(scored) < 40
-    assert result["users"] == len(scored)
+    assert (result["users"], result["items"]) == (len(scored), N_ITEMS)
     for k in (3, 10):
         log_weighted = exposure(ids[scored], N_ITEMS, k)
         assert result[f"ndcg@{k}"] == pytest.approx(ndcg(ids, targets, k))

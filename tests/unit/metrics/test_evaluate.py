@@ -54,7 +54,7 @@ def test_keys(part):
     result = evaluate(InOrder(), part, k=2)
     accuracy = [f"{m}@2{bound}" for m in ("ndcg", "recall") for bound in ("", "_low", "_high")]
     exposure = ["gini", "gini_uniform", "gini_floor", "coverage", "entropy", "top_share"]
-    assert list(result) == ["users", *accuracy, *(f"{name}@2" for name in exposure)]
+    assert list(result) == ["users", "items", *accuracy, *(f"{name}@2" for name in exposure)]
     assert result.to_dict() == dict(result)
 
 
@@ -77,6 +77,7 @@ def test_table():
     evaluation = Evaluation(
         {
             "users": 1462,
+            "items": 300,
             "ndcg@5": 0.05,
             "ndcg@5_low": 0.04,
             "ndcg@5_high": 0.06,
@@ -88,7 +89,7 @@ def test_table():
         }
     )
     assert repr(evaluation).splitlines() == [
-        "Evaluation over 1,462 users",
+        "Evaluation over 1,462 users' lists and 300 items",
         "                           @5                      @20",
         "ndcg  0.0500 [0.0400, 0.0600]  0.0765 [0.0700, 0.0800]",
         "gini                   0.9100                   0.8889",

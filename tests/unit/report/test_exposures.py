@@ -29,6 +29,20 @@ def test_lorenz_draws_every_curve():
     assert ax.get_title(loc="left") == "Half of the items hold 0 % of the exposure"
 
 
+@both
+def test_the_axis_says_how_many_items_and_lists_there_are(draw):
+    lists = pa.table({"user_id": [1, 2, 3], "item_id": ["a", "b", "a"], "rank": [1, 1, 1]})
+    three, one = (ll.audit(some, catalogue=["a", "b", "c"]) for some in (lists, lists[:1]))
+    warning = ": part of the difference is their number"
+    for given, over in [
+        (SKEWED, "over 4 items"),
+        (three, "over 3 users' lists and 3 items"),
+        ({"a": three, "b": one}, f"over 1 to 3 lists and 3 items{warning}"),
+        ({"a": three, "b": SKEWED}, f"over 3 to 4 items{warning}"),
+    ]:
+        assert draw(given).get_xlabel().splitlines()[1] == over
+
+
 def test_the_name_of_the_diagonal_lies_above_it():
     ax = ll.plot.lorenz(SKEWED)
     ax.figure.canvas.draw()

@@ -59,6 +59,25 @@ def test_evaluations_are_drawn_at_the_longest_lists_or_at_k():
     assert ax.get_ylabel() == "nDCG@5"
 
 
+def test_the_axis_says_of_how_many_lists_the_gini_is():
+    nine, warning = Point(0.6, 0.2, users=9), ": part of the difference is their number"
+    said = [
+        (WEAK, ["over 9 users' lists"]),
+        (WEAK | {"items": 4}, ["over 9 users' lists and 4 items"]),
+        ([WEAK, nine], ["over 9 users' lists"]),
+        ([WEAK, nine._replace(users=90)], [f"over 9 to 90 lists{warning}"]),
+        (
+            [nine._replace(items=4), nine._replace(items=5)],
+            [f"over 9 lists and 4 to 5 items{warning}"],
+        ),
+        ([nine, nine._replace(gini=0.5)], ["over 9 users' lists"]),
+        (Point(0.6, 0.2), []),
+    ]
+    for given, over in said:
+        label, *found = ll.plot.front(given).get_xlabel().splitlines()
+        assert (label, found) == ("Gini of exposure (further left: shared more evenly)", over)
+
+
 def test_points_and_evaluations_without_a_name():
     for given in (STRONG, [STRONG], dict(STRONG), Point(0.6, 0.2), [Point(0.6, 0.2)]):
         ax = ll.plot.front(given)

@@ -12,7 +12,13 @@ from tests.support.page_data import page_data
 import limelight as ll
 from limelight.data.groups import Groups
 from limelight.report import shown_items as choice
-from limelight.report.exhibit import ExampleUsers, Exhibit, ExhibitPoint, ShownLists
+from limelight.report.exhibit import (
+    ExampleUsers,
+    Exhibit,
+    ExhibitPoint,
+    ShownLists,
+    build_exhibit,
+)
 from limelight.report.page import render, write_page
 from limelight.report.payload import payload, sentence
 from limelight.report.titles import read_titles, require_titles, with_titles_and_groups
@@ -171,13 +177,44 @@ def test_sentences_tell_what_is_known():
     assert "from 0.900 to 0.800" in sentence(exhibit, fair)
     assert "nDCG@5 falls by 5.0 %" in sentence(exhibit, fair)
     worse = an_exhibit(points=(fair, plain), chosen=1)
-    assert "Gini@5 of exposure rises" in sentence(worse, plain)
+    assert "Gini@5 of exposure over 50 items rises" in sentence(worse, plain)
     assert "nDCG@5 rises by 5.3 %" in sentence(worse, plain)
     lone = an_exhibit(points=(ExhibitPoint("a", "a", {}),), chosen=0, base=None)
     assert sentence(lone, lone.points[0]) == "a."
     lost = ExhibitPoint("b", "b", {"relevance@5": 0.98})
     lists = an_exhibit(points=(ExhibitPoint("a", "a", {"relevance@5": 1.0}), lost))
     assert sentence(lists, lost) == "With b, the relevance of the lists falls by 2.0 %."
+
+
+def test_a_page_says_of_how_many_lists_it_is():
+    points = tuple(
+        ExhibitPoint("a", "a point", {"users": users, "gini@5": gini})
+        for users, gini in ((90, 0.9), (90, 0.8), (300, 0.6))
+    )
+    exhibit = an_exhibit(points=points)
+    assert "over 90 users' lists and 50 items falls from" in sentence(exhibit, points[1])
+    few, many = (f"over {n} users' lists and 50 items" for n in (90, 300))
+    assert f"from 0.900 {few} to 0.600 {many}" in sentence(exhibit, points[2])
+    assert [one["over"] for one in payload(exhibit)["points"]][1:] == [
+        "90 users' lists and 50 items",
+        "300 users' lists and 50 items",
+    ]
+
+
+def test_points_of_different_sizes_get_a_note():
+    points = [ExhibitPoint("a", f"of {n}", {"users": n, "gini@5": 0.9}) for n in (90, 95, 300)]
+    made = build_exhibit("frontier", "A front", 5, points, item_ids=np.arange(50), notes=("Mine.",))
+    assert made.notes[0] == "Mine."
+    assert made.notes[1].startswith("Numbers of lists differ: 90 (of 90), 300 (of 300).")
+    alike = build_exhibit("frontier", "A front", 5, points[:2], item_ids=np.arange(50))
+    assert alike.notes == ()
+
+
+def test_an_audit_against_lists_of_another_size_says_so_once():
+    lists = pa.table({"user_id": [1, 2, 3], "item_id": ["a", "b", "a"], "rank": [1, 1, 1]})
+    found = payload(ll.audit(lists, against=lists[:1], catalogue=["a", "b"]).exhibit())
+    assert "from 0.500 over 1 user's list and 2 items to" in found["headline"]
+    assert len(found["notes"]) == 1
 
 
 def test_titles_and_groups_can_be_added():

@@ -76,6 +76,24 @@ def test_a_coverage_is_met():
     assert result.metrics[f"coverage@{K}"] >= 0.945
 
 
+def test_without_a_catalogue_it_says_whose_items_count(table, model, tmp_path):
+    table = table.filter(pa.compute.not_equal(table["item_id"], table["item_id"][0]))
+    pq.write_table(table.slice(0, 5), tmp_path / "seen.parquet")
+    for source in (table, read_candidates(table)):
+        result = ll.rerank(source, K, gini=0.35, history=tmp_path / "seen.parquet")
+        [note] = result.to_dict()["notes"]
+        assert note.startswith("No catalogue was given: exposure is over the 149 items that are ")
+        assert note in str(result).splitlines()
+        assert result.exhibit().notes == (note,)
+        assert (result.to_dict()["catalogue_given"], result.to_dict()["items"]) == (False, 149)
+    whole = ll.rerank(table, K, gini=0.35, catalogue=model.item_ids.tolist())
+    for result in (whole, ll.rerank(model, K, gini=0.35)):
+        assert result.to_dict()["catalogue_given"] is True
+        assert result.to_dict()["notes"] == []
+        title = f"lists of {K}, exposure over 1,200 users' lists and 150 items"
+        assert str(result).splitlines()[0].endswith(title)
+
+
 def test_a_target_that_holds_already_changes_nothing(table):
     result = ll.rerank(table, K, gini=0.99)
     assert result.strength == 0

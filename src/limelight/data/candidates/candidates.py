@@ -66,9 +66,18 @@ class Candidates:
     Block(indptr=array([0, 2]), items=array([1, 0], dtype=int32), scores=array([2., 1.], ...))
     """
 
-    def __init__(self, indptr: Int64, rows: PairRows, user_ids: Ids, item_ids: Ids) -> None:
+    def __init__(
+        self,
+        indptr: Int64,
+        rows: PairRows,
+        user_ids: Ids,
+        item_ids: Ids,
+        *,
+        catalogue_given: bool = True,
+    ) -> None:
         self.indptr = indptr
         self.user_ids, self.item_ids = user_ids, item_ids
+        self.catalogue_given = catalogue_given
         self._rows = rows
         self._is_open = True
 
@@ -235,7 +244,9 @@ def read_candidates(
     except BaseException:
         sorter.close()
         raise
-    return Candidates(indptr, rows, *(ids_from_arrow(values) for values in ids))
+    user_ids, item_ids = map(ids_from_arrow, ids)
+    given = catalogue is not None
+    return Candidates(indptr, rows, user_ids, item_ids, catalogue_given=given)
 
 
 class _Columns(NamedTuple):

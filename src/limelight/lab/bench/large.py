@@ -20,6 +20,7 @@ from limelight.data import marketplace
 from limelight.lab.bench.memory import peak_bytes, resident_bytes
 from limelight.lab.bench.task import K, Shape, exadmm_epoch_flops
 from limelight.lab.tables import duration, giga, mebibytes
+from limelight.metrics.lists import ListCount
 from limelight.models import ExADMM
 from limelight.store.lists import ListWriter
 
@@ -117,7 +118,7 @@ def describe(record: Mapping[str, Any]) -> str:
     market = " x ".join(f"{size[name]:,} {name}" for name in ("users", "items", "interactions"))
     flops = f"{record['flops_per_epoch'] / 1e9:,.0f} GFLOP"
     peak_rate = f"{giga(record['sgemm_flops_per_second'])} GFLOP/s"
-    gini = f"{record['audit'][f'gini@{K}']:.4f}"
+    gini, counted = f"{record['audit'][f'gini@{K}']:.4f}", ListCount(size["lists"], size["items"])
     generator = f"{record['generator_bytes_per_interaction']:.0f} bytes"
     return "\n\n".join(
         [
@@ -128,7 +129,7 @@ def describe(record: Mapping[str, Any]) -> str:
             f"An epoch takes {duration(record['seconds_per_epoch'])} for {flops}: that is "
             f"{record['share_of_peak']:.0%} of the {peak_rate} of a matrix product on as many "
             f"threads, measured before and after the fit. The generator takes {generator} an "
-            f"interaction at its peak. The Gini of the lists is {gini}: the marketplace has few "
+            f"interaction at its peak. The Gini over {counted} is {gini}: the marketplace has few "
             "tastes for so many items, and people of one taste are shown the same ones.",
         ]
     )

@@ -26,6 +26,7 @@ from limelight.data.held_out import as_unseen
 from limelight.data.split import split_users
 from limelight.lab.bench.task import read_named
 from limelight.lab.fronts import front
+from limelight.metrics.lists import ListCount, over_all
 from limelight.models import IALS
 from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking
@@ -178,9 +179,11 @@ def score(  # noqa: PLR0913 - one flag each
         for name, fronts in measure_fronts(split, settings, seed):
             typer.echo(f"seed {seed} {name}: {fronts.score(name):.4f}", err=True)
         runs.append(fronts)
-    typer.echo(table(runs))
+    over = ListCount(split.test.n_users, split.train.n_items)
+    typer.echo(f"{table(runs)}\nGini over {over}")
     if output is not None:
-        record = {"runs": [{"base": run.base, "points": run.points} for run in runs]}
+        record: dict[str, Any] = {"users": over.users, "items": over.items}
+        record["runs"] = [{"base": run.base, "points": run.points} for run in runs]
         with atomic_file(output) as temporary:
             temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
 
@@ -198,12 +201,13 @@ def draw(
         figure = Figure(figsize=(_PANEL * len(results), _PANEL), layout="constrained")
         panels = figure.subplots(1, len(results), squeeze=False)[0]
         for ax, path in zip(panels, results, strict=True):
-            _draw_panel(ax, json.loads(path.read_text(encoding="utf-8"))["runs"], path.stem)
+            record = json.loads(path.read_text(encoding="utf-8"))
+            _draw_panel(ax, record["runs"], path.stem, over_all([ListCount.of(record)]))
         panels[0].legend(loc="lower left", fontsize="small")
         save(panels[0], output)
 
 
-def _draw_panel(ax: Any, runs: list[Any], title: str) -> None:
+def _draw_panel(ax: Any, runs: list[Any], title: str, over: str) -> None:
     for colour, method in zip(PALETTE, runs[0]["points"], strict=False):
         for number, run in enumerate(runs):
             ndcg = run["base"][1]
@@ -214,7 +218,7 @@ def _draw_panel(ax: Any, runs: list[Any], title: str) -> None:
     ax.axhspan(LEAST_ACCURACY, 1, color="#888888", alpha=0.12, linewidth=0)
     ax.invert_xaxis()
     ax.set_title(title)
-    ax.set_xlabel("Gini@20 of exposure (right: more even)")
+    ax.set_xlabel(f"Gini@20 of exposure (right: more even)\n{over}".rstrip())
     ax.set_ylabel("nDCG@20, plain lists = 1")
 
 

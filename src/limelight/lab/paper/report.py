@@ -8,6 +8,7 @@ import numpy as np
 
 from limelight._base.files import atomic_file
 from limelight.lab import tables
+from limelight.metrics.lists import ListCount, over_all
 from limelight.report.exhibit import ExhibitPoint, build_exhibit
 from limelight.report.figures.exposures import lorenz
 from limelight.report.figures.front import front
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 
 REPORT = "report.md"
+PROTOCOL = "the paper's protocol: exposure of test users' lists alone"
+"""What all figures of exposure are of, here: those of other users are not counted."""
 
 
 def write_report(plan: ReproductionPlan, found: Findings, folder: Path) -> Path:
@@ -37,7 +40,8 @@ def write_report(plan: ReproductionPlan, found: Findings, folder: Path) -> Path:
     parts = [f"# The paper's experiments on {title}", _about(plan), "## Data"]
     sizes = tables.statistics(experiment, found.size, made_up=plan.made_up)
     parts.append(_table(folder, "table1", "Table 1. The data", sizes))
-    parts += ["## Accuracy against exposure", _FIGURE_1, "![Figure 1](figure1.svg)"]
+    over = f"Exposure is {measured_over(found)}."
+    parts += ["## Accuracy against exposure", f"{_FIGURE_1} {over}", "![Figure 1](figure1.svg)"]
     _figure(folder, "figure1", tradeoffs(found.points, f"Figure 1. {title}"))
     for k, points in found.points.items():
         table = tables.accuracy(points, k)
@@ -68,7 +72,7 @@ _FIGURE_2 = (
     "The published settings with the paper's exposure weights, and with some in between where "
     "those do nothing or all they can. Left: the share of the exposure that the "
     "items hold together, less what they hold without control, items in that order. Right: each "
-    "model's own Lorenz curve."
+    "model's own Lorenz curve. Lists are those of the test users here, too."
 )
 
 _TABLE_3 = (
@@ -83,6 +87,13 @@ _TABLE_2 = (
     "Left what the paper states, with our changes; right how much longer an epoch of ours takes "
     "(for FairRec: the lists of all users) when one thing of a small marketplace doubles."
 )
+
+
+def measured_over(found: Findings) -> str:
+    """Say of how many lists the figures are, and by what protocol."""
+    points = [one for methods in found.points.values() for some in methods.values() for one in some]
+    counts = (ListCount(one.get("users"), found.size.items) for one in points)
+    return f"{over_all(counts)}, by {PROTOCOL}"
 
 
 def _about(plan: ReproductionPlan) -> str:
@@ -126,7 +137,12 @@ def tradeoffs(points: Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]], t
         figure, panels = _panels(len(points), title)
         for ax, (k, methods) in zip(panels, points.items(), strict=True):
             series = {
-                name: [Point(one[f"gini@{k}"], one[f"ndcg@{k}"]) for one in measured]
+                name: [
+                    Point(
+                        one[f"gini@{k}"], one[f"ndcg@{k}"], "", one.get("users"), one.get("items")
+                    )
+                    for one in measured
+                ]
                 for name, measured in methods.items()
             }
             front(series, title=f"K = {k}", accuracy=f"nDCG@{k}", ax=ax)
@@ -208,11 +224,12 @@ def exhibit_of(
         split=split,
         base=base,
         chosen=names.index("exADMM") if "exADMM" in names else base or 0,
+        notes=(f"{PROTOCOL[0].upper()}{PROTOCOL[1:]}.",),
     )
 
 
 def _point(name: str, one: Mapping[str, Any], k: int, shown: ShownLists) -> ExhibitPoint:
-    figures = {key: value for key, value in one.items() if f"@{k}" in key}
+    figures = {key: value for key, value in one.items() if f"@{k}" in key or key == "users"}
     settings = one["settings"]
     dials = ("exposure_weight", "guarantee", "preference")
     strength = next((settings[dial] for dial in dials if dial in settings), None)

@@ -10,6 +10,7 @@ from limelight._base.files import delete_within
 from limelight._base.text import first_words
 from limelight.lab.fronts import front
 from limelight.metrics.evaluate import evaluate
+from limelight.metrics.lists import ListCount
 from limelight.models.folder import load_model
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class Search:
             aims = [metrics[f"ndcg@{k}"], metrics[f"gini@{k}"]]
             self._study.tell(trial, aims if self.method.controls else aims[:1])
             self._drop_beaten()
-            tell(f"{self.name} {trial.number + 1}: nDCG@{k} {aims[0]:.4f}, Gini@{k} {aims[1]:.4f}")
+            said = f"nDCG@{k} {aims[0]:.4f}, Gini@{k} {aims[1]:.4f} over {ListCount.of(metrics)}"
+            tell(f"{self.name} {trial.number + 1}: {said} (validation users)")
 
     def chosen(self, k: int) -> list[Trial]:
         """Return the front at a cutoff or, without control over exposure, the most accurate."""

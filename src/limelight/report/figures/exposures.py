@@ -8,7 +8,7 @@ import numpy as np
 
 from limelight.metrics.exposure import coverage, gini
 from limelight.metrics.exposure import lorenz as lorenz_curve
-from limelight.report.figures.inputs import exposures_of, named
+from limelight.report.figures.inputs import exposures_of, items_label, named
 from limelight.report.figures.style import MUTED, add_legend, add_title, colour, drawing, write
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def lorenz(exposures: Exposures, *, title: str | None = None, ax: Axes | None = 
         for number, (name, exposure) in enumerate(series.items()):
             label = named(name, f"Gini {gini(exposure):.2f}")
             axes.plot(*_thinned(*lorenz_curve(exposure)), color=colour(number), label=label)
-        axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="Items, from the least to the most exposed")
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        label = "Items, from the least to the most exposed"
+        axes.set_xlabel(items_label(label, exposures, series))
         axes.set_ylabel("Share of all exposure that they hold")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:.0%}")
@@ -130,7 +132,8 @@ def exposure(exposures: Exposures, *, title: str | None = None, ax: Axes | None 
             label = named(name, f"{100 * coverage(one):.0f} % of the items shown")
             axes.plot(*_by_rank(one), color=colour(number), label=label)
         axes.set_xlim(1, max(2, *(len(one) for one in series.values())))
-        axes.set(xlabel="Items, most exposed first", ylabel="Exposure, equal share = 1")
+        axes.set_xlabel(items_label("Items, most exposed first", exposures, series))
+        axes.set_ylabel("Exposure, equal share = 1")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:,.15g}")
         add_legend(axes, loc="upper right")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limelight._base.errors import DataError
+from limelight.metrics.lists import ListCount, over_all
 from limelight.report.figures.inputs import tradeoff_of
 from limelight.report.figures.style import add_legend, add_title, colour, drawing, write
 
@@ -80,11 +81,13 @@ def front(
             above = 2.5 if len(series) == 1 else 2
             axes.plot(x, y, marker=marker, color=colour(number), label=name, zorder=above)
         axes.margins(0.1, 0.12)
-        axes.set_xlabel("Gini of exposure (further left: shared more evenly)")
+        shown = [point for series in found.series.values() for point in series]
+        over = over_all(ListCount(point.users, point.items) for point in shown)
+        axes.set_xlabel(f"Gini of exposure (further left: shared more evenly)\n{over}".rstrip())
         axes.set_ylabel(accuracy)
         add_legend(axes, loc="lower right")
         add_title(axes, title or f"{accuracy} against the inequality of exposure")
-        _label(axes, [point for series in found.series.values() for point in series])
+        _label(axes, shown)
     return axes
 
 

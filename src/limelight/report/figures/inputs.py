@@ -9,6 +9,7 @@ import numpy as np
 
 from limelight._base.errors import DataError
 from limelight.metrics.exposure import coverage
+from limelight.metrics.lists import ListCount, over_all
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -22,6 +23,29 @@ class Exposed(Protocol):
 
     def exposures(self) -> Mapping[str, Float64]:
         """Return the exposure of every item, by the name of the series; "" if there is one."""
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """What knows of how many lists its exposure is."""
+
+    def counted(self) -> ListCount:
+        """Return how many lists and items there are."""
+
+
+class CountedExposure(NamedTuple):
+    """The exposure of every item, and of how many lists it is."""
+
+    exposure: Float64
+    size: ListCount
+
+    def exposures(self) -> dict[str, Float64]:
+        """Return the exposure, which has no name of its own."""
+        return {"": self.exposure}
+
+    def counted(self) -> ListCount:
+        """Return how many lists and items there are."""
+        return self.size
 
 
 Exposure: TypeAlias = "ArrayLike | Exposed"
@@ -49,6 +73,21 @@ def exposures_of(given: Exposures) -> dict[str, Float64]:
     return {str(name): _checked(one) for name, one in given.items()}
 
 
+def items_label(label: str, given: Exposures, series: Mapping[str, Float64]) -> str:
+    """Say below the name of an axis of items how many there are, and of how many lists.
+
+    Examples
+    --------
+    >>> items_label("Items", [3, 1], exposures_of([3, 1])).splitlines()
+    ['Items', 'over 2 items']
+    """
+    sources: list[Any] = [*given.values()] if isinstance(given, Mapping) else [given]
+    counts = [one.counted() for one in sources if isinstance(one, Counted)]
+    if len(counts) < len(sources):
+        counts = [ListCount(items=len(one)) for one in series.values()]
+    return f"{label}\n{over_all(counts)}"
+
+
 def named(name: str, remark: str) -> str:
     """Put a remark behind a name, if there is one.
 
@@ -72,11 +111,17 @@ def _checked(given: Any) -> Float64:
 
 
 class Point(NamedTuple):
-    """One model: how unequal its exposure is, how accurate it is, and what to write beside it."""
+    """One model: how unequal its exposure is, how accurate it is, and what to write beside it.
+
+    A Gini depends on how many ``users`` have lists, and on how many ``items`` there are: where
+    these are given, the figure says them.
+    """
 
     gini: float
     accuracy: float
     label: str = ""
+    users: int | None = None
+    items: int | None = None
 
 
 Measured: TypeAlias = "Point | Mapping[str, float]"
@@ -106,8 +151,9 @@ def tradeoff_of(given: Any, k: int | None = None) -> Tradeoff:
 
     Examples
     --------
-    >>> tradeoff_of({"iALS": {"ndcg@5": 0.1, "gini@5": 0.9}})
-    Tradeoff(series={'iALS': [Point(gini=0.9, accuracy=0.1, label='')]}, accuracy='nDCG@5')
+    >>> found = tradeoff_of({"iALS": {"users": 9, "items": 4, "ndcg@5": 0.1, "gini@5": 0.9}})
+    >>> found.accuracy, found.series["iALS"]
+    ('nDCG@5', [Point(gini=0.9, accuracy=0.1, label='', users=9, items=4)])
     """
     if isinstance(given, Traded):
         return given.tradeoff()
@@ -161,4 +207,5 @@ def _cutoffs(metrics: Mapping[str, float]) -> set[int]:
 def _point(one: Measured, k: int | None) -> Point:
     if isinstance(one, Point):
         return one
-    return Point(float(one[f"gini@{k}"]), float(one[f"ndcg@{k}"]))
+    size = ListCount.of(one)
+    return Point(float(one[f"gini@{k}"]), float(one[f"ndcg@{k}"]), "", size.users, size.items)

@@ -11,7 +11,7 @@ from limelight.report.figures.convergence import convergence
 from limelight.report.figures.exposures import exposure, lorenz
 from limelight.report.figures.front import front
 from limelight.report.figures.groups import groups
-from limelight.report.figures.inputs import Point
+from limelight.report.figures.inputs import CountedExposure, Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,11 @@ def figures_of_run(exhibit: Exhibit) -> dict[str, Callable[[], Axes]]:
     if series := _series(exhibit):
         found["front"] = lambda: front(series, accuracy=f"nDCG@{exhibit.k}")
     shown = _compared(exhibit)
-    curves = {p.label: p.shown.exposure for p in shown if p.shown.exposure is not None}
+    curves = {
+        p.label: CountedExposure(p.shown.exposure, exhibit.counted(p))
+        for p in shown
+        if p.shown.exposure is not None
+    }
     if curves:
         found["lorenz"] = lambda: lorenz(curves)
         found["exposure"] = lambda: exposure(curves)
@@ -54,7 +58,9 @@ def _series(exhibit: Exhibit) -> dict[str, list[Point]]:
         if point.on_front and all(key in point.figures for key in keys):
             label = f"{point.strength:.2g}" if point.strength else ""
             gini, ndcg = (point.figures[key] for key in keys)
-            series.setdefault(point.method, []).append(Point(gini, ndcg, label))
+            count = exhibit.counted(point)
+            one = Point(gini, ndcg, label, count.users, count.items)
+            series.setdefault(point.method, []).append(one)
     return series
 
 

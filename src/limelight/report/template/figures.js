@@ -17,6 +17,8 @@ function figures(report) {
     // The headline says the sentence of the chosen point.
     const isChosen = report.index === report.chosen;
     fill(lead, make("bdi", {}, isChosen ? CHOSEN : report.point.sentence));
+    fill(byId("over"), `Exposure is measured over ${cut(report.point.over)}.`);
+    show(byId("over"), !blank(report.point.over));
     cards.forEach((one) => one.draw());
   };
 }
