@@ -22,6 +22,8 @@ struct Market {
   int64_t n_knots;  // of each of the two; 0: a pull counts in full below the entitlement, a negative one from there
   double most;      // no subsidy is larger
   bool by_impact;   // exposure counts as much as it is relevant, and so do subsidies
+  const double* offsets;  // by item, what is added to relevance and subsidy; null: nothing
+  double most_offset;     // none of them is larger
 
   double amount(int64_t rank, float relevance) const { return by_impact ? weights[rank] * relevance : weights[rank]; }
 
@@ -44,9 +46,13 @@ struct Market {
       double held = exposure[accounts[item]];
       if (rank < k && own[rank] == place) held -= amount(rank++, relevance);
       const double help = subsidy(accounts[item], held, served);
-      return by_impact ? relevance * (1 + help) : relevance + help;
+      const double subsidised = by_impact ? relevance * (1 + help) : relevance + help;
+      return offsets ? subsidised + offsets[item] : subsidised;
     };
-    const auto limit = [&](float relevance) { return by_impact ? relevance * (1 + most) : relevance + most; };
+    // It adds in the same order as worth, so that rounding cannot lift a worth above its limit.
+    const auto limit = [&](float relevance) {
+      return (by_impact ? relevance * (1 + most) : relevance + most) + most_offset;
+    };
     best_candidates(rows, user, k, worth, limit, best, places);
   }
 

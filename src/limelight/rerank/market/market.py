@@ -41,8 +41,9 @@ class Market:
 
     Strength is in units of ``survey``, which is of everybody's own lists or, where it is given, of
     those of earlier users. With ``by_place``, help is what one more place is worth, rather than the
-    slope where an item stands; they differ where an item may expect few places. What is chosen
-    depends on the seed, which draws the order of users, and not on the number of threads.
+    slope where an item stands; they differ where an item may expect few places. ``offsets`` are
+    added to each item's relevance, in its units, whatever the strength is. What is chosen depends
+    on the seed, which draws the order of users, and not on the number of threads.
     """
 
     def __init__(
@@ -55,10 +56,16 @@ class Market:
         seed: int | Sequence[int],
         survey: OwnListSurvey | None = None,
         by_place: bool = False,
+        offsets: Float64 | None = None,
     ) -> None:
         self.pool, self.welfare = pool, welfare
         self.ledger = Ledger(
-            pool, position_weights(k), by_impact=welfare.by_impact, threads=threads, seed=seed
+            pool,
+            position_weights(k),
+            by_impact=welfare.by_impact,
+            offsets=offsets,
+            threads=threads,
+            seed=seed,
         )
         self.survey = self._survey_own_lists() if survey is None else survey
         self._entitlement = welfare.shares(pool.n_items) * self.survey.total
