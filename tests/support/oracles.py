@@ -318,7 +318,6 @@ class Turn(NamedTuple):
         return helped if self.offsets is None else helped + self.offsets
 
 
-
 def respond(relevance: Float64, order: list[int], lists: list[list[int]], turn: Turn) -> Float64:
     """Let users choose again, one after the other; returns the exposure and changes the lists.
 

@@ -31,18 +31,17 @@ def item_lists(pool, places):
     k=st.integers(1, 6),
     strength=st.sampled_from([0.0, 0.01, 0.3, 5.0]),
     share=st.sampled_from([0.2, 0.7, 1.0]),
-    spread=st.sampled_from([None, 0.0, 0.2, 3.0]),
-    tilt=st.sampled_from([-5.0, 0.0, 5.0]),
+    # How much offsets differ, and what they are on average.
+    spread=st.none() | st.tuples(st.sampled_from([0.0, 0.2, 3.0]), st.sampled_from([-5, 0, 5])),
     by_impact=st.booleans(),
 )
-def test_choices_are_those_of_the_dense_twin(
-    crowd, seed, k, strength, share, spread, tilt, by_impact
-):
+def test_choices_are_those_of_the_dense_twin(crowd, seed, k, strength, share, **kinds):
+    spread, by_impact = kinds["spread"], kinds["by_impact"]
     pool, dense = crowd(12, 9, seed=seed, share=share)
     welfare = Power(exponent=1, offset=0.3)
     offsets = None
     if spread is not None:
-        offsets = tilt + spread * np.random.default_rng(seed).standard_normal(9)
+        offsets = spread[1] + spread[0] * np.random.default_rng(seed).standard_normal(9)
     ledger = Ledger(pool, position_weights(k), by_impact=by_impact, threads=1, seed=0)
     ledger.open()
     lists = item_lists(pool, ledger.places)

@@ -90,6 +90,8 @@ class Ledger:
         Of every account.
     served : float
         How many users the exposure is of.
+    turns : int
+        How often a user has chosen.
     offsets : float64 array or None
         By item. They may be replaced between sweeps, and whenever ``support`` is asked.
     """
@@ -112,7 +114,7 @@ class Ledger:
         self.n_accounts = pool.n_items if accounts is None else int(accounts.max()) + 1
         self.places = np.full((pool.n_users, len(weights)), -1, dtype=np.int32)
         self.exposure = np.zeros(self.n_accounts)
-        self.served = 0.0
+        self.served, self.turns = 0.0, 0
         self._generator = np.random.default_rng(seed)
 
     def open(self) -> None:
@@ -218,6 +220,7 @@ class Ledger:
             offsets=self.offsets,
             threads=self.threads,
         )
+        self.turns += len(order)
         return int(changed)
 
     def _batch(self) -> int:

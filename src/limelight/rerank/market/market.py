@@ -97,11 +97,11 @@ class Market:
 
         With ``turn``, a part of the users does: which part, and of how many.
         """
-        return self.ledger.sweep(lambda: self._support(strength), self._stretch(), turn=turn)
+        return self.ledger.sweep(lambda: self.support(strength), self._stretch(), turn=turn)
 
     def serve(self, strength: float) -> None:
         """Let everybody choose once, in the order of the rows."""
-        self.ledger.serve(lambda: self._support(strength), self._stretch())
+        self.ledger.serve(lambda: self.support(strength), self._stretch())
 
     def _stretch(self) -> int | None:
         """Return how many users choose before items are compared anew, where welfare does so."""
@@ -114,7 +114,8 @@ class Market:
             strength * self.survey.unit * self._pull * self.welfare.marginal_given(x)(x)
         )
 
-    def _support(self, strength: float) -> Help:
+    def support(self, strength: float) -> Help:
+        """Return how items are helped at the exposure that they have now."""
         x = self._relative(self.ledger.exposure, self.ledger.served)
         table = np.tile(self._worth(self.welfare.marginal_given(x)), (2, 1))
         # By impact, help multiplies relevance and has no unit.
