@@ -155,6 +155,7 @@ def markets(draw: Draw) -> None:
         "batch": draw.number(1, 100),
         "newcomers": draw.one_in(2),
         "served": float(draw.number(0, 9)),
+        "offsets": None if draw.one_in(2) else draw.floats(m, dtype=np.float64),
         "threads": threads,
     }
     draw.spoil(arguments)

@@ -22,6 +22,8 @@ struct Market {
   int64_t n_knots;  // of each of the two; 0: a pull counts in full below the entitlement, a negative one from there
   double most;      // no subsidy is larger
   bool by_impact;   // exposure counts as much as it is relevant, and so do subsidies
+  const double* offsets;  // by item, what is added to relevance and subsidy; null: nothing
+  double most_offset;     // none of them is larger
 
   double amount(int64_t rank, float relevance) const { return by_impact ? weights[rank] * relevance : weights[rank]; }
 
@@ -36,7 +38,9 @@ struct Market {
     return pull[account] * (table[knot] + (at - static_cast<double>(knot)) * (table[knot + 1] - table[knot]));
   }
 
-  // The list that a user would choose now, who holds `own` (places, -1 where none).
+  // The list that a user would choose now, who holds `own` (places, -1 where none). It is compiled twice, because
+  // a market without offsets should not look for them at every candidate.
+  template <bool has_offsets>
   void respond(const CandidateRows& rows, int64_t user, const int32_t* own, double served, std::vector<Choice>& best,
                int32_t* places) const {
     int64_t rank = 0;  // of the next own item: places ascend
@@ -44,9 +48,16 @@ struct Market {
       double held = exposure[accounts[item]];
       if (rank < k && own[rank] == place) held -= amount(rank++, relevance);
       const double help = subsidy(accounts[item], held, served);
-      return by_impact ? relevance * (1 + help) : relevance + help;
+      const double subsidised = by_impact ? relevance * (1 + help) : relevance + help;
+      if constexpr (has_offsets) return subsidised + offsets[item];
+      return subsidised;
     };
-    const auto limit = [&](float relevance) { return by_impact ? relevance * (1 + most) : relevance + most; };
+    // It adds in the same order as worth, so that rounding cannot lift a worth above its limit.
+    const auto limit = [&](float relevance) {
+      const double subsidised = by_impact ? relevance * (1 + most) : relevance + most;
+      if constexpr (has_offsets) return subsidised + most_offset;
+      return subsidised;
+    };
     best_candidates(rows, user, k, worth, limit, best, places);
   }
 
@@ -68,13 +79,14 @@ struct Market {
     std::vector<int32_t> responses(static_cast<size_t>(batch * k));
     std::vector<std::vector<Choice>> best(static_cast<size_t>(batch));
     for (auto& choices : best) choices.reserve(static_cast<size_t>(k));
+    const auto choose = offsets ? &Market::respond<true> : &Market::respond<false>;
     int64_t changed = 0;
     for (int64_t start = 0; start < n_turns; start += batch) {
       const int64_t size = std::min(batch, n_turns - start);
       const double users_served = newcomers ? served + static_cast<double>(start) : served;
       const auto turn = [&](int64_t i) {
         const int64_t user = order[start + i];
-        respond(rows, user, lists + user * k, std::max(users_served, 1.0), best[i], responses.data() + i * k);
+        (this->*choose)(rows, user, lists + user * k, std::max(users_served, 1.0), best[i], responses.data() + i * k);
       };
       if (size < kWorthAThread) {
         for (int64_t i = 0; i < size; ++i) turn(i);

@@ -1,6 +1,7 @@
 // Bindings for re-rankers in which users choose among candidates at subsidies.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <cmath>
 
@@ -72,10 +73,10 @@ int64_t respond(const RankedCandidates& candidates, const Array1<const int32_t>&
                 const Array1<const double>& weights, const Array1<const int32_t>& accounts,
                 const Array1<double>& exposure, const Array1<const double>& entitlement,
                 const Array1<const double>& pull, const Array2<const double>& marginal, bool by_impact, int64_t batch,
-                bool newcomers, double served, int threads) {
-  require_aligned(order, lists, weights, accounts, exposure, entitlement, pull, marginal);
-  require_apart(lists, order, weights, accounts, exposure, entitlement, pull, marginal);
-  require_apart(exposure, order, weights, accounts, entitlement, pull, marginal);
+                bool newcomers, double served, const std::optional<Array1<const double>>& offsets, int threads) {
+  require_aligned(order, lists, weights, accounts, exposure, entitlement, pull, marginal, offsets);
+  require_apart(lists, order, weights, accounts, exposure, entitlement, pull, marginal, offsets);
+  require_apart(exposure, order, weights, accounts, entitlement, pull, marginal, offsets);
   candidates.check_lists(lists);
   const CandidateRows rows = candidates.rows();
   const int64_t n_accounts = exposure.shape(0), n_knots = marginal.shape(1);
@@ -88,8 +89,10 @@ int64_t respond(const RankedCandidates& candidates, const Array1<const int32_t>&
   require(marginal.shape(0) == 2 && n_knots != 1, "marginal must have two rows, of no knots or at least two");
   require(all_finite(weights) && all_finite(exposure) && all_finite(entitlement) && all_finite(pull) &&
               std::all_of(marginal.data(), marginal.data() + 2 * n_knots, [](double v) { return std::isfinite(v); }) &&
-              std::isfinite(served),
+              std::isfinite(served) && (!offsets || all_finite(*offsets)),
           "numbers must be finite");
+  require(!offsets || static_cast<int64_t>(offsets->shape(0)) == candidates.n_items(),
+          "there must be one offset an item");
   require(batch >= 1, "batch must be at least 1");
   for (size_t i = 0; i < order.shape(0); ++i)
     require(order.data()[i] >= 0 && order.data()[i] < rows.n_users, "order must hold users");
@@ -101,6 +104,7 @@ int64_t respond(const RankedCandidates& candidates, const Array1<const int32_t>&
     const double p = pull.data()[a];
     most = std::max(most, p < 0 ? p * least : p * largest);
   }
+  const bool has_offsets = offsets && offsets->shape(0) > 0;
   const Market market{weights.data(),
                       static_cast<int64_t>(lists.shape(1)),
                       accounts.data(),
@@ -111,7 +115,9 @@ int64_t respond(const RankedCandidates& candidates, const Array1<const int32_t>&
                       table + n_knots,
                       n_knots,
                       most,
-                      by_impact};
+                      by_impact,
+                      has_offsets ? offsets->data() : nullptr,
+                      has_offsets ? *std::max_element(offsets->data(), offsets->data() + offsets->shape(0)) : 0.0};
   nb::gil_scoped_release unlocked;
   return market.play(rows, order.data(), order.shape(0), batch, newcomers, served, lists.data(), threads);
 }
@@ -158,10 +164,11 @@ void bind_market(nb::module_& m) {
   m.def("respond", &respond, "candidates"_a, "order"_a.noconvert(), "lists"_a.noconvert(), nb::kw_only(),
         "weights"_a.noconvert(), "accounts"_a.noconvert(), "exposure"_a.noconvert(), "entitlement"_a.noconvert(),
         "pull"_a.noconvert(), "marginal"_a.noconvert(), "by_impact"_a, "batch"_a, "newcomers"_a, "served"_a,
-        "threads"_a,
+        "offsets"_a.noconvert().none() = nb::none(), "threads"_a,
         "Users choose again, in order, a batch at a time, at subsidies pull * marginal(exposure / entitlement).\n\n"
         "`lists` holds places among the candidates, ascending, then -1. Without knots a pull counts in full below the\n"
-        "entitlement, and a negative one from there on. Returns how many lists changed.");
+        "entitlement, and a negative one from there on. `offsets`, by item, are added to relevance and subsidy at any\n"
+        "exposure. Returns how many lists changed.");
   m.def("best_candidates", &best_candidates_at, "candidates"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(),
         nb::kw_only(), "lists"_a.noconvert(), "threads"_a,
         "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.");

@@ -301,6 +301,21 @@ class Turn(NamedTuple):
     """Subsidies of all items at some exposure."""
     weights: Float64
     """Of places."""
+    offsets: Float64 | None = None
+    """By item, added to relevance and help."""
+    by_impact: bool = False
+    """Whether exposure and help count as much as they are relevant; offsets do not."""
+
+    def amounts(self, relevance: Float64) -> Float64:
+        """Return the exposure that a list gives to its items, by their relevance."""
+        weights = self.weights[: len(relevance)]
+        return weights * relevance if self.by_impact else weights
+
+    def worth(self, relevance: Float64, exposure: Float64) -> Float64:
+        """Return what every item is worth to a user."""
+        help_now = self.help(exposure)
+        helped = relevance * (1 + help_now) if self.by_impact else relevance + help_now
+        return helped if self.offsets is None else helped + self.offsets
 
 
 def respond(relevance: Float64, order: list[int], lists: list[list[int]], turn: Turn) -> Float64:
@@ -311,13 +326,12 @@ def respond(relevance: Float64, order: list[int], lists: list[list[int]], turn: 
     """
     exposure, k = turn.exposure.copy(), len(turn.weights)
     for user in order:
-        for rank, item in enumerate(lists[user]):
-            exposure[item] -= turn.weights[rank]
+        own = relevance[user]
+        exposure[lists[user]] -= turn.amounts(own[lists[user]])
         exposure = np.maximum(exposure, 0)
-        by_relevance = np.lexsort((np.arange(len(exposure)), -relevance[user]))
-        worth = (relevance[user] + turn.help(exposure))[by_relevance]
+        by_relevance = np.lexsort((np.arange(len(exposure)), -own))
+        worth = turn.worth(own, exposure)[by_relevance]
         best = np.sort(np.argsort(-worth, kind="stable")[:k])
-        lists[user] = [int(j) for j in by_relevance[best] if np.isfinite(relevance[user, j])]
-        for rank, item in enumerate(lists[user]):
-            exposure[item] += turn.weights[rank]
+        lists[user] = [int(j) for j in by_relevance[best] if np.isfinite(own[j])]
+        exposure[lists[user]] += turn.amounts(own[lists[user]])
     return exposure

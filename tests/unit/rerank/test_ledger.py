@@ -31,11 +31,18 @@ def item_lists(pool, places):
     k=st.integers(1, 6),
     strength=st.sampled_from([0.0, 0.01, 0.3, 5.0]),
     share=st.sampled_from([0.2, 0.7, 1.0]),
+    # How much offsets differ, and what they are on average.
+    spread=st.none() | st.tuples(st.sampled_from([0.0, 0.2, 3.0]), st.sampled_from([-5, 0, 5])),
+    by_impact=st.booleans(),
 )
-def test_choices_are_those_of_the_dense_twin(crowd, seed, k, strength, share):
+def test_choices_are_those_of_the_dense_twin(crowd, seed, k, strength, share, **kinds):
+    spread, by_impact = kinds["spread"], kinds["by_impact"]
     pool, dense = crowd(12, 9, seed=seed, share=share)
     welfare = Power(exponent=1, offset=0.3)
-    ledger = Ledger(pool, position_weights(k), threads=1, seed=0)
+    offsets = None
+    if spread is not None:
+        offsets = spread[1] + spread[0] * np.random.default_rng(seed).standard_normal(9)
+    ledger = Ledger(pool, position_weights(k), by_impact=by_impact, threads=1, seed=0)
     ledger.open()
     lists = item_lists(pool, ledger.places)
     order = np.random.default_rng(seed).permutation(pool.n_users).astype(np.int32)
@@ -47,7 +54,7 @@ def test_choices_are_those_of_the_dense_twin(crowd, seed, k, strength, share):
         y = exposure / (exposure + share_of)
         return strength * np.interp(y, np.linspace(0, 1, len(table)), table)
 
-    turn = oracles.Turn(ledger.exposure, help_at, ledger.weights)
+    turn = oracles.Turn(ledger.exposure, help_at, ledger.weights, offsets, by_impact)
     expected = oracles.respond(dense.astype(np.float64), order.tolist(), lists, turn)
     [rows] = pool.blocks
     kernels.respond(
@@ -60,14 +67,38 @@ def test_choices_are_those_of_the_dense_twin(crowd, seed, k, strength, share):
         entitlement=given_help.entitlement,
         pull=given_help.pull,
         marginal=given_help.table,
-        by_impact=False,
+        by_impact=by_impact,
         batch=1,
         newcomers=False,
         served=ledger.served,
+        offsets=offsets,
         threads=1,
     )
     assert item_lists(pool, ledger.places) == lists
     np.testing.assert_allclose(ledger.exposure, expected, atol=1e-9)
+
+
+def test_offsets_of_nothing_change_nothing(crowd):
+    pool, _ = crowd(300, 30, seed=4)
+    found = []
+    for offsets in (None, np.zeros(30), np.full(30, -0.25)):
+        ledger = Ledger(pool, position_weights(5), offsets=offsets, threads=2, seed=0)
+        ledger.open()
+        ledger.sweep(partial(support, ledger, 0.3, Power()))
+        found.append(ledger.places)
+    np.testing.assert_array_equal(found[0], found[1])
+    # The same for all items, it moves nobody.
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_a_dear_item_is_left_to_nobody_and_a_cheap_one_goes_to_all(crowd):
+    pool, _ = crowd(200, 12, seed=6, share=1.0)
+    offsets = np.zeros(12)
+    offsets[3], offsets[7] = -100, 100
+    ledger = Ledger(pool, np.ones(4), offsets=offsets, threads=1, seed=0)
+    ledger.open()
+    ledger.sweep(partial(support, ledger, 0.3, Power()))
+    assert (ledger.exposure[3], ledger.exposure[7]) == (0, 200)
 
 
 def test_exposure_is_what_the_lists_give(crowd):
@@ -165,6 +196,8 @@ def test_wrong_candidates_are_refused(changes, reason):
         ("marginal", np.ones((1, 5)), "two rows"),
         ("marginal", np.ones((2, 1)), "no knots or at least two"),
         ("batch", 0, "batch must be at least 1"),
+        ("offsets", np.zeros(3), "one offset an item"),
+        ("offsets", np.array([np.inf, 0]), "finite"),
     ],
 )
 def test_wrong_settings_are_refused(name, value, reason):

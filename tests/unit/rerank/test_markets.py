@@ -276,7 +276,7 @@ def test_thorough_help_is_what_one_more_place_is_worth(market):
     with Pool(candidates_of(ranking_of(market)), BY_RANK) as pool:
         trade = Market(pool, K, welfare, threads=1, seed=0, by_place=True)
         trade.ledger.open()
-        table = trade._support(1.0).table[0] / trade._support(1.0).table[0, 0]
+        table = trade.support(1.0).table[0] / trade.support(1.0).table[0, 0]
         place = trade.ledger.weights.mean() / (trade.ledger.exposure.sum() / pool.n_items)
     x = knots()[:-1]
     gain = (1 / (x + 0.5) - 1 / (x + 0.5 + place)) / place

@@ -78,8 +78,9 @@ class Ledger:
     """Lists, and the exposure that they give to accounts: items, or groups of them.
 
     ``weights`` are those of the places of a list. With ``by_impact``, exposure counts as much as it
-    is relevant, and help likewise. What is chosen depends on the seed, which draws the order of
-    users, and not on the number of threads.
+    is relevant, and help likewise. ``offsets`` are what is added to the relevance and the help of
+    each item, whatever its exposure is; a negative one is a price. What is chosen depends on the
+    seed, which draws the order of users, and not on the number of threads.
 
     Attributes
     ----------
@@ -89,6 +90,10 @@ class Ledger:
         Of every account.
     served : float
         How many users the exposure is of.
+    turns : int
+        How often a user has chosen.
+    offsets : float64 array or None
+        By item. They may be replaced between sweeps, and whenever ``support`` is asked.
     """
 
     def __init__(
@@ -98,16 +103,18 @@ class Ledger:
         *,
         accounts: Int32 | None = None,
         by_impact: bool = False,
+        offsets: Float64 | None = None,
         threads: int,
         seed: int | Sequence[int],
     ) -> None:
         self.pool, self.weights, self.by_impact, self.threads = pool, weights, by_impact, threads
+        self.offsets = offsets
         own = np.arange(pool.n_items, dtype=np.int32)
         self.accounts = own if accounts is None else accounts
         self.n_accounts = pool.n_items if accounts is None else int(accounts.max()) + 1
         self.places = np.full((pool.n_users, len(weights)), -1, dtype=np.int32)
         self.exposure = np.zeros(self.n_accounts)
-        self.served = 0.0
+        self.served, self.turns = 0.0, 0
         self._generator = np.random.default_rng(seed)
 
     def open(self) -> None:
@@ -210,8 +217,10 @@ class Ledger:
             batch=batch,
             newcomers=newcomers,
             served=self.served,
+            offsets=self.offsets,
             threads=self.threads,
         )
+        self.turns += len(order)
         return int(changed)
 
     def _batch(self) -> int:

@@ -41,8 +41,9 @@ class Market:
 
     Strength is in units of ``survey``, which is of everybody's own lists or, where it is given, of
     those of earlier users. With ``by_place``, help is what one more place is worth, rather than the
-    slope where an item stands; they differ where an item may expect few places. What is chosen
-    depends on the seed, which draws the order of users, and not on the number of threads.
+    slope where an item stands; they differ where an item may expect few places. ``offsets`` are
+    added to each item's relevance, in its units, whatever the strength is. What is chosen depends
+    on the seed, which draws the order of users, and not on the number of threads.
     """
 
     def __init__(
@@ -55,10 +56,16 @@ class Market:
         seed: int | Sequence[int],
         survey: OwnListSurvey | None = None,
         by_place: bool = False,
+        offsets: Float64 | None = None,
     ) -> None:
         self.pool, self.welfare = pool, welfare
         self.ledger = Ledger(
-            pool, position_weights(k), by_impact=welfare.by_impact, threads=threads, seed=seed
+            pool,
+            position_weights(k),
+            by_impact=welfare.by_impact,
+            offsets=offsets,
+            threads=threads,
+            seed=seed,
         )
         self.survey = self._survey_own_lists() if survey is None else survey
         self._entitlement = welfare.shares(pool.n_items) * self.survey.total
@@ -90,11 +97,11 @@ class Market:
 
         With ``turn``, a part of the users does: which part, and of how many.
         """
-        return self.ledger.sweep(lambda: self._support(strength), self._stretch(), turn=turn)
+        return self.ledger.sweep(lambda: self.support(strength), self._stretch(), turn=turn)
 
     def serve(self, strength: float) -> None:
         """Let everybody choose once, in the order of the rows."""
-        self.ledger.serve(lambda: self._support(strength), self._stretch())
+        self.ledger.serve(lambda: self.support(strength), self._stretch())
 
     def _stretch(self) -> int | None:
         """Return how many users choose before items are compared anew, where welfare does so."""
@@ -107,7 +114,8 @@ class Market:
             strength * self.survey.unit * self._pull * self.welfare.marginal_given(x)(x)
         )
 
-    def _support(self, strength: float) -> Help:
+    def support(self, strength: float) -> Help:
+        """Return how items are helped at the exposure that they have now."""
         x = self._relative(self.ledger.exposure, self.ledger.served)
         table = np.tile(self._worth(self.welfare.marginal_given(x)), (2, 1))
         # By impact, help multiplies relevance and has no unit.

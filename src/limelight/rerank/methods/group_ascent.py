@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limelight.metrics.lists import position_weights
+from limelight.rerank.market.grouped import item_prices
 from limelight.rerank.market.ledger import Ledger
 from limelight.rerank.market.market import choose
 
@@ -71,8 +72,7 @@ class Ascent:
 
     def item_prices(self, prices: Float64) -> Float64:
         """Return what is taken from the relevance of every item."""
-        amounts = self.members.weights * prices[self.members.groups]
-        return np.asarray(self.unit * np.bincount(self.members.items, amounts, self.pool.n_items))
+        return self.unit * item_prices(self.members, prices, self.pool.n_items)
 
     def at(self, prices: Float64) -> PricedLists:
         """Return what everybody chooses at some prices."""
