@@ -60,11 +60,22 @@ class ModelControl(Control):
     tried: dict[float, Measure] = field(default_factory=dict, init=False)
     """What each strength gave."""
 
+    @property
+    def changes_own(self) -> bool:
+        """Whether lists differ from everybody's own at strength 0, too."""
+        return False
+
+    @property
+    def missed(self) -> list[Any]:
+        """The groups of items whose wishes the last lists do not meet."""
+        return []
+
     def try_at(self, strength: float) -> Trial:
         """Make everybody's list and measure them."""
-        ids = self.lists(strength) if strength else self.sitting.own
+        changes = strength or self.changes_own
+        ids = self.lists(strength) if changes else self.sitting.own
         again = [
-            self.lists_for(strength, users) if strength else users.own(self.sitting.k).ids
+            self.lists_for(strength, users) if changes else users.own(self.sitting.k).ids
             for users in self.sitting.folds
         ]
         measure, gains = self.sitting.measure(ids, again)
@@ -97,6 +108,16 @@ class RerankControl(ModelControl):
     threads: int
     _inner: ServingControl | None = field(default=None, init=False)
     _places: Any = field(default=None, init=False)
+
+    @property
+    def changes_own(self) -> bool:
+        """Whether groups of items have prices, also at strength 0."""
+        return self.served.groups is not None
+
+    @property
+    def missed(self) -> list[Any]:
+        """The groups of items whose wishes the last lists do not meet."""
+        return getattr(self._inner, "missed", [])
 
     def lists(self, strength: float) -> Int32:
         """Re-rank what the model ranks for users."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limelight.data.split import Split
     from limelight.models.base import Model
     from limelight.rerank.targets.search import Goal, Trial
-    from limelight.rerank.targets.serving import Serve
+    from limelight.rerank.targets.serving import GroupsOf, Serve
     from limelight.rerank.welfare import WelfareName
 
 
@@ -82,14 +82,14 @@ class ControlDecision(Decision):
 
     def lists_of(self, sitting: Sitting) -> Int32:
         """Make the lists of another sitting."""
-        if not self.strength:
+        if not (self.strength or self.control.changes_own):
             return sitting.own
         return replace(self.control, sitting=sitting).lists(self.strength)
 
     def confirm(self, everybody: Everybody, *, adjust: bool) -> Confirmed:
         """Serve everybody with the control."""
         goal = self.wish.for_exposure() if adjust else None
-        if not self.strength:
+        if not (self.strength or self.control.changes_own):
             return everybody.leave()
         if isinstance(self.control, RerankControl):
             return everybody.rerank(self.control.served, goal, self.strength)
@@ -103,11 +103,15 @@ def decide(
     goal: Goal,
     serve: Serve,
     *,
+    groups: GroupsOf | None = None,
     nearest: bool,
     show_progress: bool | None,
 ) -> Decision:
-    """Find what meets a goal at the least cost, and say how."""
-    controls = _controls(plain, split, sitting, serve)
+    """Find what meets a goal at the least cost, and say how.
+
+    Where ``groups`` of items have wishes of their own, these hold beside the goal.
+    """
+    controls = _controls(plain, split, sitting, serve, groups)
     with progress_bar("search", TRIES * len(controls), show=show_progress) as advance:
         found = _try_all(controls, goal, advance)
         if goal.is_loss and len(controls) > 1:
@@ -122,8 +126,9 @@ def decide(
         else:
             chosen = _choose(controls, found, goal)
         trial = found[chosen.name]
-        if not goal.is_met(trial.measure) and not nearest:
-            raise _out_of_reach(goal, found, sitting)
+        missed = chosen.missed
+        if not nearest and (missed or not goal.is_met(trial.measure)):
+            raise _out_of_reach(goal, found, sitting, missed)
         _try_weaker(chosen, trial, advance)
         chosen.release()
     front = [
@@ -133,7 +138,7 @@ def decide(
     return ControlDecision(
         method=chosen.name if trial.strength else "the plain model",
         strength=float(trial.strength),
-        met=goal.is_met(trial.measure),
+        met=goal.is_met(trial.measure) and not missed,
         goal=goal.asked,
         lists=trial.lists.ids,
         gini=trial.measure.gini,
@@ -142,7 +147,7 @@ def decide(
             for name, one in found.items()
         ),
         front=tuple(front),
-        notes=goal.notes(trial.measure),
+        notes=(*goal.notes(trial.measure), *_missed_note(missed)),
         control=chosen,
         wish=goal,
     )
@@ -154,7 +159,9 @@ def law_of(plain: Model, split: Split, k: int) -> Relevance:
     return calibrate(plain.ranking(part.history), part.targets, k)
 
 
-def _controls(plain: Model, split: Split, sitting: Sitting, serve: Serve) -> list[ModelControl]:
+def _controls(
+    plain: Model, split: Split, sitting: Sitting, serve: Serve, groups: GroupsOf | None
+) -> list[ModelControl]:
     """List the ways to control that serve as wished, the simplest first."""
     law = law_of(plain, split, sitting.k)
     laws = {"calibrated": law}
@@ -167,10 +174,10 @@ def _controls(plain: Model, split: Split, sitting: Sitting, serve: Serve) -> lis
     for scale, rule in laws.items():
         for welfare in _WELFARES if serve != "stateless" else _WELFARES[:1]:
             name = _METHODS[serve] if serve == "stateless" else f"{_METHODS[serve]} ({welfare})"
-            served = Served(serve, rule, welfare, settings)
+            served = Served(serve, rule, welfare, settings, groups)
             named = f"{name} of {scale}"
             controls.append(RerankControl(named, sitting, served, resolve_threads(threads)))
-    if isinstance(plain, ExADMM):
+    if isinstance(plain, ExADMM) and groups is None:
         fits = {0.0: plain}
         controls.append(
             ExposureControl("exadmm", sitting, plain.config, split.train, fits, _SLIGHT)
@@ -200,7 +207,8 @@ def _try_all(
         except OutOfReachError as error:
             found[control.name] = error.nearest
         guess = guess or found[control.name].strength
-        control.release()
+        if len(controls) > 1:
+            control.release()
     return found
 
 
@@ -239,7 +247,17 @@ def _try_weaker(control: ModelControl, trial: Trial, advance: Callable[[], None]
             advance()
 
 
-def _out_of_reach(goal: Goal, found: dict[str, Trial], sitting: Sitting) -> SolveError:
+def _missed_note(missed: list[Any]) -> tuple[str, ...]:
+    """Say which groups do not get what was wished for them."""
+    if not missed:
+        return ()
+    names = ", ".join(map(repr, missed[:5])) + (", ..." if len(missed) > 5 else "")
+    return (f"Not all wishes can be met: the shares of these groups stand in the way: {names}.",)
+
+
+def _out_of_reach(
+    goal: Goal, found: dict[str, Trial], sitting: Sitting, missed: list[Any]
+) -> SolveError:
     """Say how near every method came, and what stands in the way."""
     near = ", ".join(
         f"{name} a Gini index of {one.measure.gini:.3f} and a coverage of "
@@ -247,6 +265,7 @@ def _out_of_reach(goal: Goal, found: dict[str, Trial], sitting: Sitting) -> Solv
         for name, one in found.items()
     )
     n_lists, k, n_items = sitting.n_lists, sitting.k, sitting.n_items
+    near = "; ".join([near, *(note.rstrip(".") for note in _missed_note(missed))])
     message = (
         f"out of reach: {goal} over {n_lists:,} users' lists; {near}; no lists of {k} for so many "
         f"users go below a Gini index of {gini_floor(n_lists, k, n_items):.3f}, nor show more than "

@@ -18,7 +18,7 @@ from limelight.data.split import Split, as_split
 from limelight.metrics.exposure import gini_floor
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
-from limelight.rerank.rerank import GroupGoal, as_group_goal
+from limelight.rerank.rerank import as_group_goal
 from limelight.rerank.targets.search import MET_WITHIN, Goal, JointGoal, as_goals
 from limelight.rerank.targets.serving import SERVES, Serve
 
@@ -74,9 +74,9 @@ def fit_to(  # noqa: PLR0913
         of nDCG that may be given up, alone for as even an exposure as that buys; or the share of
         the catalogue that lists show, at least.
     groups, group_cap, group_floor, group_shares
-        Or a target for groups of items, a table ``item_id, group[, weight]``: the share of all
-        exposure that none may exceed, or each should have, or the share of each, as for
-        ``ll.GroupShares``. Prices of groups serve batch, stream and machines alike.
+        Or, alone or beside the others, a target for groups of items, a table ``item_id, group[,
+        weight]``: the share of all exposure that none may exceed, or each should have, or the share
+        of each, as for ``ll.GroupShares``. Alone, it serves batch, stream and machines alike.
     at
         Length of the lists that the target speaks of.
     population
@@ -117,8 +117,12 @@ def fit_to(  # noqa: PLR0913
     clock = _Clock()
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
-    goal = as_group_goal(groups, shares, wishes, "auto") or _goal_of(wishes)
+    for_groups = as_group_goal(groups, shares, {}, "auto")
+    goal = _goal_of(wishes, alone=for_groups is None)
     check_choice("serve", serve, SERVES)
+    if for_groups and goal and not goal.is_loss and serve == "stateless":
+        message = f"shares of groups beside {goal} are not met by machines that share nothing"
+        raise ConfigError(message, hint="serve a batch or a stream, or give one target")
     plain = ExADMM() if model is None else model
     if not isinstance(plain, Model):
         message = f"a target needs a model to fit: {plain!r}"
@@ -126,25 +130,32 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     whole = data if isinstance(data, Split) else as_interactions(data)
     check_integer("at", at, least=1)
-    if isinstance(goal, Goal) and population == "everyone":
+    if goal is not None and population == "everyone":
         _refuse_unreachable(goal, *_size_of(whole, at))
     split = as_split(whole)
     check_integer("at", at, least=1, most=split.train.n_items)
     people = as_population(population, split)
-    if isinstance(goal, Goal):
+    if goal is not None:
         _refuse_unreachable(goal, people.n_lists, at, split.train.n_items)
-    grouped = GroupTarget(split, goal) if isinstance(goal, GroupGoal) else None
+    grouped = None if for_groups is None else GroupTarget(split, for_groups)
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     clock.lap("fit")
     parts = ("validation",) if people.held_out_alone else _HELD_OUT
     sitting = sitting_of(people, split, lambda: plain, at, parts)
     with closing(sitting):
-        if grouped is not None:
-            decision: Decision = grouped.decide(plain, sitting)
+        if grouped is not None and (goal is None or goal.is_loss):
+            decision: Decision = grouped.decide(plain, sitting, goal, nearest=nearest)
         else:
-            assert isinstance(goal, Goal)
+            assert goal is not None
             decision = decide(
-                plain, split, sitting, goal, serve, nearest=nearest, show_progress=show_progress
+                plain,
+                split,
+                sitting,
+                goal,
+                serve,
+                groups=None if grouped is None else grouped.groups_of,
+                nearest=nearest,
+                show_progress=show_progress,
             )
         validation = BothLists(sitting, "validation", sitting.own, decision.lists)
         test = validation._replace(name="test")
@@ -170,7 +181,7 @@ def fit_to(  # noqa: PLR0913
         method=decision.method,
         strength=confirmed.strength,
         met=decision.met and confirmed.met,
-        goal=decision.goal,
+        goal=decision.goal | ({} if for_groups is None else for_groups.wishes),
         validation=validation.figures(),
         test=test.figures(),
         served=everybody.figures(confirmed),
@@ -205,9 +216,11 @@ class _Clock:
         return self._last - self._started
 
 
-def _goal_of(wishes: dict[str, float | None]) -> Goal:
+def _goal_of(wishes: dict[str, float | None], *, alone: bool) -> Goal | None:
     """Take the wishes together; one for exposure is followed, within the loss that is allowed."""
     goals = as_goals(**wishes)
+    if not goals and not alone:
+        return None
     if not goals:
         message = "there is no target: none was given"
         raise ConfigError(message, hint=f"give one of: {', '.join(wishes)}, or shares of groups")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limelight._base.errors import SolveError
 from limelight.control.decide import Decision, law_of
 from limelight.control.served import Confirmed, measure_exposure
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
-from limelight.metrics.exposure import exposure, gini
 from limelight.rerank.methods.group_shares import GroupShares, GroupSharesConfig
 from limelight.rerank.rerank import group_settings
 from limelight.rerank.targets.groups import as_groups
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from limelight.rerank.market.pool import Law, Pool
     from limelight.rerank.methods.group_shares import GroupOutcome, GroupPrices
     from limelight.rerank.rerank import GroupGoal
+    from limelight.rerank.targets.groups import Wishes
+    from limelight.rerank.targets.search import Goal
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +78,10 @@ class GroupTarget:
         members = as_groups(self.named, split.train.n_items)
         self._method().wishes(members, split.train.n_items, counts)
 
-    def decide(self, plain: Model, sitting: Sitting) -> GroupDecision:
-        """Find the prices for a sitting."""
+    def decide(
+        self, plain: Model, sitting: Sitting, bound: Goal | None, *, nearest: bool
+    ) -> GroupDecision:
+        """Find the prices for a sitting; ``bound`` is the loss that is allowed, if one is."""
         law = law_of(plain, self._split, sitting.k)
         config = GroupSharesConfig(
             **group_settings(self._goal),
@@ -87,13 +91,22 @@ class GroupTarget:
         )
         pool = sitting.users.pool(law)
         prices, lists, outcome = self.reach(pool, sitting.k, config)
+        measure, _ = sitting.measure(lists)
+        stands = () if bound is None else bound.notes(measure)
+        if stands and not nearest:
+            message = (
+                f"out of reach: {bound} beside {', '.join(self._goal.wishes)}; the shares of groups "
+                f"cost {measure.loss:.1%} of nDCG over {sitting.n_lists:,} users' lists"
+            )
+            raise SolveError(message, hint="ask for less, or keep it: nearest=True, --nearest")
         return GroupDecision(
             method="group prices",
             strength=strength_of(prices),
-            met=outcome.is_met,
-            goal=self._goal.wishes,
+            met=outcome.is_met and not stands,
+            goal=self._goal.wishes | ({} if bound is None else bound.asked),
             lists=lists,
-            gini=gini(exposure(lists, pool.n_items)),
+            gini=measure.gini,
+            notes=stands,
             target=self,
             law=law,
             prices=prices,
@@ -110,6 +123,12 @@ class GroupTarget:
         groups = as_groups(self._groups(item_ids), len(item_ids))
         prices, found = method.solve(pool, k, groups, counts)
         return prices, pool.lists(found.places).ids, method.outcome_
+
+    def groups_of(self, item_ids: Ids) -> tuple[Groups, Wishes]:
+        """Tell which items are in which groups, and what shares these may have."""
+        members = as_groups(self._groups(item_ids), len(item_ids))
+        counts = np.array([self._counts.get(item, 0.0) for item in item_ids.tolist()])
+        return members, self._method().wishes(members, len(item_ids), counts)
 
     def _groups(self, item_ids: Ids) -> Groups:
         return read_groups(self._goal.groups, ids_to_arrow(item_ids))

@@ -18,6 +18,7 @@ from limelight.recommend.candidates import candidates_of, usual_width
 from limelight.recommend.fold_in import match_items
 from limelight.recommend.ranking import empty_lists
 from limelight.rerank.market.pool import Pool
+from limelight.rerank.methods.group_shares import GroupShare
 from limelight.rerank.reranker import Reranked
 from limelight.rerank.targets.controls import Control, SearchContext
 from limelight.rerank.targets.search import Measure, OutOfReachError, Trial, meet
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
     from limelight.data.interactions import Ids, Interactions
     from limelight.models.base import Model
     from limelight.rerank.market.pool import Law
-    from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.targets.search import Goal
-    from limelight.rerank.targets.serving import Served
+    from limelight.rerank.targets.serving import GroupsOf, Served
 
 
 _STRIDE = 1.25
@@ -119,7 +119,7 @@ class Everybody:
             control = served.control(SearchContext(pool, self.k, self.threads, seed=0))
             before, found = _confirm(control, goal, strength)
             reranker = control.reranker(found.strength, found.lists, float(self.n_lists))
-            made = pool.lists(found.lists)
+            made, own = pool.lists(found.lists), pool.lists(pool.own_places(self.k))
         lists = None
         if served.serve != "stateless":
             lists = empty_lists(len(self.model.user_ids), self.k)
@@ -127,7 +127,23 @@ class Everybody:
             lists.ids[self.rows], lists.scores[self.rows] = made
         serving = Reranked(reranker, self.model, lists)
         is_met = goal is None or goal.is_met(found.measure)
-        return Confirmed(serving, found.strength, before, found.measure, is_met)
+        shares: tuple[GroupShare, ...] = ()
+        if served.groups is not None:
+            before = measure_exposure(own.ids, len(self.model.item_ids))
+            shares = self._shares(served.groups, own.ids, made.ids)
+            is_met = is_met and not getattr(control, "missed", [])
+        return Confirmed(serving, found.strength, before, found.measure, is_met, shares)
+
+    def _shares(self, groups: GroupsOf, own: Int32, now: Int32) -> tuple[GroupShare, ...]:
+        """Put the shares of groups before and after beside what was wished."""
+        item_ids = np.asarray(self.model.item_ids)
+        members, wishes = groups(item_ids)
+        before, after = (
+            wishes.shares(members, exposure.exposure(ids, len(item_ids))).tolist()
+            for ids in (own, now)
+        )
+        bounds = wishes.low.tolist(), wishes.high.tolist()
+        return tuple(map(GroupShare, members.group_ids, before, after, *bounds))
 
     def retrain(self, goal: Goal | None, strength: float) -> Confirmed:
         """Fit exADMM at the strength that meets a goal for everybody, or at the given one."""

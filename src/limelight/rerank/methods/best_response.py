@@ -47,7 +47,13 @@ class MarketConfig(PoolConfig, SubsidyConfig):
         PoolConfig.check_own_settings(self)
 
     def market(
-        self, pool: Pool, k: int, survey: OwnListSurvey | None = None, *, by_place: bool = False
+        self,
+        pool: Pool,
+        k: int,
+        survey: OwnListSurvey | None = None,
+        *,
+        by_place: bool = False,
+        offsets: Float64 | None = None,
     ) -> Market:
         """Make a market with these settings."""
         check_integer("k", k, least=1)
@@ -59,6 +65,7 @@ class MarketConfig(PoolConfig, SubsidyConfig):
             seed=self.random_state,
             survey=survey,
             by_place=by_place,
+            offsets=offsets,
         )
 
 
@@ -100,6 +107,8 @@ class MarketState(RerankerState):
     merit: Float64
     length: float | None = None
     """Of the lists that the exposure is of."""
+    offsets: Float64 | None = None
+    """What is added to the relevance of each item, where groups of items have prices."""
 
 
 class MarketReranker(Reranker):
@@ -115,6 +124,8 @@ class MarketReranker(Reranker):
         What strength is in units of: what the own lists of the population came to.
     length_ : int
         Of the lists.
+    offsets_ : float64 array or None
+        What is added to the relevance of each item, where groups of items have prices.
     """
 
     state_type = MarketState
@@ -123,6 +134,7 @@ class MarketReranker(Reranker):
     served_: float
     survey_: OwnListSurvey
     length_: int
+    offsets_: Float64 | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -146,7 +158,9 @@ class MarketReranker(Reranker):
         if not self.is_settled:
             return RerankerState()
         survey, length = self.survey_, float(self.length_)
-        return MarketState(self.served_, *survey[:2], self.exposure_, survey.merit, length)
+        return MarketState(
+            self.served_, *survey[:2], self.exposure_, survey.merit, length, self.offsets_
+        )
 
     def restore(self, state: MarketState, n_items: int) -> None:
         """Go on from where another one was."""
@@ -157,6 +171,8 @@ class MarketReranker(Reranker):
             self.survey_ = OwnListSurvey(state.number("unit"), state.number("total"), merit)
             # Folders of the first schema say nothing of the length, which was 20 unless told.
             self.length_ = 20 if state.length is None else int(state.number("length"))
+            if state.offsets is not None:
+                self.offsets_ = state.array("offsets", (n_items,)).astype(np.float64)
 
     def reset(self) -> None:
         """Forget who was served."""
@@ -166,10 +182,9 @@ class MarketReranker(Reranker):
     def _market(self, pool: Pool, k: int, *, by_place: bool = False) -> Market:
         """Make the market in which users choose, beside the population if there is one."""
         if not self.is_settled:
-            return self.config.market(pool, k, by_place=by_place)
-        ratio = self._ratio(k)
-        survey = self.survey_._replace(total=self.survey_.total * ratio)
-        return self.config.market(pool, k, survey, by_place=by_place)
+            return self.config.market(pool, k, by_place=by_place, offsets=self.offsets_)
+        survey = self.survey_._replace(total=self.survey_.total * self._ratio(k))
+        return self.config.market(pool, k, survey, by_place=by_place, offsets=self.offsets_)
 
     def _ratio(self, k: int) -> float:
         """Return how much exposure a list of length k gives, beside one of the population."""

@@ -104,11 +104,15 @@ class PoolControl(Control):
             places = self._make(self.context, strength)
         else:
             places = self.context.pool.own_places(self.context.k)
-        self._ledger.places = places
-        exposure, worth = self._ledger.exposure_of(places), self._ledger.relevance()
-        trial = Trial(strength, Measure.of(exposure, worth, self._own), places)
+        trial = self.measured(strength, places)
         self.last = trial if strength else self.last
         return trial
+
+    def measured(self, strength: float, places: Int32) -> Trial:
+        """Measure everybody's list."""
+        self._ledger.places = places
+        exposure, worth = self._ledger.exposure_of(places), self._ledger.relevance()
+        return Trial(strength, Measure.of(exposure, worth, self._own), places)
 
     def restore(self, trial: Trial, state: Mapping[str, NDArray[Any]]) -> None:
         """Take a trial for the last one."""

@@ -5,26 +5,37 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from limelight.recommend.candidates import sample_users
+from limelight.rerank.market.grouped import GroupedMarket
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.best_response import BestResponse, Online
 from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.targets.controls import BestResponseControl, PoolControl
 
 if TYPE_CHECKING:
-    from limelight._base.arrays import Int32
+    from collections.abc import Callable
+
+    from limelight._base.arrays import Float64, Int32
+    from limelight.data.groups import Groups
+    from limelight.data.interactions import Ids
     from limelight.rerank.market.pool import Law
     from limelight.rerank.reranker import Reranker
     from limelight.rerank.targets.controls import SearchContext
+    from limelight.rerank.targets.groups import Wishes
+    from limelight.rerank.targets.search import Trial
     from limelight.rerank.welfare import WelfareName
 
 Serve = Literal["batch", "stream", "stateless"]
 """Many users together, one after the other, or by machines that share nothing."""
 SERVES: tuple[Serve, ...] = ("batch", "stream", "stateless")
+GroupsOf: TypeAlias = "Callable[[Ids], tuple[Groups, Wishes]]"
+"""Tells which of some items are in which groups, and what shares these may have."""
+_FIRST_SWEEPS, _SWEEPS = 5, 3
+"""How often users choose where prices of groups follow, at the first strength and at later ones."""
 _KNOWN = 10_000
 """How many users, at most, find prices that serve anybody."""
 
@@ -38,10 +49,13 @@ class Served:
     welfare: WelfareName = "log"
     settings: dict[str, Any] = field(default_factory=dict)
     """Further settings of the re-ranker."""
+    groups: GroupsOf | None = None
+    """Which of some items are in which groups, and what shares these may have, if that is asked."""
 
     def control(self, context: SearchContext) -> ServingControl:
         """Return the control of this way over the users of a pool."""
-        found: ServingControl = _CONTROLS[self.serve](context, self)
+        kinds = _CONTROLS if self.groups is None else _GROUPED
+        found: ServingControl = kinds[self.serve](context, self)
         return found
 
 
@@ -75,6 +89,37 @@ class BatchControl(BestResponseControl, ServingControl):
         return found.know(exposure, users, self._market.survey, self.context.k)
 
 
+class GroupedControl(BatchControl):
+    """Best response in which groups of items have prices, so that their wishes hold as well."""
+
+    def __init__(self, context: SearchContext, served: Served) -> None:
+        super().__init__(context, served)
+        assert served.groups is not None
+        members, wishes = served.groups(np.asarray(context.pool.candidates.item_ids))
+        self.grouped = GroupedMarket(self._market, members, wishes)
+
+    def try_at(self, strength: float) -> Trial:
+        """Make everybody's list; at strength 0 groups have prices, too."""
+        return self.measured(strength, self._respond(self.context, strength))
+
+    def _respond(self, context: SearchContext, strength: float) -> Int32:
+        del context
+        fresh = not self.grouped.ledger.served
+        self.grouped.settle(strength, _FIRST_SWEEPS if fresh else _SWEEPS)
+        return self.grouped.ledger.places.copy()
+
+    def reranker(self, strength: float, places: Int32, users: float) -> BestResponse:
+        """Return best response that knows what the lists give, and the prices of groups."""
+        found = super().reranker(strength, places, users)
+        found.offsets_ = self.grouped.offsets
+        return found
+
+    @property
+    def missed(self) -> list[Any]:
+        """The groups whose wishes do not hold."""
+        return self.grouped.missed
+
+
 class StreamControl(ServingControl):
     """Users one after the other, after a warm-up by the same users."""
 
@@ -89,10 +134,38 @@ class StreamControl(ServingControl):
 
     def _warm(self, strength: float) -> Online:
         found: Online = Online(welfare=self.served.welfare, **self._settings(strength))
+        found.offsets_ = self._offsets(strength)
         return found.warm_up_from(self.context.pool, self.context.k)
+
+    def _offsets(self, strength: float) -> Float64 | None:
+        """Return what the prices of groups add to the relevance of items."""
+        del strength
+        return None
 
     def _serve(self, context: SearchContext, strength: float) -> Int32:
         return self._warm(strength).places_from(context.pool, context.k)
+
+
+class GroupedStreamControl(StreamControl):
+    """A stream at the prices of groups that a batch of the same users finds."""
+
+    def __init__(self, context: SearchContext, served: Served) -> None:
+        super().__init__(context, served)
+        self._batch = GroupedControl(context, served)
+
+    def try_at(self, strength: float) -> Trial:
+        """Serve everybody in turn; at strength 0 groups have prices, too."""
+        self._batch.try_at(strength)
+        return self.measured(strength, self._serve(self.context, strength))
+
+    def _offsets(self, strength: float) -> Float64 | None:
+        del strength
+        return self._batch.grouped.offsets
+
+    @property
+    def missed(self) -> list[Any]:
+        """The groups whose wishes do not hold for a batch of the same users."""
+        return self._batch.missed
 
 
 class StatelessControl(ServingControl):
@@ -127,3 +200,4 @@ _CONTROLS: dict[Serve, type[Any]] = {
     "stream": StreamControl,
     "stateless": StatelessControl,
 }
+_GROUPED: dict[Serve, type[Any]] = {"batch": GroupedControl, "stream": GroupedStreamControl}
