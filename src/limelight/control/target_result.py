@@ -185,17 +185,18 @@ class TargetResult:
 
     def _answer(self) -> list[str]:
         """Say what was reached, what it cost, and what a little less would have cost."""
-        k, now = self.at, self.served
+        k, now = self.at, self.test if self._is_alone else self.served
+        whose = "test users' lists alone" if self._is_alone else "users' lists"
         lines = [
             f"Gini@{k} {now[f'gini@{k}_before']:.3f} -> {now[f'gini@{k}']:.3f} "
-            f"over {int(now['users']):,} users' lists; "
+            f"over {int(now['users']):,} {whose}; "
             f"coverage {now[f'coverage@{k}_before']:.1%} -> {now[f'coverage@{k}']:.1%} "
             f"of {int(now['items']):,} items",
             self._price(),
         ]
         if self.weaker:
-            words = (f"Gini {one.gini:.3f} {_percent(one.ndcg_loss)}" for one in self.weaker)
-            lines.append(f"A little less would have cost: {', '.join(words)} of nDCG")
+            words = (f"Gini {one.gini:.3f} for {_percent(one.ndcg_loss)}" for one in self.weaker)
+            lines.append(f"A little less control: {', '.join(words)} of nDCG")
         return lines
 
     def _price(self) -> str:
@@ -205,7 +206,7 @@ class TargetResult:
         return (
             f"nDCG@{self.at} {self.test[f'{key}_before']:.4f} -> {self.test[key]:.4f}, "
             f"{_percent(self.test[loss])}{between}, for {int(self.test['scored_users']):,} test "
-            f"users who were served {'alone' if self._is_alone else 'among them'}"
+            f"users{'' if self._is_alone else ' served among them'}"
         )
 
     @property
