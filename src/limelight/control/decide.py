@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from limelight._base.errors import SolveError
 from limelight._base.progress import progress_bar
 from limelight._native import resolve_threads
 from limelight.control.controls import ExposureControl, RerankControl
@@ -248,7 +247,7 @@ def _missed_note(missed: Sequence[Any]) -> tuple[str, ...]:
 
 def _out_of_reach(
     goal: Goal, found: dict[str, Trial], sitting: Sitting, missed: Sequence[Any]
-) -> SolveError:
+) -> OutOfReachError:
     """Say how near every method came, and what stands in the way."""
     near = ", ".join(
         f"{name} a Gini index of {one.measure.gini:.3f} and a coverage of "
@@ -264,4 +263,7 @@ def _out_of_reach(
         f"users go below a Gini index of {gini_floor(n_lists, k, n_items):.3f}, nor show more than "
         f"{min(1.0, n_lists * k / n_items):.1%} of {n_items:,} items"
     )
-    return SolveError(message, hint="ask for less, or keep the nearest: nearest=True, --nearest")
+    hint = "ask for less, or keep the nearest: nearest=True, --nearest"
+    error = OutOfReachError(message, hint=hint)
+    error.nearest = min(found.values(), key=lambda one: goal.cost(one.measure))
+    return error

@@ -21,7 +21,7 @@ from limelight.metrics.exposure import gini_floor
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.rerank import as_group_goal
-from limelight.rerank.targets.search import MET_WITHIN, Goal, JointGoal, as_goals
+from limelight.rerank.targets.search import MET_WITHIN, Goal, JointGoal, OutOfReachError, as_goals
 from limelight.rerank.targets.serving import SERVES, Serve
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def fit_to(  # noqa: PLR0913
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     clock.lap("fit")
 
-    def decide_for(sitting: Sitting) -> Decision:
+    def decide_for(sitting: Sitting, *, nearest: bool) -> Decision:
         if grouped is not None and (goal is None or goal.is_loss):
             return grouped.decide(plain, sitting, goal, nearest=nearest)
         assert goal is not None
@@ -153,7 +153,7 @@ def fit_to(  # noqa: PLR0913
 
     parts = ("validation",) if people.held_out_alone else _HELD_OUT
     with closing(sitting_of(people, split, lambda: plain, at, parts)) as sitting:
-        decision = decide_for(sitting)
+        decision = _widening(decide_for, sitting, nearest=nearest)
         validation = BothLists(sitting, "validation", sitting.own, decision.lists)
         test = validation._replace(name="test")
         if people.held_out_alone:
@@ -164,6 +164,8 @@ def fit_to(  # noqa: PLR0913
     clock.lap("fit to everybody")
     confirmed = decision.confirm(everybody, adjust=not people.held_out_alone)
     clock.lap("lists for everybody")
+    if goal is not None and not (confirmed.met or nearest):
+        raise _missed_by_all(goal, everybody, confirmed)
     result = TargetResult(
         model=confirmed.model,
         plain=everybody.model,
@@ -187,6 +189,29 @@ def fit_to(  # noqa: PLR0913
     )
     result.model.promise = result.promise()
     return result
+
+
+def _widening(decide_for: Any, sitting: Sitting, *, nearest: bool) -> Decision:
+    """Decide; where the target is out of reach, give users more candidates and decide again."""
+    while True:
+        try:
+            decision: Decision = decide_for(sitting, nearest=nearest)
+        except OutOfReachError:
+            if not sitting.widen():
+                raise
+        else:
+            if decision.met or not sitting.widen():
+                return decision
+
+
+def _missed_by_all(goal: Goal, everybody: Everybody, confirmed: Confirmed) -> SolveError:
+    """Say how near everybody's lists come."""
+    gini, coverage, _ = confirmed.now
+    message = (
+        f"out of reach: {goal} over {len(everybody.rows):,} users' lists; they came to a Gini "
+        f"index of {gini:.3f} and a coverage of {coverage:.3f}"
+    )
+    return SolveError(message, hint="ask for less, or keep the nearest: nearest=True, --nearest")
 
 
 def _everybody(

@@ -12,6 +12,7 @@ import scipy
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.memory import limit, resident
 from limelight.data.candidates.candidates import MEMORY
+from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.catalogue import read_distinct
 from limelight.data.held_out import HeldOut, left_out, refolded
 from limelight.data.ids import ids_from_arrow, positions
@@ -41,6 +42,8 @@ _SEARCHED = 20_000
 0.005 with more of them."""
 _DRAWS, _FOUND = (3, 5), 10_000
 """How often each validation user finds other items of hers, and how many lists are enough."""
+WIDER = 4
+"""How many times more candidates users get where the first do not reach far enough."""
 _LARGEST_ROOM = 8 << 30
 
 
@@ -289,6 +292,21 @@ class Sitting:
         found += [(made, draw[1]) for made, draw in zip(again, self._folds, strict=True)]
         gains = np.array([ndcg(made, draw, self.k, per_user=True) for made, draw in found])
         return np.asarray(gains[:, ~np.isnan(gains).any(axis=0)].mean(axis=0))
+
+    def widen(self) -> bool:
+        """Give everybody more candidates, if there are more and memory allows it; says whether.
+
+        An item that is nobody's candidate cannot be shown, however much it is helped.
+        """
+        width = min(WIDER * (self.users.width or self.n_items), self.n_items)
+        room = room_for_candidates() // BUFFER_BYTES
+        if self.users.width in (None, width) or self.users.n_users * width > room:
+            return False
+        self.close()
+        self._folds.clear()
+        self.__dict__.pop("_own_gains", None)
+        self.users.width = width
+        return True
 
     def close(self) -> None:
         """Free all candidates."""

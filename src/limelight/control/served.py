@@ -10,7 +10,8 @@ import numpy as np
 from limelight._base.arrays import batches
 from limelight._native import resolve_threads
 from limelight.control.controls import warm_fit
-from limelight.control.population import room_for_candidates
+from limelight.control.population import WIDER, room_for_candidates
+from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.ids import positions
 from limelight.metrics import exposure
 from limelight.models.factor_model import FactorModel
@@ -114,7 +115,22 @@ class Everybody:
         return Confirmed(self.model, 0.0, found, found)
 
     def rerank(self, served: Served, goal: Goal | None, strength: float) -> Confirmed:
-        """Serve everybody at the strength that meets a goal for all, or at the given one."""
+        """Serve everybody at the strength that meets a goal for all, or at the given one.
+
+        Where that is out of reach, everybody gets more candidates, as long as there are any.
+        """
+        found = self._rerank(served, goal, strength)
+        width, n_items = served.settings.get("candidates") or 0, len(self.model.item_ids)
+        wider = min(WIDER * width, n_items)
+        if found.met or not width < wider or self._is_too_wide(wider):
+            return found
+        settings = served.settings | {"candidates": wider}
+        return self.rerank(replace(served, settings=settings), goal, strength)
+
+    def _is_too_wide(self, width: int) -> bool:
+        return len(self.rows) * width * BUFFER_BYTES > room_for_candidates()
+
+    def _rerank(self, served: Served, goal: Goal | None, strength: float) -> Confirmed:
         with self.pool(served.law, served.settings.get("candidates")) as pool, pool.candidates:
             control = served.control(SearchContext(pool, self.k, self.threads, seed=0))
             before, found = _confirm(control, goal, strength)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -321,14 +322,16 @@ class _Search:
     def bracket(self, first: float, stride: float) -> tuple[Trial, Trial]:
         """Find a strength that is too small and one that is too large; once, if there is none."""
         low = high = self.try_at(first)
+        # A guess may be far off, so every further step is twice as long, on the scale of ratios.
+        strides = (min(stride ** (2 ** min(n, 6)), max(stride, _STRIDE)) for n in count())
         while self._goal.lack(high.measure) > 0:
             if high.strength >= self._control.most:
                 if self._goal.is_loss:
                     return high, high
                 self.give_up(high)
-            low, high = high, self.try_at(min(high.strength * stride, self._control.most))
+            low, high = high, self.try_at(min(high.strength * next(strides), self._control.most))
         while self._goal.lack(low.measure) < 0 and low.strength > _LEAST:
-            low, high = self.try_at(low.strength / stride), low
+            low, high = self.try_at(low.strength / next(strides)), low
         return low, high
 
     def give_up(self, best: Trial) -> None:
