@@ -44,6 +44,8 @@ class Made(NamedTuple):
     ids: Int32
     gains: Float64
     """The nDCG of each, over the mean of their own lists."""
+    missed: Sequence[Any] = ()
+    """The groups of items whose wishes the lists do not meet."""
 
 
 @dataclass(eq=False)
@@ -65,11 +67,6 @@ class ModelControl(Control):
         """Whether lists differ from everybody's own at strength 0, too."""
         return False
 
-    @property
-    def missed(self) -> list[Any]:
-        """The groups of items whose wishes the last lists do not meet."""
-        return []
-
     def try_at(self, strength: float) -> Trial:
         """Make everybody's list and measure them."""
         changes = strength or self.changes_own
@@ -80,7 +77,7 @@ class ModelControl(Control):
         ]
         measure, gains = self.sitting.measure(ids, again)
         self.tried[strength] = measure
-        return Trial(strength, measure, Made(ids, gains))
+        return Trial(strength, measure, Made(ids, gains, self.missed()))
 
     @abstractmethod
     def lists(self, strength: float) -> Int32:
@@ -89,6 +86,10 @@ class ModelControl(Control):
     @abstractmethod
     def lists_for(self, strength: float, users: RankedUsers) -> Int32:
         """Make the lists of further users at the strength that was tried last."""
+
+    def missed(self) -> Sequence[Any]:
+        """Return the groups of items whose wishes the last lists do not meet."""
+        return ()
 
     def release(self) -> None:
         """Free what the next control does not need."""
@@ -114,11 +115,6 @@ class RerankControl(ModelControl):
         """Whether groups of items have prices, also at strength 0."""
         return self.served.groups is not None
 
-    @property
-    def missed(self) -> list[Any]:
-        """The groups of items whose wishes the last lists do not meet."""
-        return getattr(self._inner, "missed", [])
-
     def lists(self, strength: float) -> Int32:
         """Re-rank what the model ranks for users."""
         pool = self.sitting.users.pool(self.served.law)
@@ -138,6 +134,10 @@ class RerankControl(ModelControl):
         """Return what serves at the strength that was tried last."""
         assert self._inner is not None
         return self._inner.reranker(strength, self._places, float(self.sitting.n_lists))
+
+    def missed(self) -> Sequence[Any]:
+        """Return the groups of items whose wishes the last lists do not meet."""
+        return getattr(self._inner, "missed", ())
 
     def release(self) -> None:
         """Free the market."""

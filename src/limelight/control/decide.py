@@ -19,7 +19,7 @@ from limelight.rerank.targets.search import FIRST, STOP_WITHIN, TRIES, OutOfReac
 from limelight.rerank.targets.serving import Served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limelight._base.arrays import Int32
     from limelight.control.controls import ModelControl
@@ -32,15 +32,14 @@ if TYPE_CHECKING:
     from limelight.rerank.welfare import WelfareName
 
 
-_FINALISTS = 2
-"""How many methods are looked at more closely before a loss is spent by one of them."""
 _WELFARES: tuple[WelfareName, ...] = ("log", "power")
 _METHODS: dict[Serve, str] = {
     "batch": "best response", "stream": "online", "stateless": "prices"
 }  # fmt: skip
 _SLIGHT = 1e-3  # as ExposureControl.slight, so that weak fits start from the plain model
-_FAR, _NEAR = 4.0, 1.4
-"""How far the next strength is, where nothing is known, and where another re-ranker is a guide."""
+_FARTHER, _FAR, _NEAR = 16.0, 4.0, 1.4
+"""How far the next strength is where each is a fit, where nothing is known, and where another
+re-ranker is a guide."""
 _WEAKER = (1.4, 2.0)
 """How many times weaker the neighbours are that a result is shown with."""
 _SURE = 1.96
@@ -96,38 +95,33 @@ class ControlDecision(Decision):
         return everybody.retrain(goal, self.strength)
 
 
-def decide(
-    plain: Model,
-    split: Split,
-    sitting: Sitting,
-    goal: Goal,
-    serve: Serve,
-    *,
-    groups: GroupsOf | None = None,
-    nearest: bool,
-    show_progress: bool | None,
-) -> Decision:
-    """Find what meets a goal at the least cost, and say how.
+@dataclass(frozen=True)
+class Search:
+    """How to search: for what way of serving, and what to do where the goal is out of reach."""
 
-    Where ``groups`` of items have wishes of their own, these hold beside the goal.
-    """
-    controls = _controls(plain, split, sitting, serve, groups)
-    with progress_bar("search", TRIES * len(controls), show=show_progress) as advance:
+    serve: Serve
+    groups: GroupsOf | None = None
+    """Groups of items that have wishes of their own, which hold beside the goal."""
+    nearest: bool = field(default=False, kw_only=True)
+    """Whether to return the nearest, if there is no better."""
+    show_progress: bool | None = field(default=None, kw_only=True)
+
+
+def decide(
+    plain: Model, split: Split, sitting: Sitting, goal: Goal, search: Search
+) -> ControlDecision:
+    """Find what meets a goal at the least cost, and say how; all are tried with the same users."""
+    controls = _controls(plain, split, sitting, search)
+    if goal.is_loss:
+        # A loss is a small difference of two means, and uncertain by what users had to find. So the
+        # same users also find other items of theirs.
+        sitting.draw_again()
+    with progress_bar("search", TRIES * len(controls), show=search.show_progress) as advance:
         found = _try_all(controls, goal, advance)
-        if goal.is_loss and len(controls) > 1:
-            # A loss is a small difference of two means, and uncertain by what users had to find.
-            # So the best are tried again, and the same users also find other items of theirs.
-            sitting.draw_again()
-            best = sorted(controls, key=lambda one: goal.cost(found[one.name].measure))
-            finalists = [one for one in controls if one in best[:_FINALISTS]]
-            closer = _try_all(finalists, goal, advance, found)
-            chosen = _choose(finalists, closer, goal)
-            found |= closer
-        else:
-            chosen = _choose(controls, found, goal)
+        chosen = _choose(controls, found, goal)
         trial = found[chosen.name]
-        missed = chosen.missed
-        if not nearest and (missed or not goal.is_met(trial.measure)):
+        missed = trial.lists.missed
+        if not search.nearest and (missed or not goal.is_met(trial.measure)):
             raise _out_of_reach(goal, found, sitting, missed)
         _try_weaker(chosen, trial, advance)
         chosen.release()
@@ -159,10 +153,9 @@ def law_of(plain: Model, split: Split, k: int) -> Relevance:
     return calibrate(plain.ranking(part.history), part.targets, k)
 
 
-def _controls(
-    plain: Model, split: Split, sitting: Sitting, serve: Serve, groups: GroupsOf | None
-) -> list[ModelControl]:
+def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> list[ModelControl]:
     """List the ways to control that serve as wished, the simplest first."""
+    serve, groups = search.serve, search.groups
     law = law_of(plain, split, sitting.k)
     laws = {"calibrated": law}
     if law.scale == "log":
@@ -186,29 +179,22 @@ def _controls(
 
 
 def _try_all(
-    controls: list[ModelControl],
-    goal: Goal,
-    advance: Callable[[], None],
-    before: dict[str, Trial] | None = None,
+    controls: list[ModelControl], goal: Goal, advance: Callable[[], None]
 ) -> dict[str, Trial]:
-    """Meet the goal with every control, or come as near as it can; start from what is known."""
+    """Meet the goal with every control, or come as near as it can."""
     found: dict[str, Trial] = {}
     guess = 0.0
     for control in controls:
-        known = before[control.name].strength if before else 0.0
-        if isinstance(control, RerankControl):
-            first = known or guess or FIRST
-            stride = _NEAR if known or guess else _FAR
-        else:
+        first, stride = guess or FIRST, _NEAR if guess else _FAR
+        if not isinstance(control, RerankControl):
             # Each strength is a fit. The largest tells whether any other is worth one.
-            first, stride = known or control.most, _FAR
+            first, stride = control.most, _FARTHER
         try:
             found[control.name] = meet(control, goal, first=first, stride=stride, advance=advance)
         except OutOfReachError as error:
             found[control.name] = error.nearest
         guess = guess or found[control.name].strength
-        if len(controls) > 1:
-            control.release()
+        control.release()
     return found
 
 
@@ -247,7 +233,7 @@ def _try_weaker(control: ModelControl, trial: Trial, advance: Callable[[], None]
             advance()
 
 
-def _missed_note(missed: list[Any]) -> tuple[str, ...]:
+def _missed_note(missed: Sequence[Any]) -> tuple[str, ...]:
     """Say which groups do not get what was wished for them."""
     if not missed:
         return ()
@@ -256,7 +242,7 @@ def _missed_note(missed: list[Any]) -> tuple[str, ...]:
 
 
 def _out_of_reach(
-    goal: Goal, found: dict[str, Trial], sitting: Sitting, missed: list[Any]
+    goal: Goal, found: dict[str, Trial], sitting: Sitting, missed: Sequence[Any]
 ) -> SolveError:
     """Say how near every method came, and what stands in the way."""
     near = ", ".join(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from limelight._base.errors import ConfigError, SolveError
 from limelight._base.settings import check_choice, check_integer
-from limelight.control.decide import decide
+from limelight.control.decide import Search, decide
 from limelight.control.group_target import GroupTarget
 from limelight.control.population import as_population, sitting_of
 from limelight.control.served import Everybody, refit
@@ -24,7 +24,7 @@ from limelight.rerank.targets.serving import SERVES, Serve
 
 if TYPE_CHECKING:
     from limelight.control.decide import Decision
-    from limelight.control.population import For, Sitting
+    from limelight.control.population import For, Sitting, TargetPopulation
     from limelight.control.served import Confirmed
     from limelight.data.interactions import Interactions
     from limelight.data.sources import Source
@@ -130,53 +130,41 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     whole = data if isinstance(data, Split) else as_interactions(data)
     check_integer("at", at, least=1)
-    if goal is not None and population == "everyone":
-        _refuse_unreachable(goal, *_size_of(whole, at))
+    if goal is not None and isinstance(population, str):
+        _refuse_unreachable(goal, *_size_of(whole, population), at)
     split = as_split(whole)
     check_integer("at", at, least=1, most=split.train.n_items)
     people = as_population(population, split)
     if goal is not None:
-        _refuse_unreachable(goal, people.n_lists, at, split.train.n_items)
+        _refuse_unreachable(goal, people.n_lists, split.train.n_items, at)
     grouped = None if for_groups is None else GroupTarget(split, for_groups)
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     clock.lap("fit")
-    parts = ("validation",) if people.held_out_alone else _HELD_OUT
-    sitting = sitting_of(people, split, lambda: plain, at, parts)
-    with closing(sitting):
+
+    def decide_for(sitting: Sitting) -> Decision:
         if grouped is not None and (goal is None or goal.is_loss):
-            decision: Decision = grouped.decide(plain, sitting, goal, nearest=nearest)
-        else:
-            assert goal is not None
-            decision = decide(
-                plain,
-                split,
-                sitting,
-                goal,
-                serve,
-                groups=None if grouped is None else grouped.groups_of,
-                nearest=nearest,
-                show_progress=show_progress,
-            )
+            return grouped.decide(plain, sitting, goal, nearest=nearest)
+        assert goal is not None
+        wished = None if grouped is None else grouped.groups_of
+        search = Search(serve, wished, nearest=nearest, show_progress=show_progress)
+        return decide(plain, split, sitting, goal, search)
+
+    parts = ("validation",) if people.held_out_alone else _HELD_OUT
+    with closing(sitting_of(people, split, lambda: plain, at, parts)) as sitting:
+        decision = decide_for(sitting)
         validation = BothLists(sitting, "validation", sitting.own, decision.lists)
         test = validation._replace(name="test")
         if people.held_out_alone:
-            others = sitting_of(people, split, lambda: plain, at, ("test",))
-            with closing(others):
+            with closing(sitting_of(people, split, lambda: plain, at, ("test",))) as others:
                 test = BothLists(others, "test", others.own, decision.lists_of(others))
     clock.lap("search")
-    keep = keep_held_out or people.held_out_alone
-    final, everything, users = plain, split.train, split.train.user_ids
-    if not keep:
-        everything = split.everybody() if isinstance(whole, Split) else whole
-        final, users = refit(plain, everything), people.ids(split)
+    everybody = _everybody(plain, split, whole, people, at, keep=keep_held_out)
     clock.lap("fit to everybody")
-    n_lists = len(users) if keep else people.n_lists
-    everybody = Everybody.of(final, everything, users, n_lists, at)
     confirmed = decision.confirm(everybody, adjust=not people.held_out_alone)
     clock.lap("lists for everybody")
     result = TargetResult(
         model=confirmed.model,
-        plain=final,
+        plain=everybody.model,
         at=at,
         method=decision.method,
         strength=confirmed.strength,
@@ -196,6 +184,23 @@ def fit_to(  # noqa: PLR0913
     )
     result.model.promise = result.promise()
     return result
+
+
+def _everybody(
+    plain: Model,
+    split: Split,
+    whole: Interactions | Split,
+    people: TargetPopulation,
+    k: int,
+    *,
+    keep: bool,
+) -> Everybody:
+    """Fit the model to everybody, from where it is, unless held-out users are to be kept out."""
+    if keep or people.held_out_alone:
+        users = split.train.user_ids
+        return Everybody.of(plain, split.train, users, len(users), k)
+    data = split.everybody() if isinstance(whole, Split) else whole
+    return Everybody.of(refit(plain, data), data, people.ids(split), people.n_lists, k)
 
 
 class _Clock:
@@ -234,15 +239,17 @@ def _refuse_control(model: Model) -> None:
             raise ConfigError(message, hint="leave it out, or leave the target out")
 
 
-def _size_of(data: Interactions | Split, k: int) -> tuple[int, int, int]:
-    """Return how many lists of which length everybody gets, of how many items."""
+def _size_of(data: Interactions | Split, population: str) -> tuple[int, int]:
+    """Return how many lists are made, and of how many items, before anything is held out."""
     if isinstance(data, Split):
-        held_out = data.validation.n_users + data.test.n_users
-        return data.train.n_users + held_out, k, data.train.n_items
-    return data.n_users, k, data.n_items
+        parts = data.train, data.validation, data.test
+        n_users, n_items = sum(part.n_users for part in parts), data.train.n_items
+    else:
+        n_users, n_items = data.n_users, data.n_items
+    return (n_users, n_items) if population == "everyone" else (n_users, 1)
 
 
-def _refuse_unreachable(goal: Goal, n_lists: int, k: int, n_items: int) -> None:
+def _refuse_unreachable(goal: Goal, n_lists: int, n_items: int, k: int) -> None:
     """Refuse what so many lists cannot reach, however they are filled, before a fit."""
     k = min(k, n_items)
     floor, shown = gini_floor(n_lists, k, n_items), min(1.0, n_lists * k / n_items)

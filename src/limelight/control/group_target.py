@@ -95,8 +95,8 @@ class GroupTarget:
         stands = () if bound is None else bound.notes(measure)
         if stands and not nearest:
             message = (
-                f"out of reach: {bound} beside {', '.join(self._goal.wishes)}; the shares of groups "
-                f"cost {measure.loss:.1%} of nDCG over {sitting.n_lists:,} users' lists"
+                f"out of reach: {bound} beside {', '.join(self._goal.wishes)}; the shares of "
+                f"groups cost {measure.loss:.1%} of nDCG over {sitting.n_lists:,} users' lists"
             )
             raise SolveError(message, hint="ask for less, or keep it: nearest=True, --nearest")
         return GroupDecision(

@@ -39,6 +39,8 @@ _EVERYONE, _HELD_OUT = "everyone", "held-out"
 _SEARCHED = 20_000
 """How many users are enough to search with: the Gini index at a strength then changes by less than
 0.005 with more of them."""
+_DRAWS, _FOUND = (3, 5), 10_000
+"""How often each validation user finds other items of hers, and how many lists are enough."""
 _LARGEST_ROOM = 8 << 30
 
 
@@ -241,7 +243,9 @@ class Sitting:
     def draw_again(self) -> None:
         """Let validation users also find other items of theirs, so that accuracy is less noisy."""
         self.__dict__.pop("_own_gains", None)
-        for fold in refolded(self.parts["validation"].part)[1:]:
+        part = self.parts["validation"].part
+        folds = int(np.clip(_FOUND // max(part.n_users, 1), *_DRAWS))
+        for fold in refolded(part, folds=folds)[1:]:
             model, width = self.users.model, self.users.width
             users = RankedUsers(model, fold.history, None, fold.user_ids, width)
             self._folds.append((users, fold.targets))

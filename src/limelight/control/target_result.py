@@ -18,8 +18,10 @@ from limelight.metrics.intervals import leave_users_out
 from limelight.metrics.leave_one_out import CoverageWithout, GiniWithout
 from limelight.report.exhibit import (
     Compared,
+    ExampleUsers,
     ExhibitPoint,
     build_exhibit,
+    held_out_rows,
     measure_lists,
 )
 from limelight.report.page import write_page
@@ -126,6 +128,7 @@ class TargetResult:
             seed=self.plain.get_params().get("random_state"),
             chosen=1,
             groups=groups,
+            examples=lists.examples(),
             notes=self.notes,
         )
 
@@ -264,7 +267,8 @@ class TargetResult:
             (str(share.id), f"{100 * share.before:.2f} %", f"{100 * share.after:.2f} %")
             for share in largest
         ]
-        return Table(("group, of test users", "plain", "now"), rows)
+        users = f"{int(self.served['users']):,}"
+        return Table((f"group, over {users} users' lists", "plain", "now"), rows)
 
 
 _APART = 1.3
@@ -289,6 +293,11 @@ class BothLists(NamedTuple):
             measure_lists(ids[rows], part, k, records, everybody=ids)
             for ids, records in ((self.plain, trace), (self.now, ()))
         ]
+
+    def examples(self) -> ExampleUsers:
+        """Return the held-out users whose lists are shown."""
+        part = self.sitting.parts[self.name].part
+        return ExampleUsers.of(held_out_rows(part), part)
 
     def figures(self) -> dict[str, float]:
         """Measure a controlled model beside the plain one, for the same held-out users."""

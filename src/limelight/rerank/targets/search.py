@@ -108,7 +108,7 @@ class Goal:
         True
         """
         lack = self.lack(measure)
-        return lack >= -STOP_WITHIN / 2 if self.is_loss else lack <= MET_WITHIN
+        return lack >= 0 if self.is_loss else lack <= MET_WITHIN
 
     def notes(self, measure: Measure) -> tuple[str, ...]:
         """Say that the goal was missed, if it was."""
