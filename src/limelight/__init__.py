@@ -32,6 +32,7 @@ _NAMES = {
     "limelight.metrics.accuracy": "ndcg recall",
     "limelight.metrics.evaluate": "Evaluation evaluate",
     "limelight.metrics.exposure": ("coverage entropy exposure gini gini_floor lorenz top_share"),
+    "limelight.metrics.rarefaction": "GiniEstimate gini_at",
     "limelight.models": "IALS ExADMM MultDAE MultVAE MultiFR Popularity Random",
     "limelight.models.exadmm": "ExposureTargets",
     "limelight.rerank": (

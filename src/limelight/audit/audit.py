@@ -28,6 +28,7 @@ from limelight.data.groups import GroupExposure, Groups, group_shares, read_grou
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.metrics.conventions import conventions
 from limelight.metrics.lists import FloatArray, ListCount, check_positive, sizes_note
+from limelight.metrics.rarefaction import GiniEstimate, gini_at
 from limelight.report.exhibit import Compared
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
@@ -100,6 +101,9 @@ class Audit:
 
     comparison: Comparison | None = None
     """What changed, where other lists were given to compare against."""
+
+    at_users: GiniEstimate | None = None
+    """The Gini of another number of users' lists, where asked for."""
 
     conventions: dict[str, float] = field(default_factory=dict)
     """What other libraries would report as the Gini of the same lists."""
@@ -190,6 +194,7 @@ class Audit:
             "ungrouped": asdict(self.ungrouped) if self.ungrouped else None,
             **(self.merit.to_dict() if self.merit else {}),
             "periods": [asdict(period) for period in self.periods],
+            **({"at_users": self.at_users.to_dict()} if self.at_users else {}),
             "conventions": self.conventions,
             **(self.comparison.to_dict() if self.comparison else {}),
             "notes": list(self.notes),
@@ -206,6 +211,7 @@ def audit(  # noqa: PLR0913
     against: Source | None = None,
     timestamp: str | None = None,
     every: Every | None = None,
+    at_users: int | None = None,
     top: int = 10,
     executor: Executor | None = None,
 ) -> Audit:
@@ -239,12 +245,14 @@ def audit(  # noqa: PLR0913
     every
         The periods: "day", "week" (from Monday) or "month", in UTC. By default days for up to
         a month, weeks for up to half a year, months beyond.
+    at_users
+        Also estimate the Gini of so many users' lists, as :func:`~limelight.gini_at` does.
     top
         How many of the most and of the least exposed items to report.
     executor
         Where the work is done: in this process, unless given. One that is parallel, such as
         ``RayExecutor``, takes every file of a folder as a piece of work; all rows of a user must
-        then be in one file, and ``against`` and ``timestamp`` are refused.
+        then be in one file, and ``against``, ``timestamp`` and ``at_users`` are refused.
 
     Returns
     -------
@@ -260,12 +268,15 @@ def audit(  # noqa: PLR0913
     >>> round(result.metrics["gini_uniform@2"], 4)
     0.4444
     """
-    _check_settings(k, top)
+    _check_settings(k, at_users, top)
     check_every(every, timestamp)
     executor = as_executor(executor)
-    if executor.parallel and (against is not None or timestamp is not None):
+    if executor.parallel and any(one is not None for one in (against, timestamp, at_users)):
         message = "a parallel executor audits one list for each user"
-        raise ConfigError(message, hint="leave against and timestamp out, or executor")
+        raise ConfigError(message, hint="leave against, timestamp and at_users out, or executor")
+    if at_users is not None and timestamp is not None:
+        message = "at_users is for lists of one time, one for each user"
+        raise ConfigError(message, hint="leave at_users out, or timestamp")
     sources = [lists] if against is None else [lists, against]
     counted = [count_lists(executor, source, k, timestamp) for source in sources]
     item_ids, numbers, notes = _number_items([p for one in counted for p in one.counted], catalogue)
@@ -281,6 +292,7 @@ def audit(  # noqa: PLR0913
         for one in counted
     ]
     after, found = counted[0], sides[0]
+    estimate = gini_at(found.rows.array(k), at_users, n_items=len(item_ids)) if at_users else None
     weighted = found.exposure.weighted
     n_exposed = int(np.count_nonzero(weighted))
     most = np.argsort(-weighted, kind="stable")[: min(top, n_exposed)]
@@ -303,8 +315,9 @@ def audit(  # noqa: PLR0913
         comparison=(
             None if against is None else compare(sides[1], found, item_ids, members, k=k, top=top)
         ),
+        at_users=estimate,
         conventions=conventions(found.exposure),
-        notes=tuple(notes),
+        notes=(*notes, f"{estimate}.") if estimate else tuple(notes),
         item_ids=ids_from_arrow(item_ids),
         exposure=weighted,
         members=members,
@@ -312,10 +325,11 @@ def audit(  # noqa: PLR0913
     )
 
 
-def _check_settings(k: int | None, top: int) -> None:
-    """Refuse a k below 1 and a top below 0."""
-    if k is not None:
-        check_positive(k, "k")
+def _check_settings(k: int | None, at_users: int | None, top: int) -> None:
+    """Refuse a k or a number of users below 1, and a top below 0."""
+    for value, name in ((k, "k"), (at_users, "at_users")):
+        if value is not None:
+            check_positive(value, name)
     if top < 0:
         message = f"top must be 0 or more, got {top}"
         raise ConfigError(message, hint="it is the number of items to report, such as 10")

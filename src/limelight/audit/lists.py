@@ -60,6 +60,12 @@ class ListTable(NamedTuple):
         """How many users have a list."""
         return len(self.user_ids)
 
+    def array(self, k: int) -> NDArray[np.int32]:
+        """Return the lists, one for each user, as users x k item numbers, padded with -1."""
+        ids = np.full((self.n_users, k), -1, dtype=np.int32)
+        ids[self.users, self.ranks - 1] = self.items
+        return ids
+
     def cut(self, k: int) -> ListTable:
         """Keep ranks 1 to k, though there may be none, or all; users and lists keep their numbers.
 

@@ -58,6 +58,9 @@ def audit(
             "day|week|month", "One row for each; if not given, chosen by the span of the times."
         ),
     ] = None,
+    at_users: Annotated[
+        int | None, option("N", "Also estimate the Gini of N users' lists, more or fewer.")
+    ] = None,
     top: Annotated[
         int | None, option("N", "How many of the most and of the least exposed items to show.")
     ] = None,
@@ -84,7 +87,8 @@ def audit(
 
     check_page(page)
     sources = {"catalogue": catalogue, "groups": groups, "merit": merit, "against": against}
-    given = given_flags(k=k, timestamp=timestamp, every=every, top=top, **sources)
+    settings = {"k": k, "timestamp": timestamp, "every": every, "at_users": at_users, "top": top}
+    given = given_flags(**settings, **sources)
     if where.check():
         _refuse_flags(given)
     where.announce("the audit", lambda _: _memory(lists, against, timestamp))
@@ -98,10 +102,11 @@ def audit(
 
 def _refuse_flags(given: dict[str, Any]) -> None:
     """Refuse what the files of a folder cannot tell one by one."""
-    for name in ("against", "timestamp", "every"):
+    for name in ("against", "timestamp", "every", "at_users"):
         if name in given:
-            message = f"--executor ray audits one list for each user: --{name}"
-            raise ConfigError(message, hint=f"leave --{name} out, or --executor")
+            flag = f"--{name.replace('_', '-')}"
+            message = f"--executor ray audits one list for each user: {flag}"
+            raise ConfigError(message, hint=f"leave {flag} out, or --executor")
 
 
 def _memory(lists: Path, against: Path | None, timestamp: str | None) -> Estimate:

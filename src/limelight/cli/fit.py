@@ -1,40 +1,32 @@
 """``limelight fit``: learn a model from interactions."""
 
 import time
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from limelight._base.documents import pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
-from limelight._base.text import parse_share
 from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
 from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
-    For,
-    Gini,
-    GroupCap,
-    GroupFloor,
-    Groups,
     Json,
-    MinCoverage,
     Reading,
     Report,
     Resume,
     SettingFlags,
-    given_flags,
     option,
-    population_of,
     showing,
     takes_flags,
 )
-from limelight.cli.frame import announce, checkpoint_of, parse_shares
+from limelight.cli.frame import announce, checkpoint_of
 from limelight.cli.output import check_page, ending, note, note_page, report, summarise
+from limelight.cli.targets import Targets
 from limelight.models.folder import MODELS
 from limelight.store.checkpoint import until_done
 
@@ -43,81 +35,8 @@ if TYPE_CHECKING:
     from limelight.models.base import Config, Model
     from limelight.store.checkpoint import Checkpoint
 
-_NAMED_SHARES = ("equal", "catalogue", "interactions")
 _KINDS = {name.lower(): kind for name, kind in MODELS.items()}
 ModelName = StrEnum("ModelName", list(_KINDS))  # type: ignore[misc]
-
-
-@dataclass(frozen=True)
-class Targets:
-    """What the lists should reach, and for whom; one wish or several."""
-
-    panel: ClassVar[str] = "Target"
-    gini: Gini = None
-    max_ndcg_loss: Annotated[
-        str | None,
-        option(
-            "SHARE",
-            "Target: the nDCG that may go, such as 2%: for as even an exposure as that buys, or "
-            "with other targets at most so much.",
-        ),
-    ] = None
-    min_coverage: MinCoverage = None
-    groups: Groups = None
-    group_cap: GroupCap = None
-    group_floor: GroupFloor = None
-    group_shares: Annotated[
-        str | None,
-        option(
-            "equal|catalogue|interactions|FILE",
-            "Target: the same for all groups, in proportion to their items or to their "
-            "interactions, or a table group,share.",
-        ),
-    ] = None
-    at: Annotated[
-        int | None, option("N", "Length of the lists that the target speaks of.  [20]")
-    ] = None
-    population: For = None
-    serve: Annotated[
-        str | None,
-        option(
-            "batch|stream|stateless",
-            "How users will be served: together, one after the other, or by machines that "
-            "share nothing.  [batch]",
-        ),
-    ] = None
-    keep_held_out: Annotated[
-        bool | None,
-        typer.Option(
-            "--keep-held-out",
-            help="Do not fit the model to held-out users in the end, so that they can test it.",
-        ),
-    ] = None
-    nearest: Annotated[
-        bool | None,
-        typer.Option("--nearest", help="Write the nearest model where the target is out of reach."),
-    ] = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the wishes that were given, as the library takes them."""
-        wishes = {own.name: getattr(self, own.name) for own in fields(self)}
-        wishes["population"] = population_of(self.population)
-        for name in ("max_ndcg_loss", "min_coverage", "group_cap", "group_floor"):
-            wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
-        wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
-        return given_flags(**wishes)
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a target."""
-        given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        about = ("at", "population", "serve", "keep_held_out", "nearest")
-        lone = [name for name in given if name in about]
-        if lone and len(lone) == len(given):
-            flag = "for" if lone[0] == "population" else lone[0].replace("_", "-")
-            message = f"--{flag} speaks of a target, and none was given"
-            raise ConfigError(message, hint="add a target such as --gini 0.6")
-        return bool(given)
 
 
 @takes_flags

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import (
-    For,
     Json,
     Reading,
     Report,
@@ -15,12 +14,12 @@ from limelight.cli.flags import (
     argument,
     given_flags,
     option,
-    population_of,
     showing,
     signature_defaults,
     takes_flags,
 )
 from limelight.cli.output import check_page, note, note_page, report
+from limelight.cli.targets import For, population_of
 from limelight.models.exadmm import ExADMMConfig
 
 _SETTINGS = (

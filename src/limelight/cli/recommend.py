@@ -129,25 +129,35 @@ def recommend(
     )
     promise = found.pop("promise", None)
     if promise is not None:
-        text += f"\n{_promised(promise, found, k)}"
+        text += f"\n{_promised(promise, found, k, unseen=history is not None)}"
         found["target"] = promise["target"] | {"population": promise["population"]}
     record = {"users": found["users"], "k": k, "seconds": seconds, "output": str(output), **found}
     summarise(f"{text}\nwritten to {output}", record, as_json=as_json)
 
 
-def _promised(promise: dict[str, Any], found: dict[str, Any], k: int) -> str:
+_MEASURED = {"gini": "gini", "min_coverage": "coverage"}
+
+
+def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen: bool) -> str:
     """Put what was asked for beside what was measured."""
-    wishes = {name: wish for name, wish in promise["target"].items() if name != "at"}
+    target, served = promise["target"], promise["served"]
+    at, n_users = target["at"], int(found["users"])
+    wishes = {name: wish for name, wish in target.items() if name != "at"}
     asked = ", ".join(f"{name.replace('_', ' ')} {wish}" for name, wish in wishes.items())
-    served, n_users = promise["served"], int(found["users"])
-    text = f"asked for {asked} over {promise['population']}"
-    if n_users < served["users"]:
-        at = promise["target"]["at"]
+    text = f"asked for {asked}, lists of {at}, over {promise['population']}"
+    if k != at:
+        return f"{text}; these lists are of another length"
+    if unseen or n_users < served["users"]:
+        who = "further users" if unseen else f"{n_users:,} of {int(served['users']):,}"
         return (
-            f"{text}: these are {n_users:,} of {int(served['users']):,}, whose lists have a "
-            f"Gini@{at} of {served[f'gini@{at}']:.4f} together; few lists have a higher one"
+            f"{text}: these are {who}; the lists of all {int(served['users']):,} have a "
+            f"Gini@{at} of {served[f'gini@{at}']:.4f}, and the fewer lists, the higher it is"
         )
-    return f"{text}, measured {found[f'gini@{k}']:.4f}"
+    names = {"gini": "gini", "min_coverage": "coverage"}
+    measured = [
+        f"{names[wish]} {found[f'{names[wish]}@{k}']:.4f}" for wish in wishes if wish in names
+    ]
+    return f"{text}; measured: {', '.join(measured)}" if measured else text
 
 
 def _read_users(file: Path) -> list[str]:

@@ -8,12 +8,7 @@ import typer
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import parse_share
 from limelight.cli.flags import (
-    Gini,
-    GroupCap,
-    GroupFloor,
-    Groups,
     Json,
-    MinCoverage,
     Report,
     Resume,
     Seed,
@@ -24,7 +19,6 @@ from limelight.cli.flags import (
     showing,
     signature_defaults,
     takes_flags,
-    target_option,
 )
 from limelight.cli.frame import (
     Estimate,
@@ -35,6 +29,7 @@ from limelight.cli.frame import (
     parse_shares,
 )
 from limelight.cli.output import check_page, note, note_page, summarise
+from limelight.cli.targets import Gini, GroupCap, GroupFloor, Groups, MinCoverage, target_option
 from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:

@@ -61,6 +61,8 @@ class Decision(ABC):
     """Of these."""
     tried: tuple[TriedMethod, ...] = ()
     front: tuple[TriedMethod, ...] = ()
+    weaker: tuple[Trial, ...] = ()
+    """What a little less control gives."""
     notes: tuple[str, ...] = ()
 
     @abstractmethod
@@ -123,7 +125,7 @@ def decide(
         missed = trial.lists.missed
         if not search.nearest and (missed or not goal.is_met(trial.measure)):
             raise _out_of_reach(goal, found, sitting, missed)
-        _try_weaker(chosen, trial, advance)
+        weaker = _try_weaker(chosen, trial, advance)
         chosen.release()
     front = [
         TriedMethod(chosen.name, strength, *measure, met=goal.is_met(measure))
@@ -141,6 +143,7 @@ def decide(
             for name, one in found.items()
         ),
         front=tuple(front),
+        weaker=weaker,
         notes=(*goal.notes(trial.measure), *_missed_note(missed)),
         control=chosen,
         wish=goal,
@@ -222,15 +225,17 @@ def _noise(trial: Trial, best: Trial, goal: Goal) -> float:
     return _SURE * float(apart.std()) / math.sqrt(max(len(apart), 1))
 
 
-def _try_weaker(control: ModelControl, trial: Trial, advance: Callable[[], None]) -> None:
+def _try_weaker(
+    control: ModelControl, trial: Trial, advance: Callable[[], None]
+) -> tuple[Trial, ...]:
     """Try strengths that are a little weaker, so that a result can say what they would cost."""
     if not (trial.strength and isinstance(control, RerankControl)):
-        return
+        return ()
+    found = []
     for times in _WEAKER:
-        strength = trial.strength / times
-        if not any(strength / 1.1 < one < strength * 1.1 for one in control.tried):
-            control.try_at(strength)
-            advance()
+        found.append(control.try_at(trial.strength / times))
+        advance()
+    return tuple(found)
 
 
 def _missed_note(missed: Sequence[Any]) -> tuple[str, ...]:
@@ -251,7 +256,9 @@ def _out_of_reach(
         for name, one in found.items()
     )
     n_lists, k, n_items = sitting.n_lists, sitting.k, sitting.n_items
-    near = "; ".join([near, *(note.rstrip(".") for note in _missed_note(missed))])
+    best = min(found.values(), key=lambda one: goal.cost(one.measure)).measure
+    several = goal.notes(best) if len(goal.wishes) > 1 else ()
+    near = "; ".join([near, *(note.rstrip(".") for note in (*several, *_missed_note(missed)))])
     message = (
         f"out of reach: {goal} over {n_lists:,} users' lists; {near}; no lists of {k} for so many "
         f"users go below a Gini index of {gini_floor(n_lists, k, n_items):.3f}, nor show more than "

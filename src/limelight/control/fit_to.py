@@ -6,13 +6,15 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from limelight._base.errors import ConfigError, SolveError
 from limelight._base.settings import check_choice, check_integer
 from limelight.control.decide import Search, decide
 from limelight.control.group_target import GroupTarget
 from limelight.control.population import as_population, sitting_of
 from limelight.control.served import Everybody, refit
-from limelight.control.target_result import BothLists, ShownTarget, TargetResult
+from limelight.control.target_result import BothLists, ShownTarget, TargetResult, TriedMethod
 from limelight.data.interactions import as_interactions
 from limelight.data.split import Split, as_split
 from limelight.metrics.exposure import gini_floor
@@ -130,13 +132,13 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     whole = data if isinstance(data, Split) else as_interactions(data)
     check_integer("at", at, least=1)
-    if goal is not None and isinstance(population, str):
-        _refuse_unreachable(goal, *_size_of(whole, population), at)
+    if goal is not None and isinstance(population, str) and population == "everyone":
+        _refuse_unreachable(goal, *_size_of(whole), at)
     split = as_split(whole)
     check_integer("at", at, least=1, most=split.train.n_items)
     people = as_population(population, split)
     if goal is not None:
-        _refuse_unreachable(goal, people.n_lists, split.train.n_items, at)
+        _refuse_unreachable(goal, people.n_distinct, split.train.n_items, at)
     grouped = None if for_groups is None else GroupTarget(split, for_groups)
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     clock.lap("fit")
@@ -177,6 +179,7 @@ def fit_to(  # noqa: PLR0913
         groups=confirmed.groups,
         tried=decision.tried,
         front=decision.front,
+        weaker=() if people.held_out_alone else _weaker(decision, test),
         notes=(*decision.notes, *_sample_note(sitting, decision, confirmed), *confirmed.notes),
         seconds=clock.seconds,
         stages=clock.stages,
@@ -197,8 +200,12 @@ def _everybody(
 ) -> Everybody:
     """Fit the model to everybody, from where it is, unless held-out users are to be kept out."""
     if keep or people.held_out_alone:
-        users = split.train.user_ids
-        return Everybody.of(plain, split.train, users, len(users), k)
+        rows = people.rows[people.rows < split.train.n_users]
+        if people.held_out_alone or not len(rows):
+            rows = np.arange(split.train.n_users)
+        # So many lists a period remain so many. Of everybody, held-out users get none.
+        n_lists = people.n_lists if people.n_lists > len(people.rows) else len(rows)
+        return Everybody.of(plain, split.train, split.train.user_ids[rows], n_lists, k)
     data = split.everybody() if isinstance(whole, Split) else whole
     return Everybody.of(refit(plain, data), data, people.ids(split), people.n_lists, k)
 
@@ -239,14 +246,12 @@ def _refuse_control(model: Model) -> None:
             raise ConfigError(message, hint="leave it out, or leave the target out")
 
 
-def _size_of(data: Interactions | Split, population: str) -> tuple[int, int]:
-    """Return how many lists are made, and of how many items, before anything is held out."""
-    if isinstance(data, Split):
-        parts = data.train, data.validation, data.test
-        n_users, n_items = sum(part.n_users for part in parts), data.train.n_items
-    else:
-        n_users, n_items = data.n_users, data.n_items
-    return (n_users, n_items) if population == "everyone" else (n_users, 1)
+def _size_of(data: Interactions | Split) -> tuple[int, int]:
+    """Return how many users and items there are, before anybody is held out."""
+    if not isinstance(data, Split):
+        return data.n_users, data.n_items
+    parts = data.train, data.validation, data.test
+    return sum(part.n_users for part in parts), data.train.n_items
 
 
 def _refuse_unreachable(goal: Goal, n_lists: int, n_items: int, k: int) -> None:
@@ -262,6 +267,15 @@ def _refuse_unreachable(goal: Goal, n_lists: int, n_items: int, k: int) -> None:
                 f"{n_items:,} items"
             )
             raise SolveError(message, hint="ask for less, or make lists longer")
+
+
+def _weaker(decision: Decision, test: BothLists) -> tuple[TriedMethod, ...]:
+    """Say what a little less control gives, and what test users lose by it."""
+    found = []
+    for strength, measure, lists in decision.weaker:
+        loss = test._replace(now=lists.ids).loss()
+        found.append(TriedMethod(decision.method, strength, *measure[:2], loss, met=False))
+    return tuple(found)
 
 
 def _sample_note(sitting: Sitting, decision: Decision, confirmed: Confirmed) -> tuple[str, ...]:

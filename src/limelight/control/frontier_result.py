@@ -212,11 +212,16 @@ class Frontier:
 
     def tradeoff(self) -> Tradeoff:
         """Return the points that validation users put on the front, with test users' figures."""
+
+        def drawn(point: FrontierPoint) -> FigurePoint:
+            label = f"{point.strength:.2g}" if point.strength else ""
+            return FigurePoint(point.test.gini, point.test.ndcg, label, self.users or None)
+
         series = {
-            method: [_drawn(p) for p in self.points if p.method == method and p.on_front]
+            method: [drawn(p) for p in self.points if p.method == method and p.on_front]
             for method in self.methods
         }
-        plain = {"no control": [_drawn(self.points[0])]} if self.points else {}
+        plain = {"no control": [drawn(self.points[0])]} if self.points else {}
         return Tradeoff(plain | series, f"nDCG@{self.at}")
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -241,7 +246,7 @@ class Frontier:
             "frontier",
             f"What even exposure costs: {' and '.join(_NAMES[m] for m in self.methods)}",
             self.at,
-            [_point(point, self.at, settings, lists[point]) for point in kept],
+            [_point(point, self.at, settings, lists[point], self.users) for point in kept],
             split=split,
             seconds=sum(point.wall_seconds for point in kept),
             seed=settings.get("random_state"),
@@ -320,11 +325,6 @@ def _short(found: PointFigures) -> tuple[str, str, str]:
     return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
 
 
-def _drawn(point: FrontierPoint) -> FigurePoint:
-    label = f"{point.strength:.2g}" if point.strength else ""
-    return FigurePoint(point.test.gini, point.test.ndcg, label)
-
-
 _NAMES = {
     "plain": "No control",
     "exadmm": "exADMM",
@@ -337,10 +337,10 @@ _SHOWN_SETTINGS = ("factors", "regularization", "unobserved_weight", "random_sta
 
 
 def _point(
-    point: FrontierPoint, k: int, settings: Mapping[str, Any], shown: ShownLists
+    point: FrontierPoint, k: int, settings: Mapping[str, Any], shown: ShownLists, users: int
 ) -> ExhibitPoint:
     method = point.method if point.number else "plain"
-    figures = point.test.to_dict(k)
+    figures = point.test.to_dict(k) | ({"users": users} if users else {})
     if shown.exposure is not None:
         figures[f"top_share@{k}"] = top_share(shown.exposure)
     name = _NAMES[method]

@@ -64,7 +64,14 @@ class TargetPopulation:
 
     def __str__(self) -> str:
         who = "held-out users" if self.held_out_alone else "users"
+        if self.n_lists > len(self.rows):
+            return f"{self.n_lists:,} lists of {len(self.rows):,} {who}"
         return f"{self.n_lists:,} {who}' lists"
+
+    @property
+    def n_distinct(self) -> int:
+        """How many lists differ: a user who is served twice gets the same."""
+        return min(self.n_lists, len(self.rows))
 
 
 def as_population(wanted: For, split: Split) -> TargetPopulation:
@@ -92,29 +99,30 @@ def as_population(wanted: For, split: Split) -> TargetPopulation:
         if wanted == _EVERYONE:
             return TargetPopulation(everyone, len(everyone))
         return TargetPopulation(everyone[sizes[0] :], split.validation.n_users, held_out_alone=True)
-    if isinstance(wanted, bool | float):
+    if isinstance(wanted, bool | float | np.floating):
         message = f"a population is everyone, held-out, a number or users: {wanted!r}"
         raise ConfigError(message, hint="for example 100000 lists a period")
-    if isinstance(wanted, int) and wanted >= 1:
-        return TargetPopulation(_drawn(wanted, sizes), wanted)
-    if isinstance(wanted, int):
-        message = f"a population needs at least 1 user: {wanted!r}"
-        raise ConfigError(message, hint="for example 100000 lists a period")
+    if isinstance(wanted, int | np.integer):
+        if wanted < 1:
+            message = f"a population needs at least 1 user: {wanted!r}"
+            raise ConfigError(message, hint="for example 100000 lists a period")
+        return TargetPopulation(_drawn(int(wanted), sizes), int(wanted))
     rows = _rows_of(wanted, split)
     return TargetPopulation(rows, len(rows))
 
 
 def _drawn(n_lists: int, sizes: tuple[int, int, int]) -> Int64:
-    """Draw users; as many held-out ones as there are in proportion, or more."""
+    """Draw users: held-out ones, then training users."""
     n_train, *held_out = sizes
     everyone, draw = np.arange(sum(sizes)), np.random.default_rng(0)
     if n_lists >= len(everyone):
         return everyone
-    n_others = max(0, n_lists - sum(held_out))
-    others = draw.permutation(n_train)[:n_others]
-    parts = np.split(everyone[n_train:], [held_out[0]])
-    kept = [draw.permutation(part)[: max(1, n_lists // 2)] for part in parts]
-    return np.sort(np.concatenate([others, *(kept if not n_others else parts)]))[:n_lists]
+    others = draw.permutation(n_train)
+    parts = [draw.permutation(part) for part in np.split(everyone[n_train:], [held_out[0]])]
+    # Held-out users come first, those of the two parts in turn, because they are what is measured.
+    turns = [np.arange(len(part)) * 2 + side for side, part in enumerate(parts)]
+    first = np.concatenate(parts)[np.argsort(np.concatenate(turns))]
+    return np.sort(np.concatenate([first, others])[:n_lists])
 
 
 def _all_ids(split: Split) -> Ids:
@@ -124,6 +132,9 @@ def _all_ids(split: Split) -> Ids:
 
 def _rows_of(wanted: Any, split: Split) -> Int64:
     asked = ids_from_arrow(read_distinct(wanted, "user_id")[0])
+    if not len(asked):
+        message = "a population needs at least 1 user: none was given"
+        raise DataError(message, hint="leave it out to serve all users of the data")
     rows = positions(np.array(list(map(str, asked)), dtype=object), _all_ids(split))
     if (rows < 0).any():
         unknown = asked[int(np.argmin(rows))]

@@ -72,10 +72,10 @@ def refit(model: Model, data: Interactions) -> Model:
         return type(model)(**settings).fit(data, show_progress=False)
     epochs = max(2, model.config.epochs // _SHORTER)
     found: FactorModel = type(model)(**{**settings, "epochs": epochs})
-    numbers = positions(data.item_ids, model.item_ids) if data.has_ids else np.arange(data.n_items)
+    numbers = positions(data.item_ids, model.item_ids)
     V = np.where(numbers[:, None] >= 0, model.item_factors[numbers], np.float32(0))
-    known = match_items(data, model.item_ids) if data.has_ids else data
-    found.fit(data, init=(model.fold_in(known), V), show_progress=False)
+    users = model.fold_in(match_items(data, model.item_ids))
+    found.fit(data, init=(users, V), show_progress=False)
     # Whoever fits it again starts from nothing.
     found.config = replace(model.config)
     return found

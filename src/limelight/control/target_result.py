@@ -88,6 +88,8 @@ class TargetResult:
     """What each method gave, by what validation users found."""
     front: tuple[TriedMethod, ...] = ()
     """All that was tried of the method that was chosen, from no control up."""
+    weaker: tuple[TriedMethod, ...] = ()
+    """What a little less control would have given, and cost test users."""
     stages: dict[str, float] = field(default_factory=dict)
     """The seconds of each stage."""
     groups: tuple[GroupShare, ...] = ()
@@ -162,6 +164,7 @@ class TargetResult:
             "served": self.served,
             "test": self.test,
             "front": [one._asdict() for one in self.front],
+            "weaker": [one._asdict() for one in self.weaker],
         }
 
     def __str__(self) -> str:
@@ -182,17 +185,18 @@ class TargetResult:
 
     def _answer(self) -> list[str]:
         """Say what was reached, what it cost, and what a little less would have cost."""
-        k, now = self.at, self.served
+        k, now = self.at, self.test if self._is_alone else self.served
+        whose = "test users' lists alone" if self._is_alone else "users' lists"
         lines = [
             f"Gini@{k} {now[f'gini@{k}_before']:.3f} -> {now[f'gini@{k}']:.3f} "
-            f"over {int(now['users']):,} users' lists; "
+            f"over {int(now['users']):,} {whose}; "
             f"coverage {now[f'coverage@{k}_before']:.1%} -> {now[f'coverage@{k}']:.1%} "
             f"of {int(now['items']):,} items",
             self._price(),
         ]
-        if less := self.neighbours():
-            words = [f"Gini {one.gini:.3f} for {_percent(one.ndcg_loss)} of nDCG" for one in less]
-            lines.append(f"A little less would have cost less: {', '.join(words)}.")
+        if self.weaker:
+            words = (f"Gini {one.gini:.3f} for {_percent(one.ndcg_loss)}" for one in self.weaker)
+            lines.append(f"A little less control: {', '.join(words)} of nDCG")
         return lines
 
     def _price(self) -> str:
@@ -202,23 +206,8 @@ class TargetResult:
         return (
             f"nDCG@{self.at} {self.test[f'{key}_before']:.4f} -> {self.test[key]:.4f}, "
             f"{_percent(self.test[loss])}{between}, for {int(self.test['scored_users']):,} test "
-            f"users who were served {'alone' if self._is_alone else 'among them'}"
+            f"users{'' if self._is_alone else ' served among them'}"
         )
-
-    def neighbours(self) -> list[TriedMethod]:
-        """Return two points of the front with less control: what a little less would have cost."""
-        weaker = [one for one in self.front if 0 < one.strength < self.strength_searched / _APART]
-        found: list[TriedMethod] = []
-        for one in sorted(weaker, key=lambda one: -one.strength):
-            if not found or one.strength < found[-1].strength / _APART:
-                found.append(one)
-        return found[:2]
-
-    @property
-    def strength_searched(self) -> float:
-        """The strength that the search found, before it was confirmed for everybody."""
-        chosen = [one.strength for one in self.tried if one.method == self.method]
-        return chosen[0] if chosen else self.strength
 
     @property
     def _is_alone(self) -> bool:
@@ -271,8 +260,6 @@ class TargetResult:
         return Table((f"group, over {users} users' lists", "plain", "now"), rows)
 
 
-_APART = 1.3
-"""How many times stronger neighbours on the front are."""
 _MAIN, _SIDES = ("gini", "coverage", "ndcg"), ("low", "high")
 _SHOWN_FIRST = (*_MAIN, "ndcg_loss")
 
@@ -320,6 +307,12 @@ class BothLists(NamedTuple):
             f"ndcg_loss@{k}_high": high,
             **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
         }
+
+    def loss(self) -> float:
+        """Return the share of nDCG that the held-out users give up."""
+        (rows, part), k = self.sitting.parts[self.name], self.sitting.k
+        now, base = (ndcg(ids[rows], part.targets, k) for ids in (self.now, self.plain))
+        return 1 - now / base if base else 0.0
 
 
 class ShownTarget(NamedTuple):

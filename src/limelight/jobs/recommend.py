@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +193,9 @@ def recommend(  # noqa: PLR0913
         raise ConfigError(message, hint="leave executor out")
     known = None if histories is None else as_interactions(histories)
     with _remembering(folder, note, update=update and not in_parts) as remember:
-        found = open_served(folder, executor, num_threads, unseen=known is not None)
+        decided = partial(_are_decided, k=k, filter_seen=filter_seen)
+        unseen = known is not None
+        found = open_served(folder, executor, num_threads, unseen=unseen, decided=decided)
         asked = _served(found, users, known, note, in_parts=in_parts)
         if known is None:
             refuse_without_history(found, folder, filter_seen=filter_seen)
@@ -233,6 +236,14 @@ def recommend(  # noqa: PLR0913
             remember(found)
     promise = {} if found.promise is None else {"promise": found.promise}
     return {"k": k, **exposure.result(), **promise}
+
+
+def _are_decided(found: Model | Reranked, *, k: int, filter_seen: bool) -> bool:
+    """Tell whether lists of a length were decided for all users."""
+    length = min(k, len(found.item_ids))
+    if found.lists is None or not found.keeps_lists(length, filter_seen=filter_seen):
+        return False
+    return bool((found.lists.ids[:, 0] >= 0).all())
 
 
 @contextmanager

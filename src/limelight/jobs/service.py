@@ -147,12 +147,18 @@ class Service:
 
 
 def open_served(
-    folder: str | os.PathLike[str], executor: Executor, threads: int | None, *, unseen: bool
+    folder: str | os.PathLike[str],
+    executor: Executor,
+    threads: int | None,
+    *,
+    unseen: bool,
+    decided: Callable[[Model | Reranked], bool] = lambda _: False,
 ) -> Model | Reranked:
     """Read a model, with its users if they are served by this process.
 
     For an executor that is parallel, models are refused whose lists cannot be made in pieces, for
-    users of the training or for unseen ones. None threads are as many as the model was fitted with.
+    users of the training or for unseen ones; ``decided`` tells whether a model keeps the lists that
+    are asked for. None threads are as many as the model was fitted with.
     """
     if not executor.parallel:
         whole = load(Path(folder))
@@ -160,7 +166,7 @@ def open_served(
             whole.use_threads(threads)
         return whole
     found = open_light(Path(folder))
-    refuse_together(found, unseen=unseen)
+    refuse_together(found, unseen=unseen, decided=decided(found))
     return found
 
 
@@ -250,6 +256,8 @@ def note_control(
         )
         if n_users < _FEWEST_TOGETHER:
             note(f"For {n_users:,} users together they are nearly those of the model alone.")
+    if found.serves == "stream" and found.lists is None:
+        note("The model does not keep the lists that it makes: who asks twice is counted twice.")
     asked = (found.promise or {}).get("target", {})
     if asked and asked.get("at") != k:
         note(f"The target is for lists of {asked['at']}; these are lists of {k}.")
@@ -263,10 +271,13 @@ def serves_stream(folder: Path) -> bool:
     return kind is not None and kind[0].serves == "stream"
 
 
-def refuse_together(found: Model | Reranked, *, unseen: bool) -> None:
-    """Refuse a model whose lists depend on who else asks: they cannot be made in pieces."""
+def refuse_together(found: Model | Reranked, *, unseen: bool, decided: bool = False) -> None:
+    """Refuse a model whose lists depend on who else asks: they cannot be made in pieces.
+
+    Lists of training users may be ``decided`` already.
+    """
     if found.reranker is not None:
-        is_decided = found.serves == "together" and found.lists is not None and not unseen
+        is_decided = found.serves == "together" and decided and not unseen
         if found.serves != "alone" and not is_decided:
             message = (
                 "lists of this model are made for all users together, so not in pieces: "

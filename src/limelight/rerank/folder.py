@@ -15,7 +15,8 @@ from limelight.models.folder import load_model, open_model
 from limelight.rerank.methods import rerankers
 from limelight.rerank.relevance import Relevance, ScoreRelevance
 from limelight.rerank.welfare import GiniWelfare, Impact, MinimumExposure, Power, TargetShares
-from limelight.store.model_folder import StoredControl, load_control, load_promise
+from limelight.store.model_folder import StoredControl, load_control
+from limelight.store.model_state import load_promise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,9 +132,12 @@ def _lists(arrays: Mapping[str, Any], n_users: int, n_items: int) -> Lists | Non
     if LIST_ITEMS not in arrays:
         return None
     ids, scores = arrays[LIST_ITEMS], arrays[LIST_SCORES]
-    is_whole = ids.dtype.kind == "i" and scores.dtype.kind == "f" and ids.ndim == len(scores.shape)
-    if not is_whole or ids.shape != scores.shape or len(ids) != n_users:
-        message = f"lists of shape {ids.shape} for {n_users:,} users"
+    are_numbers = ids.dtype.kind == "i" and scores.dtype.kind == "f"
+    are_lists = ids.ndim == 2 and ids.shape == scores.shape and len(ids) == n_users
+    if not (are_numbers and are_lists and ids.shape[1] and not np.isnan(scores).any()):
+        message = (
+            f"lists of shape {ids.shape}, {ids.dtype} and {scores.dtype}, for {n_users:,} users"
+        )
         raise DataError(message, hint="save the model again")
     if ids.size and not (ids.min() >= -1 and ids.max() < n_items):
         message = f"lists show items beyond the {n_items:,} that there are"

@@ -230,19 +230,14 @@ def load_control(path: str | os.PathLike[str]) -> StoredControl | None:
             what = f"model folder {name} lacks {CONTROL!r}, which says how lists are re-ranked"
             _refuse(what, _INCOMPLETE)
         return None
-    record = _read_object(root, CONTROL)
+    record = read_object(root, CONTROL)
     if not (root / CONTROL_ARRAYS).exists():
         _refuse(f"model folder {name} lacks {CONTROL_ARRAYS!r}", _INCOMPLETE)
     return StoredControl(record, load_arrays(root / CONTROL_ARRAYS))
 
 
-def load_promise(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Read what was asked of the exposure of a model's lists, if something was."""
-    root = Path(path)
-    return _read_object(root, TARGET) if (root / TARGET).exists() else None
-
-
-def _read_object(root: Path, file: str) -> dict[str, Any]:
+def read_object(root: Path, file: str) -> dict[str, Any]:
+    """Read a JSON file of a model folder that must be an object."""
     name = repr(os.fspath(root))
     try:
         record = read_json(root / file)

@@ -1,4 +1,7 @@
-"""The state of a saved stream: read, changed and written back by one process at a time."""
+"""What a model folder knows of those whom it serves: what was asked for them, and a stream's state.
+
+A state is read, changed and written back by one process at a time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import DataError
 from limelight.store.arrays import save_arrays
-from limelight.store.model_folder import CONTROL, CONTROL_ARRAYS
+from limelight.store.model_folder import CONTROL, CONTROL_ARRAYS, TARGET, read_object
 
 try:
     import fcntl
@@ -21,6 +24,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
+
+
+def load_promise(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Read what was asked of the exposure of a model's lists, if something was."""
+    root = Path(path)
+    if not (root / TARGET).exists():
+        return None
+    found = read_object(root, TARGET)
+    try:
+        at, served = found["target"]["at"], found["served"]
+        numbers = [at, served["users"], served[f"gini@{at}"]]
+        is_whole = all(isinstance(number, int | float) for number in numbers)
+    except (KeyError, TypeError):
+        is_whole = False
+    if not (is_whole and isinstance(found.get("population"), str)):
+        message = f"{TARGET} of model folder {str(root)!r} does not say what was asked for whom"
+        raise DataError(message, hint="the file is damaged; save the model again")
+    return found
 
 
 @contextmanager

@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.examples import examples
+from tests.support.executors import Elsewhere
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.audit.audit import NO_CATALOGUE, audit
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.exposure import gini
+from limelight.metrics.rarefaction import gini_at
 
 LISTS = pa.table(
     {
@@ -330,3 +332,24 @@ def test_wrong_settings():
         audit(LISTS, k=0)
     with pytest.raises(ConfigError, match="top must be 0 or more, got -1"):
         audit(LISTS, top=-1)
+
+
+def test_the_gini_of_another_number_of_users():
+    result = audit(LISTS, catalogue=CATALOGUE, at_users=2)
+    ids = [[0, 1, 2], [0, 3, -1], [1, -1, -1]]
+    assert result.at_users == gini_at(ids, 2, n_items=6)
+    assert result.notes == (f"{result.at_users}.",)
+    assert f"Note: {result.at_users}." in str(result)
+    assert json.loads(json.dumps(result.to_dict()))["at_users"]["users"] == 2
+    plain = audit(LISTS, catalogue=CATALOGUE)
+    assert plain.at_users is None
+    assert "at_users" not in plain.to_dict()
+
+
+def test_the_gini_of_another_number_needs_one_list_a_user():
+    with pytest.raises(ConfigError, match="at_users must be a whole number of at least 1"):
+        audit(LISTS, at_users=0)
+    with pytest.raises(ConfigError, match="at_users is for lists of one time"):
+        audit(LISTS, at_users=5, timestamp="shown_at")
+    with pytest.raises(ConfigError, match="a parallel executor audits one list"):
+        audit(LISTS, at_users=5, executor=Elsewhere())

@@ -49,6 +49,8 @@ REFUSED = [
     ("good.csv --timestamp when", FAILED, "column not found in good.csv: 'when'", "hint: "),
     ("good.csv --timestamp item_id", FAILED, "row 1: a timestamp must be a finite number", "hint"),
     ("good.csv --timestamp rank", FAILED, "row 1: a timestamp must be a time, or a num", "hint: "),
+    ("good.csv --at-users 0", WRONG_USE, "--at-users must be a whole number", "--at-users 20"),
+    ("good.csv --at-users 9 --timestamp rank", WRONG_USE, "--at-users is for", "or timestamp"),
     ("good.csv --every week", WRONG_USE, "need a column of times: --every 'week'", "--timestamp"),
     (
         "good.csv --timestamp shown_at --every year",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from limelight.rerank.market.pool import Pool
 
 
+_LONGEST = 1000
+"""How long lists are at most, where their length has to be told from their exposure."""
 _COOLING = (4.0, 2.5, 1.6, 1.0)
 """Strengths of thorough lists, as multiples of the given one. Users first choose at too large a
 strength and then at smaller ones, which ends at better lists than a start from own lists."""
@@ -84,6 +86,18 @@ class BestResponseConfig(MarketConfig):
         False,
         "Whether to take four times as long for better lists. It pays where users are few.",
     )
+
+
+def _length_of(exposure: float) -> int:
+    """Tell how long the lists are that give some exposure each, where nobody wrote it down.
+
+    Examples
+    --------
+    >>> _length_of(position_weights(20).sum())
+    20
+    """
+    given = np.cumsum(position_weights(_LONGEST))
+    return int(np.argmin(np.abs(given - exposure))) + 1
 
 
 @dataclass(frozen=True)
@@ -169,8 +183,10 @@ class MarketReranker(Reranker):
             self.exposure_, self.served_ = np.maximum(exposure, 0), state.number("served")
             merit = state.array("merit", (n_items,)).astype(np.float64)
             self.survey_ = OwnListSurvey(state.number("unit"), state.number("total"), merit)
-            # Folders of the first schema say nothing of the length, which was 20 unless told.
-            self.length_ = 20 if state.length is None else int(state.number("length"))
+            self.length_ = _length_of(exposure.sum() / max(self.served_, 1.0))
+            if state.length is not None:
+                check_number("length", state.length, above=0)
+                self.length_ = int(state.length)
             if state.offsets is not None:
                 self.offsets_ = state.array("offsets", (n_items,)).astype(np.float64)
 

@@ -169,6 +169,11 @@ class JointGoal(Goal):
         """Return how far the exposure should still be evened out, for the wish that lacks most."""
         return max(goal.lack(measure) for goal in self.wishes if not goal.is_loss)
 
+    def miss(self, measure: Measure) -> float:
+        """Return how far the wishes are from being met that are not, or the first, if all are."""
+        missed = [abs(goal.lack(measure)) for goal in self.wishes if not goal.is_met(measure)]
+        return sum(missed) if missed else super().miss(measure)
+
     def is_met(self, measure: Measure) -> bool:
         """Tell whether all wishes are met."""
         return all(goal.is_met(measure) for goal in self.wishes)

@@ -1,0 +1,129 @@
+"""The flags of a target: what lists should reach, and for whom."""
+
+import functools
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+
+from limelight._base.errors import ConfigError
+from limelight._base.text import parse_share
+from limelight.cli.flags import given_flags, option
+from limelight.cli.frame import parse_shares
+
+_NAMED_SHARES = ("equal", "catalogue", "interactions")
+target_option = functools.partial(option, rich_help_panel="Target")
+
+Gini = Annotated[
+    float | None, target_option("NUMBER", "Target: the Gini index of exposure, such as 0.6.")
+]
+For = Annotated[
+    str | None,
+    target_option(
+        "everyone|N|FILE|held-out",
+        "Whose lists the exposure is of: all users of the data, so many lists a period, the users "
+        "of a table user_id, or held-out users alone, as published experiments have it.  "
+        "[everyone]",
+        "--for",
+    ),
+]
+MinCoverage = Annotated[
+    str | None, target_option("SHARE", "Target: the share of the catalogue shown, such as 50%.")
+]
+Groups = Annotated[
+    Path | None,
+    target_option("FILE", "Groups of items, to show or set what they get: item_id,group[,weight]."),
+]
+GroupCap = Annotated[
+    str | None,
+    target_option(
+        "SHARE",
+        "Target: the share of all exposure that no group may exceed, such as 3% (needs --groups).",
+    ),
+]
+GroupFloor = Annotated[
+    str | None, target_option("SHARE", "Target: the share that every group should have.")
+]
+
+
+def population_of(text: str | None) -> str | int | None:
+    """Read --for: a word, a number of lists, or a file."""
+    if text is None or text in ("everyone", "held-out"):
+        return text
+    if not text or (text.replace(".", "", 1).replace("e", "", 1).isdigit() and not text.isdigit()):
+        message = f"--for takes everyone, held-out, a whole number or a file: {text!r}"
+        raise ConfigError(message, hint="for example --for 100000")
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the lists should reach, and for whom; one wish or several."""
+
+    panel: ClassVar[str] = "Target"
+    gini: Gini = None
+    max_ndcg_loss: Annotated[
+        str | None,
+        option(
+            "SHARE",
+            "Target: the nDCG that may go, such as 2%: for as even an exposure as that buys, or "
+            "with other targets at most so much.",
+        ),
+    ] = None
+    min_coverage: MinCoverage = None
+    groups: Groups = None
+    group_cap: GroupCap = None
+    group_floor: GroupFloor = None
+    group_shares: Annotated[
+        str | None,
+        option(
+            "equal|catalogue|interactions|FILE",
+            "Target: the same for all groups, in proportion to their items or to their "
+            "interactions, or a table group,share.",
+        ),
+    ] = None
+    at: Annotated[
+        int | None, option("N", "Length of the lists that the target speaks of.  [20]")
+    ] = None
+    population: For = None
+    serve: Annotated[
+        str | None,
+        option(
+            "batch|stream|stateless",
+            "How users will be served: together, one after the other, or by machines that "
+            "share nothing.  [batch]",
+        ),
+    ] = None
+    keep_held_out: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep-held-out",
+            help="Do not fit the model to held-out users in the end, so that they can test it.",
+        ),
+    ] = None
+    nearest: Annotated[
+        bool | None,
+        typer.Option("--nearest", help="Write the nearest model where the target is out of reach."),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the wishes that were given, as the library takes them."""
+        wishes = {own.name: getattr(self, own.name) for own in fields(self)}
+        wishes["population"] = population_of(self.population)
+        for name in ("max_ndcg_loss", "min_coverage", "group_cap", "group_floor"):
+            wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
+        wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
+        return given_flags(**wishes)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a target."""
+        given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
+        about = ("at", "population", "serve", "keep_held_out", "nearest")
+        lone = [name for name in given if name in about]
+        if lone and len(lone) == len(given):
+            flag = "for" if lone[0] == "population" else lone[0].replace("_", "-")
+            message = f"--{flag} speaks of a target, and none was given"
+            raise ConfigError(message, hint="add a target such as --gini 0.6")
+        return bool(given)
