@@ -70,7 +70,7 @@ def test_the_published_protocol_looks_at_test_users_alone(published, split):
     assert published.test["gini@10_low"] < found["gini@10"] < published.test["gini@10_high"]
     assert published.population == "600 held-out users' lists"
     assert published.test["users"] == published.test["scored_users"] == 600
-    assert "who were served alone" in str(published)
+    assert "over 600 test users' lists alone" in str(published)
     assert len(published.model.user_ids) == 1200  # nothing is fitted again
 
 
@@ -123,11 +123,16 @@ def test_the_front_is_kept_from_no_control_up(halved):
     assert strengths[0] == 0
     assert strengths == sorted(set(strengths))
     assert {one.method for one in halved.front} == {halved.method}
-    less = halved.neighbours()
+
+
+def test_a_little_less_control_is_measured_for_the_same_users(halved):
+    less = halved.weaker
     assert len(less) == 2
-    assert halved.served["gini@10"] < less[0].gini < less[1].gini
+    assert halved.test["gini@10"] < less[0].gini < less[1].gini < halved.test["gini@10_before"]
+    assert halved.test["ndcg_loss@10"] > less[0].ndcg_loss > less[1].ndcg_loss
     for one in less:
-        assert f"Gini {one.gini:.3f} for " in str(halved)
+        assert f"Gini {one.gini:.3f} for -{100 * one.ndcg_loss:.1f} %" in str(halved)
+    assert halved.to_dict()["weaker"] == [one._asdict() for one in less]
 
 
 def test_a_loss_is_spent_and_not_more(split):

@@ -90,7 +90,7 @@ def test_one_wish_or_several():
         (Goal("gini", 0.6), lambda measure: measure.gini),
         (Goal("min_coverage", 0.6), lambda measure: measure.coverage),
     ],
-    ids=str,
+    ids=["gini", "coverage"],
 )
 def test_a_search_comes_near(goal, of):
     found = meet(Curve(falling), goal)
