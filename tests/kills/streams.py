@@ -64,6 +64,37 @@ def undisturbed(place):
     return states, lists, seconds
 
 
+def disturbed(place, states, lists, seconds, chance):
+    """Serve all parts, each killed a few times; tells of every kill whether the state was there."""
+    folder, file = place / "work", place / "work" / "lists.parquet"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copytree(place / "given", folder / "model")
+    for number in range(PARTS):
+        before, after = states[number : number + 2]
+        for _ in range(chance.randint(1, 3)):
+            file.unlink(missing_ok=True)
+            was_before = state(folder) == before
+            if not kill_within(command(place, number), folder, 1.2 * seconds, chance):
+                continue
+            found = state(folder)
+            if found not in (before, after):
+                raise SystemExit(f"part {number} left a state that nobody wrote")
+            if was_before and found == after and not file.exists():
+                raise SystemExit("the state counts lists that are not there")
+            if file.exists() and not pq.read_table(file).equals(lists[number]):
+                raise SystemExit(f"part {number} got other lists")
+            yield found == after
+        finish(command(place, number), folder)
+        if state(folder) != after:
+            raise SystemExit(f"part {number} went on to another state")
+        if not pq.read_table(file).equals(lists[number]):
+            raise SystemExit(f"part {number} got other lists in the end")
+    left = [path.name for path in folder.rglob(".*")]
+    if left:
+        raise SystemExit(f"left behind: {left}")
+
+
 def run(wanted, seed, tell=print):
     """Kill processes so many times; returns how many kills came before and after the state."""
     chance = random.Random(seed)
@@ -73,34 +104,9 @@ def run(wanted, seed, tell=print):
         make(place)
         states, lists, seconds = undisturbed(place)
         tell(f"a part takes {seconds:.2f} s undisturbed")
-        folder, file = place / "work", place / "work" / "lists.parquet"
         while sum(counts.values()) < wanted:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            shutil.copytree(place / "given", folder / "model")
-            for number in range(PARTS):
-                for _ in range(chance.randint(1, 3)):
-                    file.unlink(missing_ok=True)
-                    was_before = state(folder) == states[number]
-                    if not kill_within(command(place, number), folder, 1.2 * seconds, chance):
-                        continue
-                    found = state(folder)
-                    if found not in (states[number], states[number + 1]):
-                        raise SystemExit(f"part {number} left a state that nobody wrote")
-                    is_after = found == states[number + 1]
-                    if was_before and is_after and not file.exists():
-                        raise SystemExit("the state counts lists that are not there")
-                    if file.exists() and not pq.read_table(file).equals(lists[number]):
-                        raise SystemExit(f"part {number} got other lists")
-                    counts["after" if is_after else "before"] += 1
-                finish(command(place, number), folder)
-                if state(folder) != states[number + 1]:
-                    raise SystemExit(f"part {number} went on to another state")
-                if not pq.read_table(file).equals(lists[number]):
-                    raise SystemExit(f"part {number} got other lists in the end")
-            left = [path.name for path in folder.rglob(".*")]
-            if left:
-                raise SystemExit(f"left behind: {left}")
+            for is_after in disturbed(place, states, lists, seconds, chance):
+                counts["after" if is_after else "before"] += 1
     tell(f"{sum(counts.values())} kills ({counts}), every state whole, every list the same")
     return counts
 

@@ -77,9 +77,7 @@ def test_two_at_once_wait_for_each_other_and_both_count(folder, held, stream):
     assert (after.lists.ids[250:] == -1).all()
 
 
-def test_a_model_that_was_replaced_while_a_process_waited_is_not_written_to(
-    folder, held, stream
-):
+def test_a_model_that_was_replaced_while_a_process_waited_is_not_written_to(folder, held, stream):
     process, lists = asking(folder, "late", range(20))
     stream.fresh().save(folder)
     before = {file.name: file.read_bytes() for file in folder.iterdir()}

@@ -168,8 +168,8 @@ class TestFront:
     def test_it_reads_as_a_table(self, front):
         lines = repr(front).splitlines()
         assert lines[0] == (
-            "Frontier of exadmm and best-response and online and prices, lists of 10; exposure over "
-            "300 held-out users' lists"
+            "Frontier of exadmm and best-response and online and prices, lists of 10; exposure "
+            "over 300 held-out users' lists"
         )
         assert lines[1].split()[:3] == ["point", "strength", "front"]
         assert len(lines) == 2 + 20 + 1

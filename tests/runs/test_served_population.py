@@ -1,4 +1,4 @@
-"""What is promised is what is served: to all, to any part of them, in any order, again and again."""
+"""What is promised is what is served: to all, to any part, in any order, again and again."""
 
 import numpy as np
 import pandas as pd
@@ -36,9 +36,7 @@ class NeverFitted(ll.Popularity):
 
 @pytest.fixture(scope="module")
 def results(data):
-    return {
-        serve: ll.fit_to(data, gini=WISH, at=K, model=small(), serve=serve) for serve in SERVES
-    }
+    return {serve: ll.fit_to(data, gini=WISH, at=K, model=small(), serve=serve) for serve in SERVES}
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +253,7 @@ class TestOthers:
 
     def test_what_stands_in_the_way(self, data):
         wishes = {"gini": 0.2, "max_ndcg_loss": 0.001, "at": K}
-        with pytest.raises(SolveError, match="out of reach: a Gini index of 0.2 and a loss"):
+        with pytest.raises(SolveError, match=r"out of reach: a Gini index of 0\.2 and a loss"):
             ll.fit_to(data, model=small(), **wishes)
         near = ll.fit_to(data, model=small(), nearest=True, **wishes)
         assert not near.met
@@ -304,7 +302,7 @@ class TestPopulations:
         assert (found.model.recommend(k=K).ids >= 0).all()
 
     def test_a_matrix_is_as_good_as_a_table(self):
-        """Items that no training user has are dropped, and all others renumbered, for the search."""
+        """Items that no training user has are dropped for the search, and others renumbered."""
         data = ll.marketplace(300, 200, 3000, seed=1).interactions
         found = [
             ll.fit_to(form, gini=0.7, at=5, model=small()).served["gini@5_before"]

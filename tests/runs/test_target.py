@@ -66,7 +66,9 @@ def test_the_published_protocol_looks_at_test_users_alone(published, split):
     found = ll.evaluate(published.model, split.test, k=K)
     assert published.strength == 0
     for name in ("ndcg@10", "gini@10", "coverage@10"):
-        assert published.test[name] == published.test[f"{name}_before"] == pytest.approx(found[name])
+        assert (
+            published.test[name] == published.test[f"{name}_before"] == pytest.approx(found[name])
+        )
     assert published.test["gini@10_low"] < found["gini@10"] < published.test["gini@10_high"]
     assert published.population == "600 held-out users' lists"
     assert published.test["users"] == published.test["scored_users"] == 600
@@ -322,9 +324,7 @@ def _change(folder, **parts):
 
 def _change_first_schema(folder, memory):
     """Keep numbers beside the arrays, as the first schema did."""
-    save_arrays(
-        folder / "control.safetensors", {"exposure": np.ones(150), "merit": np.ones(150)}
-    )
+    save_arrays(folder / "control.safetensors", {"exposure": np.ones(150), "merit": np.ones(150)})
     _change(folder, memory={"unit": 0.1, "total": 2.0, **memory})
 
 

@@ -48,7 +48,7 @@ def models(place):
     return {name: place / name for name in asked}
 
 
-FOR = [
+FOR = [  # flags, the population in words, and how many users are served
     ((), "300 users' lists", 300),
     (("--for", "everyone"), "300 users' lists", 300),
     (("--for", "100"), "100 users' lists", 100),
@@ -58,8 +58,9 @@ FOR = [
 ]
 
 
-@pytest.mark.parametrize(("flags", "population", "n_users"), FOR, ids=str)
-def test_whom_a_target_is_for(limelight, place, tmp_path, monkeypatch, flags, population, n_users):
+@pytest.mark.parametrize("case", FOR, ids=lambda case: " ".join(case[0]))
+def test_whom_a_target_is_for(limelight, place, tmp_path, monkeypatch, case):
+    flags, population, n_users = case
     monkeypatch.chdir(place)
     arguments = ("fit", "ratings.csv", *FIT, "--gini", 0.55, *flags)
     ended = limelight(*arguments, "--json", "-o", tmp_path / "model")
@@ -89,10 +90,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("verb", ["fit", "frontier"])
-@pytest.mark.parametrize(("value", "code", "message"), REFUSED)
-def test_for_nobody_who_is_known(
-    limelight, place, tmp_path, monkeypatch, verb, value, code, message
-):
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[0])
+def test_for_nobody_who_is_known(limelight, place, tmp_path, monkeypatch, verb, case):
+    value, code, message = case
     monkeypatch.chdir(place)
     flags = (*FIT, "--gini", 0.55) if verb == "fit" else ("--factors", 4, "--epochs", 1)
     ended = limelight(verb, "ratings.csv", *flags, "--for", value, "-o", tmp_path / "model")
@@ -230,7 +230,7 @@ class TestRecommend:
         assert ll.load(tmp_path / "model").reranker.served_ == loaded.reranker.served_ + 1
 
     @pytest.mark.parametrize(
-        ("flags", "code", "message"),
+        "case",
         [
             (("--users", "unnamed.csv"), FAILED, "column not found in unnamed.csv: 'user_id'"),
             (("--users", "unknown.csv"), FAILED, "user id not in the training data: 'nobody'"),
@@ -240,12 +240,13 @@ class TestRecommend:
             (("--users", "few.csv", "--history", "unseen.csv"), WRONG_USE, "--users excludes"),
             (("--users", "few.csv", "--executor", "ray"), WRONG_USE, "--executor ray"),
         ],
-        ids=str,
+        ids=lambda case: " ".join(case[0]),
     )
     def test_what_contradicts_itself_leaves_nothing(
-        self, limelight, models, place, tmp_path, monkeypatch, flags, code, message
+        self, limelight, models, tmp_path, monkeypatch, case
     ):
-        monkeypatch.chdir(place)
+        flags, code, message = case
+        monkeypatch.chdir(models["stream"].parent)
         before = (models["stream"] / "control.safetensors").read_bytes()
         ended = limelight("recommend", models["stream"], *flags, "-o", tmp_path / "lists")
         assert ended.code == code, ended.err

@@ -294,6 +294,7 @@ class TestResults:
         assert f"nearest by: {EVIL}, strength 0.5" in found.texts
         assert repr(result).splitlines()[:2] == [
             "Gini@5 0.800 -> 0.600 over 12 users' lists; coverage 50.0% -> 100.0% of 9 items",
-            "nDCG@5 0.2500 -> 0.2000, -2.0 % (-1.0 % to -3.0 %), for 3 test users served among them",
+            "nDCG@5 0.2500 -> 0.2000, -2.0 % (-1.0 % to -3.0 %), for 3 test users served among "
+            "them",
         ]
         assert len(repr(result)) < 700

@@ -365,7 +365,7 @@ def test_a_temporary_file_does_not_keep_a_model_from_being_replaced(saved, model
 
 
 class TestPieces:
-    """An executor that is parallel makes lists in pieces, each user as if all were served at once."""
+    """An executor that is parallel makes lists in pieces, as if all were served at once."""
 
     def in_pieces(self, folder, **asked):
         place = folder.with_name("parts")
