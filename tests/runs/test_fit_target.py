@@ -34,14 +34,18 @@ def test_a_gini_index_from_table_to_lists(limelight: Run, split: Path, tmp_path:
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)
     assert found["target"] == {"gini": 0.4, "at": 10}
+    assert found["population"] == "1,500 users' lists"
     assert found["validation"]["gini@10"] == pytest.approx(0.4, abs=0.005)
-    assert found["test"]["gini@10"] == pytest.approx(0.4, abs=0.05)
-    assert {"ndcg@10_low", "ndcg_loss@10_high", "gini@10_low"} <= set(found["test"])
+    assert found["served"]["gini@10"] == pytest.approx(0.4, abs=0.01)
+    assert found["test"]["gini@10"] == found["validation"]["gini@10"]  # of everybody's lists
+    assert {"ndcg@10_low", "ndcg_loss@10_high"} <= set(found["test"])
 
-    assert limelight("recommend", model, "-k", 10, "-o", lists).code == 0
-    assert pq.read_table(lists).num_rows == 900 * 10
-    measured = json.loads(limelight("evaluate", model, split, "-k", 10, "--json").out)
-    assert measured["gini@10"] == pytest.approx(found["test"]["gini@10"])
+    ended = limelight("recommend", model, "-k", 10, "--json", "-o", lists)
+    assert pq.read_table(lists).num_rows == 1500 * 10
+    measured = json.loads(ended.out)
+    assert measured["gini@10"] == pytest.approx(found["served"]["gini@10"])
+    audited = json.loads(limelight("audit", lists, "-k", 10, "--json").out)
+    assert audited["gini@10"] == pytest.approx(0.4, abs=0.01)
     again = limelight("rerank", model, "--gini", 0.2, "-k", 10, "--json", "-o", lists)
     assert json.loads(again.out)["gini@10"] == pytest.approx(0.2, abs=0.005)
 
@@ -67,14 +71,20 @@ def test_a_cap_for_sellers(limelight: Run, split: Path, tmp_path: Path) -> None:
 
 
 REFUSED = [
-    (("--gini", "0.4", "--min-coverage", "50%"), WRONG_USE, "give one target, not 2"),
+    (("--gini", "0.4", "--for", "0"), WRONG_USE, "a population needs at least 1 user: 0"),
+    (("--gini", "0.4", "--for", "-7"), WRONG_USE, "a population needs at least 1 user: -7"),
+    (("--gini", "0.4", "--for", "none.csv"), FAILED, "no such file or folder: none.csv"),
+    (("--for", "held-out"), WRONG_USE, "--for speaks of a target, and none was given"),
+    (("--nearest",), WRONG_USE, "--nearest speaks of a target, and none was given"),
+    (("--keep-held-out",), WRONG_USE, "--keep-held-out speaks of a target, and none was given"),
     (("--gini", "1.4"), WRONG_USE, "gini must be from 0 to 1: 1.4"),
     (("--max-ndcg-loss", "much"), WRONG_USE, "--max-ndcg-loss must be a share: 'much'"),
     (("--at", "10"), WRONG_USE, "--at speaks of a target, and none was given"),
     (("--gini", "0.4", "--exposure-weight", "1"), WRONG_USE, "finds the exposure weight by itself"),
     (("--gini", "0.4", "--serve", "tea"), WRONG_USE, "'tea'"),
     (("--group-cap", "3%"), WRONG_USE, "--group-cap needs groups"),
-    (("--gini", "0.00001", "--at", "2"), FAILED, "out of reach: a Gini index of 1e-05"),
+    (("--gini", "0.2", "--at", "2", "--for", "30"), FAILED, "out of reach: a Gini index of 0.2"),
+    (("--min-coverage", "0.9", "--at", "2", "--for", "30"), FAILED, "more than 50.0% of 120 items"),
 ]
 
 

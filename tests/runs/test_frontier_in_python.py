@@ -31,7 +31,13 @@ def split():
 
 @pytest.fixture(scope="module")
 def front(split):
-    return ll.frontier(split, methods=ALL, points=5, **SETTINGS)
+    """As published: test users are served alone."""
+    return ll.frontier(split, methods=ALL, points=5, population="held-out", **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def everybody(split):
+    return ll.frontier(split, methods=["best-response", "online"], points=3, **SETTINGS)
 
 
 def point(strength, ndcg, gini):
@@ -128,7 +134,9 @@ class TestFront:
         own = next(p for p in front.points if (p.method, p.number) == ("best-response", 1))
         lists = ll.BestResponse(strength=own.strength, relevance=law).over(model)
         found = ll.evaluate(lists, split.test, k=10)
-        assert own.test.to_dict(10).items() <= found.to_dict().items()
+        # Users choose in another order, and once more.
+        for name, figure in own.test.to_dict(10).items():
+            assert figure == pytest.approx(found[name], abs=0.01)
 
     def test_cost(self, front):
         own = [p for p in front.points if p.method == "exadmm"]
@@ -160,7 +168,8 @@ class TestFront:
     def test_it_reads_as_a_table(self, front):
         lines = repr(front).splitlines()
         assert lines[0] == (
-            "Frontier of exadmm and best-response and online and prices, lists of 10"
+            "Frontier of exadmm and best-response and online and prices, lists of 10; exposure "
+            "over 300 held-out users' lists"
         )
         assert lines[1].split()[:3] == ["point", "strength", "front"]
         assert len(lines) == 2 + 20 + 1
@@ -170,6 +179,46 @@ class TestFront:
         found = ll.frontier(split, methods="best-response", points=3, **SETTINGS)
         assert found.cost is None
         assert found.methods == ["best-response"]
+
+
+class TestPopulation:
+    """Exposure is that of everybody's lists, accuracy that of held-out users among them."""
+
+    def test_the_plain_model_over_everybody(self, split, everybody, front):
+        first, alone = everybody.points[0], front.points[0]
+        assert first.test.ndcg == alone.test.ndcg
+        assert first.test.gini == first.validation.gini
+        assert first.test.gini < alone.test.gini - 0.02
+        model = ll.ExADMM(**MODEL).fit(split.train)
+        parts = split.validation, split.test
+        ids = [model.recommend(k=10).ids, *(model.recommend(p.history, k=10).ids for p in parts)]
+        figures = ll.metrics.exposure.exposure(np.concatenate(ids), split.train.n_items)
+        # Training users take part as if a fifth of what they did were unknown.
+        found = ll.metrics.exposure.gini(figures)
+        assert first.test.gini == pytest.approx(found, abs=0.03)
+
+    def test_the_same_evenness_costs_less(self, everybody, front):
+        for method in ("best-response", "online"):
+            own, alone = (
+                [p for p in some.points if p.method == method][-1] for some in (everybody, front)
+            )
+            assert own.strength == alone.strength == 3.0
+            assert own.test.gini < alone.test.gini + 0.01
+            assert own.test.ndcg > alone.test.ndcg - 0.01
+
+    def test_it_says_whose_lists(self, everybody):
+        assert "exposure over 3,000 users' lists" in repr(everybody).splitlines()[0]
+        found = everybody.to_dict()
+        assert (found["population"], found["users"]) == ("3,000 users' lists", 3000)
+
+    def test_another_population_is_another_front(self, split, tmp_path):
+        call = {"methods": "best-response", "points": 3, "folder": tmp_path, **SETTINGS}
+        small = call | {"epochs": 4}
+        first = ll.frontier(split, **small, population=1000)
+        assert (first.population, first.users) == ("1,000 users' lists", 1000)
+        for other in ("everyone", 999, "held-out", split.test.user_ids.tolist()):
+            with pytest.raises((ll.ConfigError, ll.DataError)):
+                ll.frontier(split, **small, population=other)
 
 
 def test_a_point_is_on_the_front_unless_one_beats_it_in_both():
@@ -191,7 +240,9 @@ class TestFolder:
         last = found.points[-1]
         model = ll.load(tmp_path / "models" / f"exadmm-{last.number}")
         again = ll.evaluate(model, split.test, k=10)
-        assert last.test.to_dict(10).items() <= again.to_dict().items()
+        assert last.test.ndcg == again["ndcg@10"]  # served among all others, but each alone
+        assert last.test.gini < again["gini@10"]
+        assert (found.population, found.users) == ("3,000 users' lists", 3000)
 
     def test_a_second_call_repeats_nothing(self, split, tmp_path, monkeypatch):
         call = {"methods": "exadmm", "points": 3, "folder": tmp_path, **SETTINGS}

@@ -265,6 +265,10 @@ class TestResults:
     def test_target_result(self, model):
         test = {"gini@5": 0.61, "coverage@5": 0.9, "ndcg@5": 0.2, "ndcg_loss@5": 0.02}
         bounds = {"gini@5_low": 0.6, "gini@5_high": 0.62, "gini@5_before": 0.8}
+        bounds |= {"users": 12, "scored_users": 3, "ndcg@5_before": 0.25}
+        bounds |= {"ndcg_loss@5_low": 0.01, "ndcg_loss@5_high": 0.03}
+        served = {"users": 12, "items": 9, "gini@5": 0.6, "coverage@5": 1.0}
+        served |= {"gini@5_before": 0.8, "coverage@5_before": 0.5}
         result = TargetResult(
             model=model,
             plain=model,
@@ -275,6 +279,8 @@ class TestResults:
             at=5,
             validation=test,
             test=test | bounds,
+            served=served,
+            population="12 users' lists",
             seconds=1.0,
             tried=(TriedMethod(f"{EVIL}t", 0.5, 0.61, 0.9, 0.02, met=False),),
             groups=(GroupShare(f"{EVIL}g", 0.5, 0.25, 0, 1),),
@@ -286,7 +292,9 @@ class TestResults:
         assert found.row(f"{EVIL}g") == ["50.00 %", "25.00 %"]
         assert EVIL in found.texts
         assert f"nearest by: {EVIL}, strength 0.5" in found.texts
-        assert repr(result).splitlines()[-1] == (
-            "test users: gini 0.6100, coverage 0.9000, ndcg 0.2000, ndcg_loss 0.0200"
-        )
+        assert repr(result).splitlines()[:2] == [
+            "Gini@5 0.800 -> 0.600 over 12 users' lists; coverage 50.0% -> 100.0% of 9 items",
+            "nDCG@5 0.2500 -> 0.2000, -2.0 % (-1.0 % to -3.0 %), for 3 test users served among "
+            "them",
+        ]
         assert len(repr(result)) < 700

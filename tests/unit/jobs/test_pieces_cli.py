@@ -136,7 +136,7 @@ def test_rerank_flags_that_do_not_fit(run, files, tmp_path, monkeypatch, flags, 
         (["--address", "auto"], "--address is for a cluster: auto"),
         (["--executor", "ray"], "writes a folder of parts: no -o was given"),
         (["--executor", "ray", "-o", "lists.csv"], "writes a folder of parts: lists.csv"),
-        (["--executor", "ray", "--user-id", 1, "-o", "lists"], "for many users, not for one: 1"),
+        (["--executor", "ray", "--user-id", 1, "-o", "lists"], "for all users, not for some: 1"),
     ],
 )
 def test_flags_that_do_not_fit(run, files, flags, said):
