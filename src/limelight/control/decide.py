@@ -13,8 +13,15 @@ from limelight.control.controls import ExposureControl, RerankControl
 from limelight.control.target_result import TriedMethod
 from limelight.metrics.exposure import gini_floor
 from limelight.models.exadmm import ExADMM
-from limelight.rerank.relevance import Relevance, calibrate
-from limelight.rerank.targets.search import FIRST, STOP_WITHIN, TRIES, OutOfReachError, meet
+from limelight.rerank.relevance import BY_RANK, Relevance, calibrate
+from limelight.rerank.targets.search import (
+    FIRST,
+    MET_WITHIN,
+    STOP_WITHIN,
+    TRIES,
+    OutOfReachError,
+    meet,
+)
 from limelight.rerank.targets.serving import Served
 
 if TYPE_CHECKING:
@@ -152,7 +159,9 @@ def decide(
 def law_of(plain: Model, split: Split, k: int) -> Relevance:
     """Fit what a score is worth to what validation users were found to like."""
     part = split.validation
-    return calibrate(plain.ranking(part.history), part.targets, k)
+    law = calibrate(plain.ranking(part.history), part.targets, k)
+    # Where hardly anything was found, all candidates seem worth the same. Their order is known.
+    return BY_RANK if not (law.score or law.rank) else law
 
 
 def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> list[ModelControl]:
@@ -202,12 +211,19 @@ def _try_all(
 
 def _choose(controls: list[ModelControl], found: dict[str, Trial], goal: Goal) -> ModelControl:
     """Return the control of the least cost; of those that cannot be told apart, the simplest."""
-    best = min(controls, key=lambda one: goal.cost(found[one.name].measure))
+
+    def cost_of(control: ModelControl) -> tuple[float, ...]:
+        measure = found[control.name].measure
+        return *goal.cost(measure), goal.miss(measure)
+
+    best = min(controls, key=cost_of)
     least, (missed, lowest) = found[best.name], goal.cost(found[best.name].measure)
+    farthest = max(MET_WITHIN, goal.miss(least.measure))
     for control in controls:
         trial = found[control.name]
         further, cost = goal.cost(trial.measure)
-        if further == missed and cost - lowest <= _noise(trial, least, goal):
+        is_as_near = further == missed and goal.miss(trial.measure) <= farthest
+        if is_as_near and cost - lowest <= _noise(trial, least, goal):
             return control
     return best
 

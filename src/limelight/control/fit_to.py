@@ -182,7 +182,11 @@ def fit_to(  # noqa: PLR0913
         tried=decision.tried,
         front=decision.front,
         weaker=() if people.held_out_alone else _weaker(decision, test),
-        notes=(*decision.notes, *_sample_note(sitting, decision, confirmed), *confirmed.notes),
+        notes=(
+            *decision.notes,
+            *_search_notes(people, sitting, decision, everybody, confirmed),
+            *confirmed.notes,
+        ),
         seconds=clock.seconds,
         stages=clock.stages,
         shown=ShownTarget(split, test, None if grouped is None else grouped.named),
@@ -303,13 +307,26 @@ def _weaker(decision: Decision, test: BothLists) -> tuple[TriedMethod, ...]:
     return tuple(found)
 
 
-def _sample_note(sitting: Sitting, decision: Decision, confirmed: Confirmed) -> tuple[str, ...]:
-    """Say how many users were searched with, and what that changed, if not all."""
-    searched = sitting.users.n_users
-    if searched >= sitting.n_lists:
-        return ()
-    return (
-        f"Searched with {searched:,} of {sitting.n_lists:,} users, whose lists had a Gini index of "
-        f"{decision.gini:.3f} at strength {decision.strength:.4g}; for everybody it is "
-        f"{confirmed.strength:.4g}.",
-    )
+def _search_notes(
+    people: TargetPopulation,
+    sitting: Sitting,
+    decision: Decision,
+    everybody: Everybody,
+    confirmed: Confirmed,
+) -> list[str]:
+    """Say with how many users and items the search was done, and what that changed, if not all."""
+    notes, searched, n_items = [], sitting.users.n_users, len(everybody.model.item_ids)
+    if searched < people.n_distinct and not people.held_out_alone:
+        notes.append(
+            f"Searched with {searched:,} of {people.n_distinct:,} users, whose lists had a Gini "
+            f"index of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody it "
+            f"is {confirmed.strength:.4g}."
+        )
+    if sitting.n_items < n_items:
+        notes.append(
+            f"The search knew {sitting.n_items:,} of {n_items:,} items, those of training users: "
+            "figures of held-out users are over these."
+        )
+    if decision.met and not confirmed.met:
+        notes.append(f"The target was not met for everybody: Gini {confirmed.now.gini:.3f}.")
+    return notes

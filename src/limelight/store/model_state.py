@@ -9,7 +9,7 @@ import errno
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from limelight._base.errors import DataError
 from limelight.store.arrays import save_arrays
@@ -54,9 +54,7 @@ def locked_state(
     so by ``note``. A folder that was replaced in the meantime is left as it is.
     """
     root = Path(path)
-    with (root / CONTROL).open("rb") as held:
-        if fcntl is not None:
-            _lock(held.fileno(), root, note)
+    with _locked(root, note) as held:
 
         def write(arrays: Mapping[str, NDArray[Any]]) -> None:
             if not _is_same(held.fileno(), root / CONTROL):
@@ -65,6 +63,24 @@ def locked_state(
             save_arrays(root / CONTROL_ARRAYS, arrays)
 
         yield write
+
+
+def _locked(root: Path, note: Callable[[str], None]) -> BinaryIO:
+    """Open and lock a folder; whoever waited for a model that was replaced takes the new one."""
+    while True:
+        try:
+            held: BinaryIO = (root / CONTROL).open("r+b")  # locks over a network need a writer
+        except PermissionError:
+            held = (root / CONTROL).open("rb")
+        try:
+            if fcntl is not None:
+                _lock(held.fileno(), root, note)
+            if _is_same(held.fileno(), root / CONTROL):
+                return held
+        except BaseException:
+            held.close()
+            raise
+        held.close()
 
 
 def is_writable(path: str | os.PathLike[str]) -> bool:

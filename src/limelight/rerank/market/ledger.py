@@ -198,7 +198,8 @@ class Ledger:
             for turns in batches(n_users, stretch or n_users):
                 order = np.arange(turns.start, turns.stop)
                 self._visit(rows, order, support(), 1, newcomers=True)
-                self.served += len(order)
+                # Who has nothing left to be shown is not served.
+                self.served += int(np.count_nonzero(self.pool.candidates.counts[rows][order]))
 
     def _visit(
         self, rows: slice, order: np.ndarray, support: Help, batch: int, *, newcomers: bool

@@ -279,14 +279,15 @@ def meet(
         # hardly shrinks the bracket would be wasted.
         gap = goal.lack(low.measure) - goal.lack(high.measure)
         share = np.clip(goal.lack(low.measure) / gap if gap > 0 else 0.5, _EDGE, 1 - _EDGE)
-        middle = search.try_at(low.strength * (high.strength / low.strength) ** share)
+        middle = search.try_at(float(low.strength * (high.strength / low.strength) ** share))
         low, high = (middle, high) if goal.lack(middle.measure) > 0 else (low, middle)
     if goal.is_loss and search.best is not None:
         # A larger strength may lose less. What counts is the exposure that was bought.
         return search.best
     if goal.ends_search(search.last.measure):
         return search.last
-    return min((plain, low, high), key=lambda trial: goal.miss(trial.measure))
+    ends = (plain, low, high)
+    return min(ends, key=lambda one: (not goal.is_met(one.measure), goal.miss(one.measure)))
 
 
 def _meet_whole(search: _Search, control: Control, goal: Goal) -> Trial:
