@@ -73,3 +73,10 @@ def test_the_story_of_a_wish_that_the_plain_model_meets(limelight: Run, tmp_path
     assert ended.code == 0
     assert "Met by the plain model." in ended.out
     assert ended.out.rstrip().endswith("cost 0.0 % of nDCG (0.0 % to 0.0 %).")
+
+
+def test_a_wish_that_is_none_is_refused_before_the_work(limelight: Run, tmp_path: Path) -> None:
+    ended = limelight("demo", "-o", tmp_path, *SMALL, "--gini", "1.5")
+    assert ended.code == 2
+    assert "gini" in ended.err
+    assert not (tmp_path / "model").exists()

@@ -86,6 +86,7 @@ def run_all(market: Marketplace, split: Split, gini: float, **settings: Any) -> 
 
     ``settings`` are the size, the seed and the threads of the model.
     """
-    front = frontier(split, methods=_METHODS, points=_POINTS, at=K, **settings)
+    # The wish comes first, because one that cannot be met is refused before any work.
     result = fit_to(split, gini=gini, at=K, model=ExADMM(**settings), nearest=True)
+    front = frontier(split, methods=_METHODS, points=_POINTS, at=K, **settings)
     return DemoRun(market, split, gini, front, result)
