@@ -107,8 +107,12 @@ class RerankControl(ModelControl):
     served: Served
     """How users are served, and what candidates are worth."""
     threads: int
+    settles: bool = field(init=False)
     _inner: ServingControl | None = field(default=None, init=False)
     _places: Any = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.settles = self.served.serve == "batch"
 
     @property
     def changes_own(self) -> bool:

@@ -50,9 +50,7 @@ class DemoRun:
     @cached_property
     def points(self) -> list[ExhibitPoint]:
         """The plain model, those of both fronts, and the one that was asked for."""
-        users = {"users": self.front.users}
-        found = self.front.exhibit().points
-        return [*(replace(one, figures={**one.figures, **users}) for one in found), self.wished]
+        return [*self.front.exhibit().points, self.wished]
 
     def serve(self, model: Recommender) -> dict[str, float]:
         """Recommend to all users, and measure what they are shown.

@@ -43,6 +43,8 @@ class Control(ABC):
     """Whether strengths are whole numbers."""
     most = 1e4
     """The largest strength that makes sense."""
+    settles = False
+    """Whether the lists of a strength start from those of the last one, so that they settle."""
 
     @abstractmethod
     def try_at(self, strength: float) -> Trial:
@@ -122,6 +124,8 @@ class PoolControl(Control):
 
 class BestResponseControl(PoolControl):
     """Best response, from the lists of the strength before."""
+
+    settles = True
 
     def __init__(self, context: SearchContext, welfare: WelfareName) -> None:
         super().__init__(context, self._respond)
@@ -214,7 +218,7 @@ class Resumable(Control):
         self, control: PoolControl, checkpoint: Checkpoint, about: Mapping[str, Any]
     ) -> None:
         self._control, self._path, self._trials = control, checkpoint.path, 0
-        self.whole, self.most = control.whole, control.most
+        self.whole, self.most, self.settles = control.whole, control.most, control.settles
         if checkpoint.load(about) is None:
             checkpoint.save({}, {})
 

@@ -234,7 +234,7 @@ FIRST = 0.1
 _STRIDE = 4.0  # from a strength to the next, until one is too small and one too large
 _LEAST = 1e-6  # a strength below this changes nothing
 _STEPS = 16  # between these two, at most
-_SAME = 1.003  # two strengths that are no further apart are the same
+_NARROW = 1.02  # how much larger one of two strengths is at least, where lists settle
 _CLOSE = 1.1  # how much larger one of two strengths may be if the smaller is wanted
 _EDGE = 0.2  # of the way between them that interpolation keeps from either
 TRIES = 8
@@ -280,8 +280,11 @@ def meet(
         settled = goal.kind != "min_coverage" or high.strength <= _CLOSE * low.strength
         if low is high or (settled and goal.ends_search(search.last.measure)):
             break
-        if high.strength < _SAME * low.strength:
-            break  # lists depend on those before them, so the same strength may give either end
+        if control.settles and high.strength < _NARROW * low.strength:
+            # Lists settle from one strength to the next, so an end that was tried long ago may lie
+            # on the other side by now.
+            low, high = search.bracket(search.last.strength, _NARROW**2)
+            continue
         # The curve bends, so a strength by interpolation stays away from the ends: a step that
         # hardly shrinks the bracket would be wasted.
         gap = goal.lack(low.measure) - goal.lack(high.measure)
