@@ -187,20 +187,12 @@ class TestPromise:
         assert contents(folder) == before
 
 
-def cut(values):
-    return values[:-1]
-
-
-def first_column(values):
-    return values[:, 0]
-
-
-def deeper(values):
-    return values[:, :, None]
+def both(change):
+    return {"list_items": change, "list_scores": change}
 
 
 DAMAGE = {
-    "lists of too few users": {"list_items": cut, "list_scores": cut},
+    "lists of too few users": both(lambda v: v[:-1]),
     "scores of another length": {"list_scores": lambda v: v[:, :-1]},
     "scores left out": {"list_scores": None},
     "an item beyond the catalogue": {"list_items": lambda v: v + 60},
@@ -208,8 +200,8 @@ DAMAGE = {
     "items that are no whole numbers": {"list_items": lambda v: v.astype(np.float32)},
     "items that are true or false": {"list_items": lambda v: v.astype(bool)},
     "scores that are whole numbers": {"list_scores": lambda v: v.astype(np.int32)},
-    "one row": {"list_items": first_column, "list_scores": first_column},
-    "three dimensions": {"list_items": deeper, "list_scores": deeper},
+    "one row": both(lambda v: v[:, 0]),
+    "three dimensions": both(lambda v: v[:, :, None]),
     "a single number": {"list_items": np.int32(1), "list_scores": np.float32(1)},
     "no unit": {"unit": None},
     "nobody served, and fewer": {"served": np.float64(-1)},
