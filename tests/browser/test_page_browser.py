@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.pages import made_up
 
-from limelight.cli import main
 from limelight.report.page import render
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -595,13 +594,15 @@ def test_the_report_of_a_run(open_page: Open, demo_run: Path, size: tuple[int, i
     page = open_page(demo_run / "report.html", size=size)
     assert grave_faults(page) == []
     path, users_list = curve(page), page.inner_text("#after")
+    page.select_option("#method", label="exADMM")
     slider = page.locator("#strength")
+    sync_api.expect(slider).to_have_attribute("max", "3")
     slider.press("End")
-    shows(page, "exADMM, weight 0.1")
+    shows(page, "exADMM, strength 10")
     assert curve(page) != path
     assert page.inner_text("#after") != users_list
     page.locator("#front label").first.click()
-    shows(page, "iALS")
+    shows(page, "no control")
     first = page.locator("#items tbody tr").first.inner_text()
     page.locator("#items thead button").first.click()
     assert page.locator("#items tbody tr").first.inner_text() != first
@@ -609,12 +610,8 @@ def test_the_report_of_a_run(open_page: Open, demo_run: Path, size: tuple[int, i
     assert all("17" in row for row in page.locator("#items tbody tr").all_inner_texts())
 
 
-def test_the_page_shows_the_figures_of_evaluate(
-    open_page: Open, demo_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["evaluate", str(demo_run / "model"), str(demo_run / "split"), "-k", "20", "--json"])
-    found = json.loads(capsys.readouterr().out)
+def test_the_page_shows_the_figures_of_the_run(open_page: Open, demo_run: Path) -> None:
+    found = json.loads((demo_run / "results.json").read_text())["target"]["test"]
     page = open_page(demo_run / "report.html")
     shown = page.locator("#figures .cards .value").all_inner_texts()
     ranges = page.locator("#figures .cards .range").all_inner_texts()

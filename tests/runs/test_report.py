@@ -11,9 +11,8 @@ from tests.support.page_data import page_data
 SMALL = ("--users", 300, "--items", 60, "--interactions", 4000)
 
 
-def test_the_figures_of_the_page_are_those_of_evaluate(limelight, demo_run):
-    ended = limelight("evaluate", demo_run / "model", demo_run / "split", "-k", 20, "--json")
-    found = json.loads(ended.out)
+def test_the_figures_of_the_page_are_those_of_the_run(demo_run):
+    found = json.loads((demo_run / "results.json").read_text())["target"]["test"]
     page = page_data(demo_run / "report.html")
     shown = page["points"][page["chosen"]]["figures"]
     for name, (value, low, high) in shown.items():

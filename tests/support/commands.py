@@ -155,5 +155,5 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that a small demo wrote: a split, models, a report."""
     folder = tmp_path_factory.mktemp("demo") / "run"
     size = ["--users", 300, "--items", 60, "--interactions", 4000, "--factors", 8]
-    succeed("demo", "-o", folder, *size, "--json")
+    succeed("demo", "-o", folder, *size, "--gini", 0.2, "--json")
     return folder

@@ -9,7 +9,7 @@ from limelight.cli.flags import Json, Report, option
 from limelight.cli.output import check_page, note, report, to_json
 
 if TYPE_CHECKING:
-    from limelight.cli.demo.runs import DemoModel
+    from limelight.cli.demo.runs import DemoRun
     from limelight.data import Marketplace, Split
 
 
@@ -20,8 +20,9 @@ def demo(
     users: Annotated[int, option("N", "Users of the marketplace.")] = 20_000,
     items: Annotated[int, option("N", "Items of the marketplace.")] = 2_000,
     interactions: Annotated[int, option("N", "Interactions between them.")] = 1_000_000,
+    gini: Annotated[float, option("NUMBER", "The Gini index of exposure to ask for.")] = 0.6,
     seed: Annotated[int, option("N", "Seed of the data, the split and the models.")] = 0,
-    factors: Annotated[int, option("N", "Length of the vectors.")] = 32,
+    factors: Annotated[int, option("N", "Length of the vectors.")] = 64,
     threads: Annotated[
         int, option("N", "How many threads to use; 0: all that the process may use.")
     ] = 0,
@@ -30,21 +31,23 @@ def demo(
 ) -> None:
     """Show what exposure control does and costs, on made-up data.
 
-    In: nothing. Out, in less than a minute: a table of accuracy against exposure for iALS and for
-    exADMM at several exposure weights, and a folder with report.html (a page to look at; --report
-    puts it elsewhere), results.json, tradeoff.png, lorenz.png, the split, a model, and who
-    provides which item (providers.parquet).
+    In: nothing. Out, in about a minute: a table of accuracy against exposure without control, with
+    exADMM and with best response; a model that was asked for a Gini index over all users, and what
+    it was measured to give them. The folder has report.html (a page to look at; --report puts it
+    elsewhere), results.json, tradeoff.png, lorenz.png, the split, the model, and who provides
+    which item (providers.parquet).
 
     \b
     Examples:
       limelight demo
-      limelight demo -o run/ --users 5000 --items 1000 --interactions 200000
+      limelight demo -o run/ --users 5000 --items 1000 --interactions 200000 --gini 0.5
     """
-    from limelight.cli.demo.runs import choose, exhibit_of, run_all
-    from limelight.cli.demo.story import tell
+    from limelight.cli.demo.runs import run_all
+    from limelight.cli.demo.story import answer, tell
     from limelight.data import marketplace, split_users
     from limelight.report.exhibit_folder import save_exhibit
     from limelight.report.page import write_page
+    from limelight.rerank.folder import load
 
     check_page(page)
     target = page or output / "report.html"
@@ -52,23 +55,28 @@ def demo(
     split = split_users(market.interactions, validation=0.1, test=0.1, seed=seed)
     _make_folder(output)
     _introduce(market, split)
-    models = run_all(market, split, factors=factors, random_state=seed, num_threads=threads)
-    chosen = choose(models)
+    run = run_all(market, split, gini, factors=factors, random_state=seed, num_threads=threads)
+    run.result.model.save(output / "model")
+    # What is measured is what the saved model serves, as whoever reads the folder would get it.
+    served, plain = run.serve(load(output / "model")), run.serve(run.result.plain)
     record = {
         "users": market.interactions.n_users,
         "items": market.interactions.n_items,
         "interactions": market.interactions.nnz,
         **split_record(split),
-        "chosen": chosen.name,
-        "results": [outcome.record() for outcome in models],
+        "answer": " ".join(answer(run, served).split()),
+        "asked": {"gini": gini, "users": market.interactions.n_users},
+        "served": served,
+        "plain": plain,
+        "target": run.result.to_dict(),
+        "frontier": run.front.to_dict(),
     }
-    exhibit = exhibit_of(market, split, models, chosen, seed)
-    _write(output, record, market, split, chosen)
+    exhibit = run.exhibit(seed)
+    _write(output, record, market, split)
     save_exhibit(output, exhibit)
     write_page(exhibit, target)
-    figures = _draw(output, models, chosen)
-    text = tell(output, models, chosen, page=target, figures=figures)
-    report(text, record, as_json=as_json)
+    figures = _draw(output, run)
+    report(tell(output, run, served, plain, page=target, figures=figures), record, as_json=as_json)
 
 
 def _make_folder(output: Path) -> None:
@@ -88,22 +96,19 @@ def _introduce(market: "Marketplace", split: "Split") -> None:
     )
 
 
-def _write(
-    output: Path, record: dict[str, Any], market: "Marketplace", split: "Split", chosen: "DemoModel"
-) -> None:
-    """Write everything but the figures, each file whole or not at all."""
+def _write(output: Path, record: dict[str, Any], market: "Marketplace", split: "Split") -> None:
+    """Write tables and numbers, each file whole or not at all."""
     import pyarrow.parquet as pq
 
     from limelight._base.files import atomic_file, write_text
 
     split.save(output / "split")
-    chosen.model.save(output / "model")
     with atomic_file(output / "providers.parquet") as temporary:
         pq.write_table(market.groups, temporary)
     write_text(output / "results.json", to_json(record, indent=2) + "\n")
 
 
-def _draw(output: Path, models: "list[DemoModel]", chosen: "DemoModel") -> bool:
+def _draw(output: Path, run: "DemoRun") -> bool:
     """Draw the figures if matplotlib is there, else say how to get it."""
     from limelight.cli.demo.story import draw
     from limelight.report.figures.style import load_matplotlib
@@ -113,5 +118,5 @@ def _draw(output: Path, models: "list[DemoModel]", chosen: "DemoModel") -> bool:
     except ConfigError as error:
         note(f"No figures: {error.message}.\n\nhint: {error.hint}\n")
         return False
-    draw(output, models, chosen)
+    draw(output, run)
     return True

@@ -1,148 +1,92 @@
-"""The fits of ``limelight demo``, which of them is worth keeping, and what a page shows of them."""
+"""The work of ``limelight demo``: the whole trade-off, a model for a wish, and what it serves."""
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from limelight.control.fit_to import fit_to
+from limelight.control.frontier import frontier
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
-from limelight.metrics.evaluate import Evaluation, evaluate
-from limelight.models import IALS, ExADMM
-from limelight.report.exhibit import ExhibitPoint, ShownLists, build_exhibit, measure_lists
+from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.lists import position_weights
+from limelight.models import ExADMM
+from limelight.report.exhibit import build_exhibit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limelight._base.arrays import Int32
+    from limelight.control.frontier_result import Frontier
+    from limelight.control.target_result import TargetResult
     from limelight.data import Marketplace, Split
-    from limelight.models.base import Model
-    from limelight.report.exhibit import Exhibit
+    from limelight.models.recommender import Recommender
+    from limelight.report.exhibit import Exhibit, ExhibitPoint
 
 K = 20
-MOST_LOSS = 0.02
-"""The model that is kept loses at most this share of iALS's nDCG, on validation users."""
-_REGULARIZATION, _UNOBSERVED_WEIGHT = 0.02, 0.1  # where iALS is at its best on this marketplace
-_STEPS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+_METHODS = ("exadmm", "best-response")
+_POINTS = 4
+"""Of each method: the fewest that show how the front bends."""
 
 
 @dataclass(frozen=True, eq=False)
-class DemoModel:
-    """A fitted model and what its lists are like."""
+class DemoRun:
+    """The fronts of two methods, and the model that meets a wish."""
 
-    name: str
-    weight: float
-    model: Model
-    seconds: float
-    validation: Evaluation
-    test: Evaluation
-    shown: ShownLists
-    """Who is shown what in the lists of the test users."""
-    relevance: float
-    """Mean true relevance of what the test users are shown, which only made-up data tell."""
+    market: Marketplace
+    split: Split
+    gini: float
+    """What was asked for."""
+    front: Frontier
+    result: TargetResult
 
-    def record(self) -> dict[str, Any]:
-        """Return the numbers for JSON."""
-        return {
-            "method": self.name,
-            "exposure_weight": self.weight,
-            "seconds": self.seconds,
-            **self.test,
-            f"true_relevance@{K}": self.relevance,
-            f"validation_ndcg@{K}": self.validation[f"ndcg@{K}"],
-            f"validation_gini@{K}": self.validation[f"gini@{K}"],
-        }
+    @cached_property
+    def wished(self) -> ExhibitPoint:
+        """What the wish came to, among the points of the fronts."""
+        point, name = self.result.exhibit().points[1], f"asked for Gini {self.gini:g}"
+        return replace(point, method=name, label=name)
 
-    def at_k(self, metric: str) -> float:
-        """Return a metric of the test users."""
-        return self.test[f"{metric}@{K}"]
+    @cached_property
+    def points(self) -> list[ExhibitPoint]:
+        """The plain model, those of both fronts, and the one that was asked for."""
+        users = {"users": self.front.users}
+        found = self.front.exhibit().points
+        return [*(replace(one, figures={**one.figures, **users}) for one in found), self.wished]
+
+    def serve(self, model: Recommender) -> dict[str, float]:
+        """Recommend to all users, and measure what they are shown.
+
+        Made-up data also tell how much users truly like it; first places count most, as in nDCG.
+        """
+        ids = model.recommend(k=K).ids
+        lists = ListAccumulator(len(model.item_ids), K)
+        lists.update(ids)
+        relevance = self.market.relevance(model.user_ids[:, None], model.item_ids[ids])
+        liked = np.average(relevance, weights=position_weights(K) * (ids >= 0))
+        return {**lists.result(), f"true_relevance@{K}": float(liked)}
+
+    def exhibit(self, seed: int) -> Exhibit:
+        """Put together what a page shows."""
+        return build_exhibit(
+            "demo",
+            "A made-up marketplace: what even exposure costs",
+            K,
+            self.points,
+            split=self.split,
+            seconds=sum(point.wall_seconds for point in self.front.points) + self.result.seconds,
+            seed=seed,
+            chosen=len(self.points) - 1,
+            groups=read_groups(self.market.groups, ids_to_arrow(self.split.train.item_ids)),
+        )
 
 
-def exposure_weights(n_users: int) -> list[float]:
-    """Choose weights from no visible effect to saturation.
+def run_all(market: Marketplace, split: Split, gini: float, **settings: Any) -> DemoRun:
+    """Trace the fronts of exADMM and of best response, and meet the wish; the base is the default.
 
-    The penalty meets a user's update as weight * n_users beside the unobserved weight, so the
-    interesting range lies where the two are of one size.
-
-    Examples
-    --------
-    >>> exposure_weights(16_000)
-    [1e-07, 1e-06, 3e-06, 1e-05, 3e-05, 0.0001, 0.001]
+    ``settings`` are the size, the seed and the threads of the model.
     """
-    middle = round(math.log10(_UNOBSERVED_WEIGHT / n_users))
-    return [float(f"{step * 10.0**middle:.1g}") for step in _STEPS]
-
-
-def run_all(market: Marketplace, split: Split, **settings: int) -> list[DemoModel]:
-    """Fit iALS, and exADMM at every weight."""
-    shared: dict[str, Any] = {
-        "regularization": _REGULARIZATION,
-        "unobserved_weight": _UNOBSERVED_WEIGHT,
-        **settings,
-    }
-    models = [_run("iALS", 0.0, IALS(**shared), market, split)]
-    for weight in exposure_weights(split.train.n_users):
-        model = ExADMM(exposure_weight=weight, **shared)
-        models.append(_run(f"exADMM {weight:.0e}", weight, model, market, split))
-    return models
-
-
-def _run(name: str, weight: float, model: Model, market: Marketplace, split: Split) -> DemoModel:
-    started = time.perf_counter()
-    model.fit(split.train)
-    seconds = time.perf_counter() - started
-    ids = model.recommend(split.test.history, k=K).ids
-    shown, figures = measure_lists(ids, split.test, K, model.trace_)
-    return DemoModel(
-        name=name,
-        weight=weight,
-        model=model,
-        seconds=seconds,
-        validation=evaluate(model, split.validation, k=K),
-        test=Evaluation(figures),
-        shown=shown,
-        relevance=_true_relevance(market, split, ids),
-    )
-
-
-def _true_relevance(market: Marketplace, split: Split, ids: Int32) -> float:
-    relevance = market.relevance(split.test.user_ids[:, None], split.train.item_ids[ids])
-    return float(relevance[ids >= 0].mean())
-
-
-def choose(models: Sequence[DemoModel]) -> DemoModel:
-    """Take the evenest model whose accuracy on validation users is nearly that of the first."""
-    least = (1 - MOST_LOSS) * models[0].validation[f"ndcg@{K}"]
-    good = [outcome for outcome in models if outcome.validation[f"ndcg@{K}"] >= least]
-    return min(good, key=lambda outcome: outcome.validation[f"gini@{K}"])
-
-
-def exhibit_of(
-    market: Marketplace, split: Split, models: Sequence[DemoModel], chosen: DemoModel, seed: int
-) -> Exhibit:
-    """Put together what a page shows of the demo."""
-    return build_exhibit(
-        "demo",
-        "A made-up marketplace: what even exposure costs",
-        K,
-        map(_point, models),
-        split=split,
-        seconds=sum(model.seconds for model in models),
-        seed=seed,
-        chosen=list(models).index(chosen),
-        groups=read_groups(market.groups, ids_to_arrow(split.train.item_ids)),
-    )
-
-
-def _point(model: DemoModel) -> ExhibitPoint:
-    shown = {"factors", "regularization", "unobserved_weight", "exposure_weight"}
-    return ExhibitPoint(
-        method="exADMM" if model.weight else model.name,
-        label=f"exADMM, weight {model.weight:g}" if model.weight else model.name,
-        figures=model.test,
-        strength=model.weight,
-        settings={key: value for key, value in model.model.get_params().items() if key in shown},
-        shown=model.shown,
-    )
+    # The wish comes first, because one that cannot be met is refused before any work.
+    result = fit_to(split, gini=gini, at=K, model=ExADMM(**settings), nearest=True)
+    front = frontier(split, methods=_METHODS, points=_POINTS, at=K, **settings)
+    return DemoRun(market, split, gini, front, result)

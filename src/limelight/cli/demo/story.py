@@ -1,16 +1,20 @@
 """What ``limelight demo`` tells: a table, two figures and a few sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from limelight._base.documents import Table
-from limelight.cli.demo.runs import MOST_LOSS, DemoModel, K
+from limelight.cli.demo.runs import DemoRun, K
+from limelight.metrics.lists import ListCount
+from limelight.report.exhibit import ExhibitPoint
 from limelight.report.figures.exposures import lorenz
 from limelight.report.figures.front import front
-from limelight.report.figures.inputs import Point
+from limelight.report.figures.inputs import CountedExposure, Point
 from limelight.report.figures.style import save
 
-_HEAD = ("", "nDCG", "vs iALS", "recall", "Gini", "vs iALS", "coverage", "top 1 %", "seconds")
+_HEAD = ("", "nDCG", "change", "Gini", "change", "coverage", "top 1 %")
 _LEGEND = """\
 Gini: 0 if all items get the same exposure, near 1 if a few get all of it.
 coverage: share of the items that any list shows.
@@ -18,50 +22,66 @@ top 1 %: share of the exposure that the most exposed 1 % of the items hold."""
 
 
 def tell(
-    output: Path, models: Sequence[DemoModel], chosen: DemoModel, *, page: Path, figures: bool
+    output: Path,
+    run: DemoRun,
+    served: Mapping[str, float],
+    plain: Mapping[str, float],
+    *,
+    page: Path,
+    figures: bool,
 ) -> str:
-    """Write the table, what it says, and what to do next."""
-    base = models[0]
-    table = Table(_HEAD, [_row(base, outcome) for outcome in models]).text()
-    head = f"Lists of {K} for {base.test['users']:,} test users"
-    return "\n\n".join(
-        [head, table, _LEGEND, _finding(output, base, chosen), _next(output, page, figures=figures)]
+    """Write the table, what to do next, and what was asked for, served and measured."""
+    head = (
+        f"Lists of {K}: exposure over {run.front.population}, accuracy for "
+        f"{run.result.test['scored_users']:,} test users among them"
     )
+    table = Table(_HEAD, [_row(run.points[0], point) for point in run.points]).text()
+    found = _finding(output, run, served, plain)
+    parts = [head, table, _LEGEND, found, _next(output, page, figures=figures)]
+    return "\n\n".join([*parts, answer(run, served)])
 
 
-def _row(base: DemoModel, outcome: DemoModel) -> tuple[str, ...]:
+def _row(base: ExhibitPoint, point: ExhibitPoint) -> tuple[str, ...]:
     accuracy = evenness = ""
-    if outcome is not base:
-        accuracy = f"{_change(base, outcome):+.1%}"
-        evenness = f"{outcome.at_k('gini') - base.at_k('gini'):+.4f}"
+    if point is not base:
+        accuracy = f"{_at_k(point, 'ndcg') / _at_k(base, 'ndcg') - 1:+.1%}"
+        evenness = f"{_at_k(point, 'gini') - _at_k(base, 'gini'):+.4f}"
     return (
-        outcome.name,
-        f"{outcome.at_k('ndcg'):.4f}",
+        point.label,
+        f"{_at_k(point, 'ndcg'):.4f}",
         accuracy,
-        f"{outcome.at_k('recall'):.4f}",
-        f"{outcome.at_k('gini'):.4f}",
+        f"{_at_k(point, 'gini'):.4f}",
         evenness,
-        f"{outcome.at_k('coverage'):.1%}",
-        f"{outcome.at_k('top_share'):.1%}",
-        f"{outcome.seconds:.1f}",
+        f"{_at_k(point, 'coverage'):.1%}",
+        f"{_at_k(point, 'top_share'):.1%}",
     )
 
 
-def _change(base: DemoModel, outcome: DemoModel) -> float:
-    return outcome.at_k("ndcg") / base.at_k("ndcg") - 1
+def _at_k(point: ExhibitPoint, metric: str) -> float:
+    return point.figures[f"{metric}@{K}"]
 
 
-def _finding(output: Path, base: DemoModel, chosen: DemoModel) -> str:
-    kept = f"The model in {output / 'model'} is {chosen.name}"
-    if chosen is base:
-        return f"{kept}: none that is more even comes within {MOST_LOSS:.0%} of its nDCG."
-    true, measured = chosen.relevance / base.relevance - 1, _change(base, chosen)
+def _finding(
+    output: Path, run: DemoRun, served: Mapping[str, float], plain: Mapping[str, float]
+) -> str:
+    result, key = run.result, f"true_relevance@{K}"
     return (
-        f"{kept}: of those that lose at most {MOST_LOSS:.0%} of nDCG\n"
-        f"on the validation users, it shares exposure most evenly. The top 1 % of the\n"
-        f"items hold {chosen.at_k('top_share'):.0%} of it instead of "
-        f"{base.at_k('top_share'):.0%}. Made-up data also tell what users truly\n"
-        f"like: in that the lists change by {true:+.1%}, in nDCG by {measured:+.1%}."
+        f"The model in {output / 'model'} was asked for a Gini of {run.gini:g}, and fitted to all\n"
+        f"users. {'Met' if result.met else 'Nearest'} by {result.method}.\n"
+        f"{_lower_half(run)}.\n"
+        f"Made-up data also tell what users truly like: in that everybody's lists change by "
+        f"{served[key] / plain[key] - 1:+.1%}."
+    )
+
+
+def _lower_half(run: DemoRun) -> str:
+    """Say what the least exposed half of the items gets."""
+    parts = []
+    for point in (run.wished, run.points[0]):
+        exposure = np.sort(np.asarray(point.shown.exposure))
+        parts.append(100 * exposure[: len(exposure) // 2].sum() / exposure.sum())
+    return "The lower half of the items gets {:.0f} % of the exposure instead of {:.0f} %".format(
+        *parts
     )
 
 
@@ -71,33 +91,44 @@ def _next(output: Path, page: Path, *, figures: bool) -> str:
         drawn += f"Figures: {output / 'tradeoff.png'} and {output / 'lorenz.png'}.\n"
     model, lists = output / "model", output / "lists.parquet"
     return (
-        f"{drawn}Next, measure the model, make lists and audit them:\n"
-        f"  limelight evaluate {model} {output / 'split'} -k 5 -k 20\n"
-        f"  limelight recommend {model} -k 20 -o {lists}\n"
+        f"{drawn}Check it: make everybody's lists, and audit them.\n"
+        f"  limelight recommend {model} -k {K} -o {lists}\n"
         f"  limelight audit {lists} --catalogue {model / 'items.parquet'} "
         f"--groups {output / 'providers.parquet'}"
     )
 
 
-def draw(output: Path, models: Sequence[DemoModel], chosen: DemoModel) -> None:
-    """Draw the trade-off and the Lorenz curves."""
-    base, strongest = models[0], models[-1]
-    points = [
-        Point(outcome.at_k("gini"), outcome.at_k("ndcg"), f"{outcome.weight:.0e}")
-        for outcome in models[1:]
-    ]
-    series = {
-        "iALS": [Point(base.at_k("gini"), base.at_k("ndcg"))],
-        "exADMM, by exposure weight": points,
-    }
-    first, last = (-100 * _change(base, outcome) for outcome in (chosen, strongest))
-    title = f"Evener exposure costs {first:.0f} % of nDCG at first, {last:.0f} % in the end"
+def answer(run: DemoRun, served: Mapping[str, float]) -> str:
+    """Say what was asked for, whom it was served to, what was measured and what it cost."""
+    test, loss = run.result.test, f"ndcg_loss@{K}"
+    low, high = (100 * test[f"{loss}_{side}"] for side in ("low", "high"))
+    return (
+        f"Asked for Gini {run.gini:g} over {run.market.interactions.n_users:,} users, "
+        f"served {served['users']:,} users, measured {served[f'gini@{K}']:.2f},\n"
+        f"cost {100 * test[loss]:.1f} % of nDCG ({low:.1f} % to {high:.1f} %)."
+    )
+
+
+def draw(output: Path, run: DemoRun) -> None:
+    """Draw both fronts with what was asked for, and the Lorenz curves."""
+    base, wished = run.points[0], run.wished
+    size = ListCount(run.front.users, run.split.train.n_items)
+    series: dict[str, list[Point]] = {base.method: [_drawn(run, base)]}
+    for point in run.points[1:]:
+        series.setdefault(point.method, [_drawn(run, base)]).append(_drawn(run, point))
+    series[wished.method] = [_drawn(run, wished)]
+    price = 100 * run.result.test[f"ndcg_loss@{K}"]
+    title = f"A Gini of {_at_k(wished, 'gini'):.2f} costs {price:.0f} % of nDCG"
     save(front(series, title=title, accuracy=f"nDCG@{K}"), output / "tradeoff.png")
     compared = {
-        outcome.name: outcome.shown.exposure
-        for outcome in (base, chosen, strongest)
-        if outcome.shown.exposure is not None
+        point.label: CountedExposure(point.shown.exposure, size)
+        for point in (base, wished, run.points[-2])
+        if point.shown.exposure is not None
     }
-    before, after = (100 * outcome.at_k("top_share") for outcome in (base, strongest))
-    title = f"The top 1 % of items hold {before:.0f} % of the exposure, or only {after:.0f} %"
-    save(lorenz(compared, title=title), output / "lorenz.png")
+    save(lorenz(compared, title=_lower_half(run)), output / "lorenz.png")
+
+
+def _drawn(run: DemoRun, point: ExhibitPoint) -> Point:
+    label = f"{point.strength:.2g}" if point.strength and point is not run.wished else ""
+    users, items = run.front.users, run.split.train.n_items
+    return Point(_at_k(point, "gini"), _at_k(point, "ndcg"), label, users, items)

@@ -123,6 +123,10 @@ class Goal:
         wrong = lack < 0 if self.is_loss else lack > 0
         return abs(lack) + (1.0 if wrong and self.kind != "gini" else 0.0)
 
+    def distance(self, measure: Measure) -> tuple[bool, float]:
+        """Return whether a measure misses the goal, and how far it is from it on either side."""
+        return not self.is_met(measure), self.miss(measure)
+
     def cost(self, measure: Measure) -> tuple[float, float]:
         """Return what a measure is judged by: how far it is beyond the goal, and what it costs.
 
@@ -230,6 +234,7 @@ FIRST = 0.1
 _STRIDE = 4.0  # from a strength to the next, until one is too small and one too large
 _LEAST = 1e-6  # a strength below this changes nothing
 _STEPS = 16  # between these two, at most
+_SAME = 1.003  # two strengths that are no further apart are the same
 _CLOSE = 1.1  # how much larger one of two strengths may be if the smaller is wanted
 _EDGE = 0.2  # of the way between them that interpolation keeps from either
 TRIES = 8
@@ -275,6 +280,8 @@ def meet(
         settled = goal.kind != "min_coverage" or high.strength <= _CLOSE * low.strength
         if low is high or (settled and goal.ends_search(search.last.measure)):
             break
+        if high.strength < _SAME * low.strength:
+            break  # lists depend on those before them, so the same strength may give either end
         # The curve bends, so a strength by interpolation stays away from the ends: a step that
         # hardly shrinks the bracket would be wasted.
         gap = goal.lack(low.measure) - goal.lack(high.measure)
@@ -286,8 +293,7 @@ def meet(
         return search.best
     if goal.ends_search(search.last.measure):
         return search.last
-    ends = (plain, low, high)
-    return min(ends, key=lambda one: (not goal.is_met(one.measure), goal.miss(one.measure)))
+    return search.nearest
 
 
 def _meet_whole(search: _Search, control: Control, goal: Goal) -> Trial:
@@ -311,12 +317,17 @@ class _Search:
         self._control, self._goal, self._advance = control, goal, advance
         self.last: Trial
         self.best: Trial | None = None
+        self.nearest: Trial
 
     def try_at(self, strength: float) -> Trial:
         self.last = trial = self._control.try_at(strength)
-        cost = self._goal.cost(trial.measure)
-        if self.best is None or cost < self._goal.cost(self.best.measure):
+        goal = self._goal
+        if self.best is None:
+            self.best = self.nearest = trial
+        if goal.cost(trial.measure) < goal.cost(self.best.measure):
             self.best = trial
+        if goal.distance(trial.measure) < goal.distance(self.nearest.measure):
+            self.nearest = trial
         self._advance()
         return trial
 
