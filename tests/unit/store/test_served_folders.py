@@ -343,9 +343,11 @@ class TestStreamState:
         assert ll.load(tmp_path / "model").reranker.served_ == first
 
 
-def test_a_temporary_file_does_not_keep_a_model_from_being_replaced(saved, models):
+# Names as limelight gives them, and as safetensors does while it writes a file.
+@pytest.mark.parametrize("name", [".control.safetensors.x1y2.tmp", ".tmpQwGFby"])
+def test_a_temporary_file_does_not_keep_a_model_from_being_replaced(saved, models, name):
     folder = saved()
-    (folder / ".control.safetensors.x1y2.tmp").write_bytes(b"half")
+    (folder / name).write_bytes(b"half")
     assert is_model_folder(folder)
     assert served(folder)[0].num_rows == N_USERS * K
     models["batch"].save(folder)
