@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import tempfile
 from pathlib import Path
@@ -77,21 +78,27 @@ def test_two_at_once_wait_for_each_other_and_both_count(folder, held, stream):
     assert (after.lists.ids[250:] == -1).all()
 
 
-def test_a_model_that_was_replaced_while_a_process_waited_is_not_written_to(folder, held, stream):
+def test_who_waited_for_a_model_that_was_replaced_serves_with_the_new_one(folder, held, stream):
     process, lists = asking(folder, "late", range(20))
     stream.fresh().save(folder)
-    before = {file.name: file.read_bytes() for file in folder.iterdir()}
     fcntl.flock(held, fcntl.LOCK_UN)
     _, errors = process.communicate(timeout=60)
-    after = {file.name: file.read_bytes() for file in folder.iterdir()}
-    if process.returncode == 0:  # it served with the model that is there now
-        assert ll.load(folder).reranker.served_ == stream.reranker.served_ + 20
-        assert len(listed(lists)) == 20
-    else:
-        assert process.returncode == 1
-        assert "another model was saved to" in errors
-        assert "Traceback" not in errors
-        assert after == before
+    assert process.returncode == 0, errors
+    after = ll.load(folder)
+    assert after.reranker.served_ == stream.reranker.served_ + 20
+    assert {user: tuple(after.lists.ids[user]) for user in range(20)} == listed(lists)
+
+
+def test_a_model_that_was_deleted_while_a_process_waited(folder, held):
+    process, lists = asking(folder, "late", range(20))
+    shutil.rmtree(folder)
+    fcntl.flock(held, fcntl.LOCK_UN)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in errors
+    assert "hint: " in errors
+    assert not lists.exists()
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

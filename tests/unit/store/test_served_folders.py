@@ -187,20 +187,12 @@ class TestPromise:
         assert contents(folder) == before
 
 
-def cut(values):
-    return values[:-1]
-
-
-def first_column(values):
-    return values[:, 0]
-
-
-def deeper(values):
-    return values[:, :, None]
+def both(change):
+    return {"list_items": change, "list_scores": change}
 
 
 DAMAGE = {
-    "lists of too few users": {"list_items": cut, "list_scores": cut},
+    "lists of too few users": both(lambda v: v[:-1]),
     "scores of another length": {"list_scores": lambda v: v[:, :-1]},
     "scores left out": {"list_scores": None},
     "an item beyond the catalogue": {"list_items": lambda v: v + 60},
@@ -208,8 +200,8 @@ DAMAGE = {
     "items that are no whole numbers": {"list_items": lambda v: v.astype(np.float32)},
     "items that are true or false": {"list_items": lambda v: v.astype(bool)},
     "scores that are whole numbers": {"list_scores": lambda v: v.astype(np.int32)},
-    "one row": {"list_items": first_column, "list_scores": first_column},
-    "three dimensions": {"list_items": deeper, "list_scores": deeper},
+    "one row": both(lambda v: v[:, 0]),
+    "three dimensions": both(lambda v: v[:, :, None]),
     "a single number": {"list_items": np.int32(1), "list_scores": np.float32(1)},
     "no unit": {"unit": None},
     "nobody served, and fewer": {"served": np.float64(-1)},
@@ -351,9 +343,11 @@ class TestStreamState:
         assert ll.load(tmp_path / "model").reranker.served_ == first
 
 
-def test_a_temporary_file_does_not_keep_a_model_from_being_replaced(saved, models):
+# Names as limelight gives them, and as safetensors does while it writes a file.
+@pytest.mark.parametrize("name", [".control.safetensors.x1y2.tmp", ".tmpQwGFby"])
+def test_a_temporary_file_does_not_keep_a_model_from_being_replaced(saved, models, name):
     folder = saved()
-    (folder / ".control.safetensors.x1y2.tmp").write_bytes(b"half")
+    (folder / name).write_bytes(b"half")
     assert is_model_folder(folder)
     assert served(folder)[0].num_rows == N_USERS * K
     models["batch"].save(folder)
