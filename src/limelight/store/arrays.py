@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save, save_file
 
 from limelight._base.errors import DataError
 from limelight._base.files import atomic_file
@@ -60,6 +60,11 @@ _UNREADABLE = (
 )
 
 
+_AT_ONCE = 1 << 28
+"""Up to so many bytes are put together in memory. For more, the library streams them to a temporary
+file of its own, which a killed process leaves in the folder."""
+
+
 def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write named arrays of numbers to a safetensors file, whole or not at all.
 
@@ -83,7 +88,10 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
     with atomic_file(path) as temporary:
         mode = temporary.stat().st_mode
         try:
-            save_file(ready, temporary)
+            if sum(array.nbytes for array in ready.values()) <= _AT_ONCE:
+                temporary.write_bytes(save(ready))
+            else:
+                save_file(ready, temporary)
             # The library makes a file for its owner alone; others may read ours as any other file.
             temporary.chmod(mode)
         except SafetensorError as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -49,6 +50,7 @@ FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS, TARGET = _FILES = 
 )
 _FACTORS = ("user_factors", "item_factors")
 _LONGEST_VERSION = 40
+_TEMPORARY = re.compile(r"\..*\.tmp|\.tmp\w{6}")
 _NOT_SAVED = "pass the folder that `model.save` wrote"
 _INCOMPLETE = "the folder is incomplete; save the model again"
 _DAMAGED = "the file is damaged; save the model again"
@@ -252,7 +254,7 @@ def is_model_folder(path: Path) -> bool:
     """Tell whether a folder holds a model and nothing else, so that it may be replaced."""
     entries = (entry.name for entry in path.iterdir())
     # A stream that was killed while it wrote its state leaves a temporary file behind.
-    names = {name for name in entries if not (name.startswith(".") and name.endswith(".tmp"))}
+    names = {name for name in entries if not _TEMPORARY.fullmatch(name)}
     if CONFIG not in names or names.difference(_FILES):
         return False
     try:
