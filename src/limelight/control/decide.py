@@ -42,6 +42,8 @@ _WELFARES: tuple[WelfareName, ...] = ("log", "power")
 _METHODS: dict[Serve, str] = {
     "batch": "best response", "stream": "online", "stateless": "prices"
 }  # fmt: skip
+_ENOUGH = 2000
+"""From so many validation users on, a fitted law of relevance is not doubted."""
 _SLIGHT = 1e-3  # as ExposureControl.slight, so that weak fits start from the plain model
 _FARTHER, _FAR, _NEAR = 16.0, 4.0, 1.4
 """How far the next strength is where each is a fit, where nothing is known, and where another
@@ -169,7 +171,7 @@ def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> l
     serve, groups = search.serve, search.groups
     law = law_of(plain, split, sitting.k)
     laws = {"calibrated": law}
-    if law.scale == "log":
+    if law.scale == "log" and sitting.parts["validation"].part.n_users < _ENOUGH:
         # Where few users were held out, one scale for all of them may do better than a fit.
         laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
     threads = plain.config.num_threads

@@ -258,8 +258,9 @@ class Sitting:
         """Let validation users also find other items of theirs, so that accuracy is less noisy."""
         self.__dict__.pop("_own_gains", None)
         part = self.parts["validation"].part
-        folds = int(np.clip(_FOUND // max(part.n_users, 1), *_DRAWS))
-        for fold in refolded(part, folds=folds)[1:]:
+        draws = int(np.clip(_FOUND // max(part.n_users, 1), *_DRAWS))
+        # A fifth of the items is found in every draw, as in the test, so not all of them are drawn.
+        for fold in refolded(part)[1:draws]:
             model, width = self.users.model, self.users.width
             users = RankedUsers(model, fold.history, None, fold.user_ids, width)
             self._folds.append((users, fold.targets))
