@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32
     from limelight.control.population import RankedUsers, Sitting
     from limelight.data.interactions import Interactions
+    from limelight.models.base import FactorConfig
     from limelight.models.exadmm import ExADMMConfig
     from limelight.rerank.reranker import Reranker
     from limelight.rerank.targets.search import Measure
@@ -77,7 +78,7 @@ class ModelControl(Control):
         ]
         measure, gains = self.sitting.measure(ids, again)
         self.tried[strength] = measure
-        return Trial(strength, measure, Made(ids, gains, self.missed()))
+        return Trial(strength, measure, Made(ids, gains, self.missed(strength)))
 
     @abstractmethod
     def lists(self, strength: float) -> Int32:
@@ -87,8 +88,9 @@ class ModelControl(Control):
     def lists_for(self, strength: float, users: RankedUsers) -> Int32:
         """Make the lists of further users at the strength that was tried last."""
 
-    def missed(self) -> Sequence[Any]:
-        """Return the groups of items whose wishes the last lists do not meet."""
+    def missed(self, strength: float) -> Sequence[Any]:
+        """Return the groups of items whose wishes the lists of a strength do not meet."""
+        del strength
         return ()
 
     def release(self) -> None:
@@ -139,9 +141,9 @@ class RerankControl(ModelControl):
         assert self._inner is not None
         return self._inner.reranker(strength, self._places, float(self.sitting.n_lists))
 
-    def missed(self) -> Sequence[Any]:
-        """Return the groups of items whose wishes the last lists do not meet."""
-        return getattr(self._inner, "missed", ())
+    def missed(self, strength: float) -> Sequence[Any]:
+        """Return the groups of items whose wishes the lists of a strength do not meet."""
+        return () if self._inner is None else self._inner.missed(strength)
 
     def release(self) -> None:
         """Free the market."""
@@ -186,6 +188,11 @@ class ExposureControl(ModelControl):
         return self.at(strength).trace_
 
 
+def fewer_epochs(config: FactorConfig) -> int:
+    """Return how many epochs a fit needs that starts near where it ends."""
+    return max(2, config.epochs // _SHORTER)
+
+
 def warm_fit(config: ExADMMConfig, start: ExADMM, data: Interactions, strength: float) -> ExADMM:
     """Fit with another exposure strength, from the factors of ``start``, a model of one near it.
 
@@ -199,7 +206,7 @@ def warm_fit(config: ExADMMConfig, start: ExADMM, data: Interactions, strength: 
     >>> warm_fit(plain.config, plain, data, strength=0.1).trace_[-1].epoch
     5
     """
-    epochs = max(2, config.epochs // _SHORTER)
+    epochs = fewer_epochs(config)
     settings = replace(config, exposure_strength=strength, epochs=epochs).changed()
     first = (start.user_factors, start.item_factors)
     model: ExADMM = ExADMM(**settings)

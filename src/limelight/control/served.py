@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight._base.arrays import batches
 from limelight._native import resolve_threads
-from limelight.control.controls import warm_fit
+from limelight.control.controls import fewer_epochs, warm_fit
 from limelight.control.population import WIDER, room_for_candidates
 from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.ids import positions
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
 
 _STRIDE = 1.25
 """The strength for everybody is near that of the search, so the next one to try is near, too."""
-_SHORTER = 8
-"""A fit to more users, from where it was, has so many times fewer epochs than one from nothing."""
-_BATCH = 8192
 _EXPOSURE = ("gini", "coverage")
 
 
@@ -71,7 +67,7 @@ def refit(model: Model, data: Interactions) -> Model:
     settings = model.config.changed()
     if not isinstance(model, FactorModel):
         return type(model)(**settings).fit(data, show_progress=False)
-    epochs = max(2, model.config.epochs // _SHORTER)
+    epochs = fewer_epochs(model.config)
     found: FactorModel = type(model)(**{**settings, "epochs": epochs})
     numbers = positions(data.item_ids, model.item_ids)
     V = np.where(numbers[:, None] >= 0, model.item_factors[numbers], np.float32(0))
@@ -147,7 +143,7 @@ class Everybody:
         if served.groups is not None:
             before = measure_exposure(own.ids, len(self.model.item_ids))
             shares = self._shares(served.groups, own.ids, made.ids)
-            is_met = is_met and not getattr(control, "missed", [])
+            is_met = is_met and not control.missed(found.strength)
         return Confirmed(serving, found.strength, before, found.measure, is_met, shares)
 
     def _shares(self, groups: GroupsOf, own: Int32, now: Int32) -> tuple[GroupShare, ...]:
@@ -182,17 +178,10 @@ class Everybody:
         """How many threads to use."""
         return resolve_threads(self.model.config.num_threads)
 
-    def measure(self, model: Model | Reranked) -> Measure:
-        """Measure the exposure of everybody's lists."""
-        return measure_exposure(self._lists(model), len(model.item_ids))
-
-    def _lists(self, model: Model | Reranked) -> Int32:
-        parts = [model.recommend(users=self.rows[some], k=self.k) for some in self._batches(model)]
-        return np.concatenate([found.ids for found in parts])
-
-    def _batches(self, model: Model | Reranked) -> Any:
-        size = _BATCH if model.serves == "alone" else max(len(self.rows), 1)
-        return batches(len(self.rows), size)
+    def measure(self, model: Model) -> Measure:
+        """Measure the exposure of everybody's own lists."""
+        ids = model.recommend(users=self.rows, k=self.k).ids
+        return measure_exposure(ids, len(model.item_ids))
 
 
 def measure_exposure(ids: Int32, n_items: int) -> Measure:

@@ -6,9 +6,15 @@ import pytest
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
 from limelight.metrics import exposure
+from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import empty_lists
 from limelight.rerank.folder import control_of
+from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.best_response import MarketState
+from limelight.rerank.relevance import BY_RANK
+from limelight.rerank.targets.controls import SearchContext
+from limelight.rerank.targets.groups import as_bounds, as_groups
+from limelight.rerank.targets.serving import Served
 
 K, N_USERS, N_ITEMS = 10, 600, 80
 
@@ -250,3 +256,20 @@ class TestReranked:
         assert found.shape == (5, K)
         seen = matrix.toarray()
         assert not seen[np.arange(5)[:, None], found].any()
+
+
+def test_prices_of_groups_are_those_of_the_strength_that_is_served(model):
+    """A search may take a strength that it tried before the last one."""
+
+    def groups(item_ids):
+        members = as_groups(np.arange(len(item_ids)) % 5, len(item_ids))
+        return members, as_bounds(0.21, None, members, len(item_ids))
+
+    with Pool(candidates_of(model.ranking()), BY_RANK) as pool:
+        served = Served("batch", BY_RANK, groups=groups)
+        control = served.control(SearchContext(pool, 10, threads=1, seed=0))
+        first = control.try_at(0.05)
+        then = control.reranker(0.05, first.lists, 600.0).offsets_.copy()
+        last = control.try_at(1.0)
+        assert np.array_equal(control.reranker(0.05, first.lists, 600.0).offsets_, then)
+        assert not np.array_equal(control.reranker(1.0, last.lists, 600.0).offsets_, then)

@@ -71,6 +71,11 @@ class ServingControl(PoolControl):
         They stand for so many ``users``.
         """
 
+    def missed(self, strength: float) -> list[Any]:
+        """Return the groups whose wishes do not hold at a strength that was tried."""
+        del strength
+        return []
+
     def _settings(self, strength: float) -> dict[str, Any]:
         return {"strength": strength, "relevance": self.served.law, **self.served.settings}
 
@@ -97,6 +102,8 @@ class GroupedControl(BatchControl):
         assert served.groups is not None
         members, wishes = served.groups(np.asarray(context.pool.candidates.item_ids))
         self.grouped = GroupedMarket(self._market, members, wishes)
+        # A search may come back to a strength that it tried before the last one.
+        self._prices: dict[float, tuple[Float64, list[Any]]] = {}
 
     def try_at(self, strength: float) -> Trial:
         """Make everybody's list; at strength 0 groups have prices, too."""
@@ -106,18 +113,22 @@ class GroupedControl(BatchControl):
         del context
         fresh = not self.grouped.ledger.served
         self.grouped.settle(strength, _FIRST_SWEEPS if fresh else _SWEEPS)
+        self._prices[strength] = self.grouped.offsets, self.grouped.missed
         return self.grouped.ledger.places.copy()
 
     def reranker(self, strength: float, places: Int32, users: float) -> BestResponse:
         """Return best response that knows what the lists give, and the prices of groups."""
         found = super().reranker(strength, places, users)
-        found.offsets_ = self.grouped.offsets
+        found.offsets_ = self.offsets(strength)
         return found
 
-    @property
-    def missed(self) -> list[Any]:
-        """The groups whose wishes do not hold."""
-        return self.grouped.missed
+    def offsets(self, strength: float) -> Float64:
+        """Return what the prices of groups add to the relevance of items, at a strength tried."""
+        return self._prices[strength][0]
+
+    def missed(self, strength: float) -> list[Any]:
+        """Return the groups whose wishes do not hold at a strength that was tried."""
+        return self._prices[strength][1]
 
 
 class StreamControl(ServingControl):
@@ -159,13 +170,11 @@ class GroupedStreamControl(StreamControl):
         return self.measured(strength, self._serve(self.context, strength))
 
     def _offsets(self, strength: float) -> Float64 | None:
-        del strength
-        return self._batch.grouped.offsets
+        return self._batch.offsets(strength)
 
-    @property
-    def missed(self) -> list[Any]:
-        """The groups whose wishes do not hold for a batch of the same users."""
-        return self._batch.missed
+    def missed(self, strength: float) -> list[Any]:
+        """Return the groups whose wishes do not hold for a batch of the same users."""
+        return self._batch.missed(strength)
 
 
 class StatelessControl(ServingControl):
