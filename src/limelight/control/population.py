@@ -140,7 +140,7 @@ def _rows_of(wanted: Any, split: Split) -> Int64:
         raise DataError(message, hint="leave it out to serve all users of the data")
     rows = positions(np.array(list(map(str, asked)), dtype=object), _all_ids(split))
     if (rows < 0).any():
-        unknown = asked[int(np.argmin(rows))]
+        unknown = asked.tolist()[int(np.argmin(rows))]
         message = f"the population has a user who is not in the data: {unknown!r}"
         raise DataError(message, hint="leave out users without interactions, or add theirs")
     return np.unique(rows)
