@@ -1,7 +1,7 @@
 """``limelight fit``: learn a model from interactions."""
 
 import time
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -230,6 +230,7 @@ def _announce(data: "Interactions", config: "Config") -> None:
     """Say how much memory a run takes, reading included, or refuse it; not of networks."""
     from limelight._base.memory import limit, peak, resident
     from limelight._native import resolve_threads
+    from limelight.models.auto import settled
     from limelight.models.base import FactorConfig
     from limelight.solve.cost import fit_bytes, most_factors
 
@@ -244,9 +245,11 @@ def _announce(data: "Interactions", config: "Config") -> None:
     held, room = resident(), limit()
     fits = 0 if room is None else most_factors(room - held, **sizes)
     hint = "keep fewer users and items: --min-user, --min-item"
-    if 0 < fits < config.factors:
+    shape = {"n_users": data.n_users, "n_items": data.n_items, "observed": data.nnz}
+    factors = settled(asdict(config), **shape).factors
+    if 0 < fits < factors:
         hint = f"use --factors {fits}"
-    needed = held + fit_bytes(factors=config.factors, **sizes)
+    needed = held + fit_bytes(factors=factors, **sizes)
     announce("the fit", max(peak(), needed), hint=hint)
 
 

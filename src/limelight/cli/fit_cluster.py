@@ -213,7 +213,7 @@ class Watch:
 
     def __init__(self, model: "FactorModel", workers: int) -> None:
         config = model.config
-        what = f"{type(model).__name__} with {config.factors} factors on {workers} workers"
+        what = f"{type(model).__name__} on {workers} workers"
         self._bar = progress_bar(what, config.epochs)
         self._epoch = 0
         self._news: dict[int, dict[str, Any]] = {}

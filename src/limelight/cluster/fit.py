@@ -9,7 +9,7 @@ import json
 import secrets
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -29,7 +29,8 @@ from limelight.cluster.ingest.shards import (
     stream_indptr,
 )
 from limelight.cluster.partition import Partition, Stopwatch
-from limelight.models.factor_model import factor_solver, fit_schedule, unpadded
+from limelight.models.auto import settled
+from limelight.models.factor_model import chosen_of, factor_solver, fit_schedule, unpadded
 from limelight.models.folder import config_of
 from limelight.solve.loop import run
 from limelight.solve.problem import padded_width, sparse_rows, stacked
@@ -90,6 +91,8 @@ class FitEnding(NamedTuple):
     is_complete: bool
     shape: tuple[int, int, int]
     """Users, items, interactions."""
+    chosen: dict[str, Any]
+    """What settings that are "auto" came to."""
 
 
 @dataclass
@@ -110,9 +113,17 @@ class ShardedFit:
 
     def prepare(self, comm: Communicator) -> None:
         """Read this rank's users, and find out what has to travel."""
-        width, folder = padded_width(self.model.config.factors), self.work / _SHARDS
+        folder = self.work / _SHARDS
         alone = has_shards(folder)
         data = prepare(self.source, folder, comm, **self.reading)
+        cut = data.cut
+        numbers = settled(
+            asdict(self.model.config),
+            n_users=cut.n_users,
+            n_items=cut.n_items,
+            observed=cut.n_entries,
+        )
+        width = padded_width(numbers.factors)
         if alone:
             self._partition = Partition.again(comm, data.cut, width, _all_rows(folder, data))
         else:
@@ -128,7 +139,7 @@ class ShardedFit:
             solver,
             fit_schedule(self.model, show_progress=False, checkpoint=checkpoint, about=self.about),
         )
-        factors, state = self.model.config.factors, solver.state
+        factors, state = solver.problem.factors, solver.state
         if not checkpoint.is_stopped:
             place = self.work / _RESULT
             for shard, (users, _), items in zip(
@@ -143,6 +154,7 @@ class ShardedFit:
             outcome.status,
             not checkpoint.is_stopped,
             (partition.n_users, len(state.V), partition.n_entries),
+            chosen_of(self.model.config, solver.problem),
         )
 
 
@@ -223,7 +235,9 @@ def fit_shards(
             for name in ("user_factors", "item_factors")
         }
         arrays |= {"mean_user": ending.mean_user, "dual": ending.dual}
-        config = config_of(model, data.fingerprint, ending.trace, ending.status)
+        config = config_of(
+            model, data.fingerprint, ending.trace, ending.status, ending.chosen
+        )
         write_model(target, config, arrays, data, history=history)
         delete_folder(work)
     return ending

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -40,6 +41,8 @@ class Model(Recommender):
     record: ClassVar[type] = TraceRecord
     """What the trace is made of."""
     config: Config
+    chosen_: Mapping[str, Any] = MappingProxyType({})
+    """What settings that are "auto" came to in the last fit, by name."""
     _learned: Learned | None = None
 
     @abstractmethod
@@ -172,6 +175,7 @@ class Model(Recommender):
             return [("fitted", "no")]
         rows = [
             ("fitted to", f"{len(self.user_ids):,} users x {len(self.item_ids):,} items"),
+            *((f"{name} (auto)", short(value)) for name, value in self.chosen_.items()),
         ]
         if self.status_:
             rows.append(("ended", self.status_.name.lower()))
@@ -251,19 +255,31 @@ class Config(Settings):
 class FactorConfig(Config):
     """What all models of user and item factors can be told."""
 
-    factors: int = setting(64, "Length of the vectors.", at_least=1, at_most=2**15)
-    regularization: float = setting(0.003, "Weight of the squared norms of what is learnt.")
+    factors: int | Literal["auto"] = setting(
+        "auto", "Length of the vectors; auto: by the size of the data.", at_least=1, at_most=2**15
+    )
+    regularization: float | Literal["auto"] = setting(
+        "auto",
+        "Weight of the squared norms of what is learnt; auto: by how much is known of a user and "
+        "an item.",
+    )
     regularization_exponent: float = setting(
         1.0, "How that weight grows with the data of a row: 0 not, 1 in proportion."
     )
-    unobserved_weight: float = setting(
-        0.1, "Weight of a pair that was not observed; an observed one weighs 1."
+    unobserved_weight: float | Literal["auto"] = setting(
+        "auto",
+        "Weight of a pair that was not observed; an observed one weighs 1. auto: by the share of "
+        "pairs that were.",
     )
     row_solver: Literal["cholesky", "cg"] = setting(
         "cholesky", "Solve every row exactly, or by a few steps of descent: for many factors."
     )
-    epochs: int = setting(16, "How many times all users and items are updated.", at_least=1)
-    tolerance: float = setting(0.0, "Stop when an epoch moves nothing by more than this share.")
+    epochs: int = setting(
+        50, "How many times all users and items are updated, at most.", at_least=1
+    )
+    tolerance: float = setting(
+        3e-4, "Stop when an epoch lowers the objective by less than this share of it."
+    )
     init_scale: float = setting(
         # The standard deviation of the first factors, times the square root of their number.
         0.1,

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 class ExADMMConfig(FactorConfig):
     """The settings of :class:`ExADMM`."""
 
-    epochs: int = setting(50, "How many times all users and items are updated.", at_least=1)
     exposure_weight: float = setting(
         # lambda_ex = weight * n_users^2, so that the same weight means less in smaller data.
         0.0,
@@ -211,7 +210,7 @@ class ExADMM(FactorModel):
 
     def optional_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of what is left behind by a fit with exposure targets."""
-        factors = self.config.factors
+        factors = self.numbers.factors
         return {"exposure_curvature": (factors, factors), "exposure_pull": (factors,)}
 
     def _method(self, n_users: int) -> FactorMethod:
@@ -227,7 +226,7 @@ class ExADMM(FactorModel):
             # The price of training is (lambda_ex / n) G_V s. So that m unseen users meet the same
             # one, their own lambda_ex over m is what that of the n training users is over n.
             exposure = self.config.price_weight(len(self.user_factors)) * rows.n_rows
-            problem = problem_of(self.config, rows, exposure)
+            problem = problem_of(self.config, rows, exposure, numbers=self.numbers)
             if self.config.is_exact:
                 term = self._term
                 return fold_in_coupled(problem, V, term and term.padded(V.shape[1]))
@@ -235,8 +234,8 @@ class ExADMM(FactorModel):
                 problem, V, self.config.step_sizes(rows.n_rows), self.config.epochs
             )
         price = np.zeros(V.shape[1])
-        price[: self.config.factors] = self.price_
-        return fold_in_alone(problem_of(self.config, rows, 0.0), V, price)
+        price[: self.numbers.factors] = self.price_
+        return fold_in_alone(problem_of(self.config, rows, 0.0, numbers=self.numbers), V, price)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
+from limelight.models.auto import FactorNumbers, numbers_of, settled
 from limelight.models.base import Learned, VectorModel
 from limelight.recommend.fold_in import history_rows
 from limelight.solve.epochs import FactorSolver
@@ -37,14 +38,22 @@ if TYPE_CHECKING:
 
 
 def problem_of(
-    config: FactorConfig, rows: Csr, exposure: float, term: ExposureTerm | None = None
+    config: FactorConfig,
+    rows: Csr,
+    exposure: float,
+    term: ExposureTerm | None = None,
+    *,
+    numbers: FactorNumbers | None = None,
 ) -> Problem:
-    """Put the settings that shape the objective beside the histories of some users."""
+    """Put the settings that shape the objective beside the histories of some users.
+
+    ``numbers`` stand for the settings that may be "auto"; without them these follow from the
+    histories.
+    """
+    numbers = numbers or settled_for(config, Whole(rows))
     return Problem(
         population=Whole(rows),
-        factors=config.factors,
-        unobserved_weight=config.unobserved_weight,
-        regularization=config.regularization,
+        **numbers._asdict(),
         regularization_exponent=config.regularization_exponent,
         exposure=exposure,
         threads=resolve_threads(config.num_threads),
@@ -67,7 +76,8 @@ def factor_solver(
     factors ``(U, V)`` instead of random ones; ``threads`` count in place of those of the settings.
     """
     config, method = model.config, model._method(population.n_users)
-    problem = problem_of(config, population.rows, method.exposure, term)
+    numbers = settled_for(config, population, init)
+    problem = problem_of(config, population.rows, method.exposure, term, numbers=numbers)
     problem = replace(
         problem,
         population=population,
@@ -76,6 +86,27 @@ def factor_solver(
         threads=threads or problem.threads,
     )
     return FactorSolver(problem, first_state(config, problem, init), method.epoch, config.tolerance)
+
+
+def settled_for(config: FactorConfig, population: Population, init: Any = None) -> FactorNumbers:
+    """Put numbers in place of "auto", for a fit to a population that may start from factors."""
+    try:
+        width = int(np.shape(init[1])[1])
+    except (TypeError, IndexError, ValueError):
+        width = None  # where something is wrong with the factors, first_state says what
+    return settled(
+        asdict(config),
+        n_users=population.n_users,
+        n_items=population.rows.n_columns,
+        observed=population.n_entries,
+        width=width,
+    )
+
+
+def chosen_of(config: FactorConfig, problem: Problem) -> dict[str, Any]:
+    """Return what settings that are "auto" came to in a fit."""
+    values = (getattr(problem, name) for name in FactorNumbers._fields)
+    return FactorNumbers(*values).chosen(asdict(config))
 
 
 def fit_schedule(model: FactorModel, **more: Any) -> Schedule:
@@ -123,7 +154,7 @@ def first_state(
         first = problem.population.first_user
         U, V = (
             initial_factors(
-                rows, config.factors, scale=config.init_scale, seed=config.random_state, side=side
+                rows, problem.factors, scale=config.init_scale, seed=config.random_state, side=side
             )
             for rows, side in zip(
                 (range(first, first + sizes[0]), range(sizes[1])), SideNumber, strict=True
@@ -135,7 +166,7 @@ def first_state(
             message = f"init must be two arrays, of users and of items: {len(given)} were given"
             raise DataError(message, hint="init is (user factors, item factors)")
         U, V = (
-            _checked_init(name, factors, (n, config.factors))
+            _checked_init(name, factors, (n, problem.factors))
             for name, factors, n in zip("UV", given, sizes, strict=True)
         )
     s, nothing = problem.mean_user(U), np.zeros(U.shape[1])
@@ -224,8 +255,9 @@ class FactorModel(VectorModel):
         if place:
             given = (None,) if init is None else init
             about = self._about(data, init=digest(*given), targets=digest(*_arrays_of(term)))
-        factors, rows = self.config.factors, training_rows(data)
+        rows = training_rows(data)
         solver = factor_solver(self, Whole(rows), term=term, init=init)
+        factors = solver.problem.factors
         outcome = run(
             solver,
             fit_schedule(
@@ -249,11 +281,17 @@ class FactorModel(VectorModel):
             at_items = term.at_items(arrays["item_factors"])
             arrays |= {"exposure_curvature": at_items.Q, "exposure_pull": at_items.q}
         self._learned = learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
+        self.chosen_ = chosen_of(self.config, solver.problem)
         return self
+
+    @property
+    def numbers(self) -> FactorNumbers:
+        """The settings that may be "auto", as the numbers of the last fit."""
+        return numbers_of({**asdict(self.config), **self.chosen_})
 
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""
-        factors = self.config.factors
+        factors = self.numbers.factors
         return {
             "user_factors": (n_users, factors),
             "item_factors": (n_items, factors),
@@ -280,7 +318,7 @@ class FactorModel(VectorModel):
             One row a user, one column for each item of the training data.
         """
         rows = history_rows(histories, self.item_ids)
-        return unpadded(self._fold_in(rows), self.config.factors)
+        return unpadded(self._fold_in(rows), self.numbers.factors)
 
     def _item_vectors(self) -> Float32:
         return self.item_factors
@@ -290,7 +328,7 @@ class FactorModel(VectorModel):
             return self.user_factors.__getitem__
         # All users are folded in at once, because with a shared exposure term the factors of one
         # depend on the others.
-        return unpadded(self._fold_in(histories), self.config.factors).__getitem__
+        return unpadded(self._fold_in(histories), self.numbers.factors).__getitem__
 
 
 def _arrays_of(term: ExposureTerm | None) -> tuple[NDArray[Any] | None, ...]:

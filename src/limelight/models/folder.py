@@ -17,7 +17,7 @@ from limelight.store.model_folder import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from limelight.models.base import Config, Model
@@ -48,7 +48,9 @@ def save_model(
     save_model_folder(
         path,
         ModelFolder(
-            config=config_of(model, learned.fingerprint, learned.trace, learned.status),
+            config=config_of(
+                model, learned.fingerprint, learned.trace, learned.status, model.chosen_
+            ),
             arrays=dict(learned.arrays),
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
@@ -60,7 +62,11 @@ def save_model(
 
 
 def config_of(
-    model: Model, fingerprint: str, trace: Sequence[Any], status: Status | None
+    model: Model,
+    fingerprint: str,
+    trace: Sequence[Any],
+    status: Status | None,
+    chosen: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Say what a folder holds: a model with its settings, and how a fit to some data went."""
     return {
@@ -70,6 +76,7 @@ def config_of(
         "fit": {
             "status": status.name if status else None,
             "trace": [asdict(record) for record in trace],
+            "chosen": dict(chosen or {}),
         },
     }
 
@@ -121,12 +128,12 @@ def _model(folder: ModelFolder, path: str | Path) -> Model:
 
 def _restore(model: Model, folder: ModelFolder, name: str) -> None:
     """Take over what a fit left behind, unless a model with these settings cannot have left it."""
+    trace, status, model.chosen_ = _read_fit(folder.config.get("fit", {}), model, name)
     shapes = {array: values.shape for array, values in folder.arrays.items()}
     expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
     if shapes not in (expected, expected | model.optional_shapes()):
         message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
         raise DataError(message, hint="its parts come from different models; save it again")
-    trace, status = _read_fit(folder.config.get("fit", {}), model.record, name)
     model.restore(
         arrays=folder.arrays,
         user_ids=folder.user_ids,
@@ -138,15 +145,20 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
     )
 
 
-def _read_fit(fit: dict[str, Any], record: type, name: str) -> tuple[list[Any], Status | None]:
-    """Read the trace and the status of the fit; refuse what a fit cannot have written."""
+def _read_fit(
+    fit: dict[str, Any], model: Model, name: str
+) -> tuple[list[Any], Status | None, dict[str, Any]]:
+    """Read the trace, the status and what "auto" came to; refuse what a fit cannot have written."""
     try:
-        trace = [record(**_numbers(values)) for values in fit.get("trace", [])]
+        trace = [model.record(**_numbers(values)) for values in fit.get("trace", [])]
         status = Status[fit["status"]] if fit.get("status") else None
-    except (TypeError, KeyError, AttributeError) as error:
+        chosen = _numbers(fit.get("chosen", {}))
+        # What the settings refuse can be no number that a fit settled on.
+        type(model.config)(**{**asdict(model.config), **chosen})
+    except (TypeError, KeyError, AttributeError, ConfigError) as error:
         message = f"model folder {name!r} tells of its fit in an unknown way: {first_words(error)}"
         raise DataError(message, hint=_CHANGED) from error
-    return trace, status
+    return trace, status, chosen
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, Any]:

@@ -49,4 +49,7 @@ class IALS(FactorModel):
         return FactorMethod(0.0, ials_epoch)
 
     def _fold_in(self, rows: Csr) -> Float32:
-        return fold_in_alone(problem_of(self.config, rows, 0.0), pad_factors(self.item_factors))
+        return fold_in_alone(
+            problem_of(self.config, rows, 0.0, numbers=self.numbers),
+            pad_factors(self.item_factors),
+        )

@@ -20,7 +20,6 @@ from limelight.solve.state import (
     from_snapshot,
     to_snapshot,
     told_in_words,
-    user_norm,
 )
 from limelight.solve.steps import exact_u_step, s_step, u_step, v_step, w_step
 
@@ -83,13 +82,16 @@ class FactorMethod(NamedTuple):
 class FactorSolver:
     """Runs epochs on a problem, from a first state that they overwrite; the loop drives it.
 
-    The fit has converged when an epoch moves nothing by more than ``tolerance``, as a share.
+    The fit has converged when an epoch changes the objective by no more than ``tolerance``, as a
+    share of it. The rule is the same for all methods, so that their times can be compared. With a
+    tolerance of 0 the objective is measured in traced epochs alone.
     """
 
     def __init__(self, problem: Problem, state: State, epoch: Epoch, tolerance: float) -> None:
         self.problem, self.state = problem, state
         self._epoch, self._tolerance = epoch, tolerance
         self._before: State | None = None
+        self._is_traced = False
 
     @property
     def epoch(self) -> int:
@@ -101,9 +103,12 @@ class FactorSolver:
         return from_snapshot(stored, self.state)
 
     def prepare(self, *, is_traced: bool) -> None:
-        """Copy the state before a traced epoch, whose record says how far the state moved."""
-        self._before = None
-        if is_traced:
+        """Copy the state before an epoch that is measured: its record says how far it moved.
+
+        With a tolerance any epoch may turn out to be the last, which is traced.
+        """
+        self._before, self._is_traced = None, is_traced
+        if is_traced or self._tolerance:
             state = self.state
             state.settle(self.problem.threads)
             copies = {name: getattr(state, name).copy() for name in ("U", "V", "s", "w")}
@@ -116,26 +121,25 @@ class FactorSolver:
         self.state.epoch += 1
 
     def measure(self, seconds: float) -> TraceRecord | None:
-        """Refuse factors that are not finite; describe a traced epoch."""
+        """Refuse factors that are not finite; describe a traced epoch; note what it minimised."""
         check_finite(self.problem, self.state)
         if self._before is None:
             return None
-        self.state.settle(self.problem.threads)
-        return describe(self.problem, self.state, self._before, seconds)
+        state = self.state
+        state.settle(self.problem.threads)
+        record = describe(self.problem, state, self._before, seconds)
+        state.change = abs(state.objective - record.objective) / record.objective
+        state.objective = record.objective
+        return record if self._is_traced or self._stands_still else None
 
     def status(self, trace: Sequence[Any]) -> Status:
-        """Compare each residual of an epoch that was just traced with the size of what moved."""
-        problem, state = self.problem, self.state
-        if not (trace and trace[-1].epoch == state.epoch):
-            return Status.FINISHED
-        moved = (
-            (trace[-1].residual_V, float(np.linalg.norm(state.V))),
-            (trace[-1].residual_U, user_norm(problem, state.U)),
-            (trace[-1].residual_s, float(np.linalg.norm(state.s))),
-            (trace[-1].residual_w, float(np.linalg.norm(state.w))),
-        )
-        stands_still = all(residual <= self._tolerance * size for residual, size in moved)
-        return Status.CONVERGED if stands_still else Status.FINISHED
+        """Tell whether the last epoch changed the objective enough to go on."""
+        del trace
+        return Status.CONVERGED if self._stands_still else Status.FINISHED
+
+    @property
+    def _stands_still(self) -> bool:
+        return self.state.change <= self._tolerance and self._tolerance > 0
 
     def snapshot(self, trace: Sequence[Any], seconds: float) -> Snapshot:
         """Return the whole state of the fit, to be saved."""

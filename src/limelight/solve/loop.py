@@ -33,7 +33,7 @@ class Status(Enum):
     """How a fit ended, and what that means."""
 
     FINISHED = "All epochs ran. A trace that still falls says that more epochs would change it."
-    CONVERGED = "The last traced epoch moved every part of the state by less than the tolerance."
+    CONVERGED = "The last epoch lowered the objective by less than the tolerance."
     STOPPED = "The callback asked for the end."
     STALLED = "Validation got no better for many epochs, so the rest were not run."
     UNSETTLED = (

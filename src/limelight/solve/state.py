@@ -156,6 +156,11 @@ class State:
     """The scaled dual variable of mean(U) = s; with exact steps, the price itself."""
     epoch: int = 0
 
+    objective: float = np.inf
+    """What was minimised, when it was last measured."""
+    change: float = np.inf
+    """How far the objective was from the one measured before, as a share of it."""
+
     # What makes the next epoch cheaper; all of it follows from the fields above and the data.
     curvature: Float32 | None = field(default=None, metadata={_BY_USER: ""})
     """Largest eigenvalue of every user's own Gramian, nearly; refreshed now and then."""

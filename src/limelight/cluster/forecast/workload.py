@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -11,6 +11,7 @@ from limelight._base.errors import ConfigError
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight.cluster.ingest.routing import MOST_SHARDS
 from limelight.cluster.partition import HEAD
+from limelight.models.auto import settled
 from limelight.models.exadmm import ExADMMConfig
 from limelight.solve.problem import padded_width
 
@@ -128,7 +129,8 @@ class Workload:
 
         Examples
         --------
-        >>> from limelight.models.exadmm import ExADMMConfig
+        >>> from limelight.models.auto import settled
+from limelight.models.exadmm import ExADMMConfig
         >>> data = {"n_users": 1000, "n_items": 100, "n_interactions": 5000}
         >>> Workload.of(ExADMMConfig(penalty=1.0), **data).solver
         'admm'
@@ -139,7 +141,13 @@ class Workload:
         solver: Solver = "ials"
         if isinstance(config, ExADMMConfig):
             solver = "exact" if config.is_exact else "admm"
-        return cls(factors=config.factors, epochs=config.epochs, solver=solver, **sizes)
+        numbers = settled(
+            asdict(config),
+            n_users=sizes["n_users"],
+            n_items=sizes["n_items"],
+            observed=sizes["n_interactions"],
+        )
+        return cls(factors=numbers.factors, epochs=config.epochs, solver=solver, **sizes)
 
     def __post_init__(self) -> None:
         """Refuse sizes and settings that no fit can have."""

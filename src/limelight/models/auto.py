@@ -1,0 +1,115 @@
+"""What "auto" comes to: the settings of factor models, by the shape and the density of the data.
+
+Three numbers say how much can be learnt: the interactions of the average user, those of the average
+item, and the share of all pairs that were observed.
+
+- **Unobserved weight.** All pairs that were not observed together weigh 20 times as much as those
+  that were. Where one pair in 200 was observed, an unobserved one weighs 0.1.
+- **Regularisation.** A matrix whose entries are drawn at random, with n interactions a user and m
+  an item, has singular values up to about 1/sqrt(n) + 1/sqrt(m) of what its rows and columns weigh.
+  What lies below that is noise, so a share of it is what every row is shrunk by.
+- **Factors.** 256, as long as an epoch takes seconds; fewer for very many interactions, and for
+  very few users or items, where vectors would be as long as there are rows to learn them from.
+
+The constants were found on two data sets and samples of them, and checked on others: the guide
+``settings.md`` has the figures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from limelight._base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+AUTO = "auto"
+_UNOBSERVED_MASS = 20.0
+_SHRINKAGE = 0.4
+_MOST_FACTORS = 256
+_ROWS_A_FACTOR = 8
+"""With fewer users or items than so many for each factor, there are fewer factors."""
+_FEWER_BEYOND = 12_000_000, 60_000_000
+"""Beyond so many interactions factors are halved, and halved again."""
+_PANEL = 16
+"""Kernels work in panels of so many factors: others cost as much as the next multiple."""
+
+
+class FactorNumbers(NamedTuple):
+    """The settings of a factor model that may be "auto", as numbers."""
+
+    factors: int
+    regularization: float
+    unobserved_weight: float
+
+    def chosen(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those that were "auto" among the settings given.
+
+        Examples
+        --------
+        >>> FactorNumbers(64, 0.01, 0.1).chosen({"factors": "auto", "regularization": 0.01})
+        {'factors': 64}
+        """
+        return {name: n for name, n in self._asdict().items() if given.get(name) == AUTO}
+
+
+def numbers_of(settings: Mapping[str, Any]) -> FactorNumbers:
+    """Read the numbers among settings; refuse "auto", which nobody has settled yet."""
+    values = {name: settings[name] for name in FactorNumbers._fields}
+    for name, value in values.items():
+        if value == AUTO:
+            message = f'{name} is "auto": it is settled when the model is fitted'
+            raise ConfigError(message, hint="call fit(X) first, or give a number")
+    return FactorNumbers(**values)
+
+
+def settled(
+    settings: Mapping[str, Any],
+    *,
+    n_users: int,
+    n_items: int,
+    observed: float,
+    width: int | None = None,
+) -> FactorNumbers:
+    """Put numbers in place of "auto".
+
+    Parameters
+    ----------
+    settings
+        The settings given, by name.
+    n_users, n_items
+        The size of the training data.
+    observed
+        How many pairs were observed; with weights, their sum.
+    width
+        How long the vectors are that a fit starts from, if it starts from any.
+
+    Examples
+    --------
+    >>> given = {"factors": "auto", "regularization": "auto", "unobserved_weight": 0.1}
+    >>> settled(given, n_users=5031, n_items=3999, observed=103_753)
+    FactorNumbers(factors=256, regularization=0.008..., unobserved_weight=0.1)
+    """
+    given = {name: settings[name] for name in FactorNumbers._fields}
+    if given["factors"] == AUTO:
+        given["factors"] = width or _factors(n_users, n_items, observed)
+    pairs = float(n_users) * n_items
+    if given["unobserved_weight"] == AUTO:
+        given["unobserved_weight"] = min(1.0, _UNOBSERVED_MASS * observed / pairs)
+    if given["regularization"] == AUTO:
+        noise = float(np.sqrt(n_items / observed) + np.sqrt(n_users / observed))
+        # The ridge of a row is the regularisation times all that the row weighs: what was observed,
+        # and what was not. What counts is its share of the former.
+        mass = 1 + given["unobserved_weight"] * pairs / observed
+        given["regularization"] = _SHRINKAGE * noise / mass
+    return FactorNumbers(**given)
+
+
+def _factors(n_users: int, n_items: int, observed: float) -> int:
+    by_rows = min(n_users, n_items) // _ROWS_A_FACTOR
+    most = _MOST_FACTORS >> sum(observed > bound for bound in _FEWER_BEYOND)
+    return min(most, max(_PANEL, by_rows // _PANEL * _PANEL))
