@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 @contextmanager
 def progress_bar(
     description: str, total: int, *, show: bool | None = None
-) -> Iterator[Callable[[], None]]:
+) -> Iterator[Callable[..., None]]:
     """Show a bar while the block runs; the function it yields moves it on by one.
+
+    That function may be given another text to stand before the bar from then on.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def progress_bar(
     ...         advance()
     """
     if not (sys.stderr.isatty() if show is None else show):
-        yield lambda: None
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -51,4 +53,8 @@ def progress_bar(
         console=Console(stderr=True),
     ) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda: bar.advance(task)
+
+        def advance(text: str | None = None) -> None:
+            bar.update(task, advance=1, **({} if text is None else {"description": text}))
+
+        yield advance

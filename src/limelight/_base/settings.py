@@ -48,6 +48,8 @@ class Declared(NamedTuple):
     """What to do about a number beyond the bounds."""
     flag: str
     metavar: str
+    search: tuple[float, float] | None
+    """Between which numbers tuning looks for a better one, if it does."""
 
 
 def setting(  # noqa: PLR0913
@@ -61,6 +63,7 @@ def setting(  # noqa: PLR0913
     hint: str | None = None,
     flag: str = "",
     metavar: str = "",
+    search: tuple[float, float] | None = None,
 ) -> Any:
     """Declare a setting, as a field of a dataclass.
 
@@ -78,6 +81,8 @@ def setting(  # noqa: PLR0913
         Its name on the command line; made of its name unless given.
     metavar
         What stands for its value there; follows from its type unless given.
+    search
+        Between which numbers ``ll.tune`` looks for a better one.
 
     Examples
     --------
@@ -87,7 +92,7 @@ def setting(  # noqa: PLR0913
     >>> Config(factors=8)
     Config(factors=8)
     """
-    declared = Declared(help, at_least, at_most, above, below, hint, flag, metavar)
+    declared = Declared(help, at_least, at_most, above, below, hint, flag, metavar, search)
     return field(default=default, metadata={_DECLARED: declared})
 
 

@@ -17,16 +17,17 @@ class NeuralConfig(Config):
     """What all neural models can be told."""
 
     # Threads of the search for lists are num_threads; JAX takes all that the process may use.
-    latent: int = setting(200, "Width of a network's narrowest layer.", at_least=1, at_most=2**20)
+    latent: int = setting(200, "Width of a network's narrowest layer.", at_least=1, at_most=2**20, search=(100, 600))
     dropout: float = setting(
         0.5,
         "Share of a history that an update leaves out.",
         below=1,
         hint="use a share from 0 up, such as 0.5",
         metavar="SHARE",
+        search=(0.2, 0.8),
     )
     learning_rate: float = setting(
-        1e-3, "Step size of the users; of all weights in a network.", above=0
+        1e-3, "Step size of the users; of all weights in a network.", above=0, search=(3e-4, 3e-3)
     )
     batch_size: int = setting(500, "How many users an update looks at.", at_least=1, at_most=2**20)
     epochs: int = setting(200, "How many times all users and items are updated.", at_least=1)

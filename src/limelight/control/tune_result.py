@@ -1,0 +1,173 @@
+"""What tuning found: the trials, the settings to take, and what test users say of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limelight._base.documents import Document, Table, cut_middle
+from limelight._base.errors import ConfigError
+from limelight._base.files import atomic_file
+from limelight._base.text import count, settings
+from limelight.report.figures.style import save
+from limelight.report.figures.tuning import tuning
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+_MODEL = "model"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings that were tried, and what validation users said of them."""
+
+    number: int
+    round: int
+    settings: dict[str, Any]
+    ndcg: float
+    """0 where the fit came to nothing."""
+    gini: float
+    epochs: int
+    """Of this trial alone: it may have started from the factors of another."""
+    seconds: float
+
+    @property
+    def series(self) -> str:
+        """What it has in common with others of its round."""
+        factors = self.settings.get("factors")
+        return "trials" if factors is None else f"{factors} factors"
+
+
+@dataclass(frozen=True, eq=False)
+class TuneResult:
+    """Trials, and the settings that validation users prefer.
+
+    Attributes
+    ----------
+    settings : dict
+        The settings to take: those found, and those that were given.
+    model : Model
+        A model with these settings, fitted to the training users.
+    trials : tuple of Trial
+        What was tried, in order.
+    best : Trial
+        The best of those with the most factors.
+    measured : dict
+        Accuracy and exposure, "tuned" and by "default", of "validation" and "test" users.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(600, 100, 9000).interactions
+    >>> found = ll.tune(data, trials=4, at=10)
+    >>> found.measured["tuned"]["test"]["ndcg@10"] > 0
+    True
+    """
+
+    trials: tuple[Trial, ...]
+    best: Trial
+    model: Any
+    settings: dict[str, Any]
+    at: int
+    measured: Mapping[str, Mapping[str, Mapping[str, float]]]
+    notes: tuple[str, ...] = ()
+
+    def unfitted(self) -> Any:
+        """Return a model with the settings found, to be fitted to other data."""
+        return type(self.model)(**self.settings)
+
+    def document(self) -> Document:
+        """Return what it shows, as tables and notes."""
+        names = list(dict.fromkeys(name for trial in self.trials for name in trial.settings))
+        head = ("trial", *names, f"nDCG@{self.at}", f"Gini@{self.at}", "epochs", "seconds")
+        rows = [
+            (
+                f"{trial.number + 1}{' *' if trial is self.best else ''}",
+                *(trial.settings.get(name) for name in names),
+                f"{trial.ndcg:.4f}",
+                f"{trial.gini:.3f}",
+                trial.epochs,
+                f"{trial.seconds:.1f}",
+            )
+            for trial in self.trials
+        ]
+        shown, gap = cut_middle(rows, "trials")
+        return Document(
+            f"{type(self.model).__name__}: {count(len(self.trials), 'trial')}",
+            [Table(head, shown), self._comparison()],
+            [*gap, *self.notes, f"best: {settings(self.settings)}"],
+        )
+
+    def _comparison(self) -> Table:
+        """Compare what was found with where it started, for validation and test users."""
+        keys = {f"nDCG@{self.at}": f"ndcg@{self.at}", f"Gini@{self.at}": f"gini@{self.at}"}
+        head = ("", *(f"{part} {name}" for part in ("validation", "test") for name in keys))
+        rows = [
+            (name, *(f"{found[part][key]:.4f}" for part in ("validation", "test")
+                     for key in keys.values()))
+            for name, found in self.measured.items()
+        ]  # fmt: skip
+        return Table(head, rows)
+
+    def __str__(self) -> str:
+        """Show the trials, what test users say, and the settings to take."""
+        document = self.document()
+        tables = "\n\n".join(table.text() for table in document.tables)
+        return "\n".join([document.title, tables, "", *document.notes])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.document().html()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the model, as JSON."""
+        return {
+            "model": type(self.model).__name__,
+            "at": self.at,
+            "settings": self.settings,
+            "best": self.best.number,
+            "trials": [asdict(trial) for trial in self.trials],
+            "measured": {
+                name: {part: dict(figures) for part, figures in parts.items()}
+                for name, parts in self.measured.items()
+            },
+            "notes": list(self.notes),
+        }
+
+    def to_table(self) -> pa.Table:
+        """Return the trials as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(
+            [{**asdict(trial), **trial.settings, "settings": None} for trial in self.trials]
+        ).drop_columns(["settings"])
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the trials in their order; return axes, or write a file where a path is given."""
+        axes = tuning(self.trials, at=self.at)
+        if path is not None:
+            save(axes, path)
+        return axes
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model`` to a folder."""
+        import pyarrow.parquet as pq
+
+        place = Path(folder)
+        self.model.save(place / _MODEL)
+        with atomic_file(place / "tune.parquet") as temporary:
+            pq.write_table(self.to_table(), temporary)
+        try:
+            self.plot(place / "tune.png")
+        except ConfigError as error:
+            # Without matplotlib the figures are still there as numbers.
+            object.__setattr__(self, "notes", (*self.notes, f"No figure: {error.hint}"))
+        with atomic_file(place / "tune.json") as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
