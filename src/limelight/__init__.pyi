@@ -15,6 +15,8 @@ from limelight.audit.audit import Audit, audit
 from limelight.control.fit_to import fit_to
 from limelight.control.frontier import frontier
 from limelight.control.frontier_result import Frontier
+from limelight.control.tune import tune
+from limelight.control.tune_result import TuneResult
 from limelight.data import (
     HeldOut,
     Interactions,
@@ -89,6 +91,7 @@ __all__ = [
     "Random",
     "SolveError",
     "Split",
+    "TuneResult",
     "as_unseen",
     "audit",
     "calibrate",
@@ -113,4 +116,5 @@ __all__ = [
     "rerank",
     "split_users",
     "top_share",
+    "tune",
 ]

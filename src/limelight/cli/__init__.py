@@ -18,6 +18,7 @@ FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 VERBS = {
     "demo": "Show what exposure control does and costs, on made-up data.",
     "data": "Describe, split and convert interactions.",
+    "tune": "Find the settings that validation users prefer.",
     "fit": "Learn a model from interactions, or meet a target.",
     "recommend": "Rank items for known users, or for unseen ones.",
     "evaluate": "Measure accuracy and exposure of a model on held-out users.",

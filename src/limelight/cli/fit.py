@@ -27,6 +27,7 @@ from limelight.cli.flags import (
 from limelight.cli.frame import announce, checkpoint_of
 from limelight.cli.output import check_page, ending, note, note_page, report, summarise
 from limelight.cli.targets import Targets
+from limelight.cli.tune import TuneFlags
 from limelight.models.folder import MODELS
 from limelight.store.checkpoint import until_done
 
@@ -60,6 +61,7 @@ def fit(
         ),
     ] = ModelName["exadmm"],
     targets: Targets,
+    tuning: TuneFlags,
     settings: Annotated[dict[str, Any], SettingFlags([config for _, config in MODELS.values()])],
     reading: Reading,
     no_history: Annotated[
@@ -83,6 +85,10 @@ def fit(
     network also takes the validation part, to know when to stop. Out: a model folder for
     `recommend` and `evaluate`, and a summary on standard error.
 
+    Settings that are "auto" follow from the size and the density of the data. --tune looks for
+    better ones first: a tenth of the users is held out to ask, and the model is then fitted to
+    everybody.
+
     A target is for the people who are served: exposure is that of the lists of all users of the
     data, unless --for says otherwise. The model is first fitted to training users. Validation
     users, served among all others, decide what controls it and how strongly (in training, or by
@@ -103,6 +109,7 @@ def fit(
       limelight fit split/ --exposure-strength 0.1 -o model/
       limelight fit ratings.csv --rating rating --min-rating 4 --factors 128 -o model/
       limelight fit split/ --model ials --regularization 0.01 -o baseline/
+      limelight fit ratings.parquet --tune --budget 10m -o model/
       limelight fit ratings.parquet --gini 0.6 --at 20 -o model/
       limelight fit split/ --max-ndcg-loss 2% --serve stream -o model/
       limelight fit ratings.parquet --gini 0.7 --max-ndcg-loss 3% --nearest -o model/
@@ -110,11 +117,14 @@ def fit(
       limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
       limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """
+    from limelight.data.split import Split
+
     check_page(page)
-    fitted = _make(model, settings)
+    fitted = make_model(model, settings)
+    tuning.check()
     refuse_no_model(output)
     if cluster.check():
-        _refuse_on_cluster(targets, page)
+        _refuse_on_cluster(targets, tuning, page)
         ended = fit_cluster(
             fitted,
             source,
@@ -134,6 +144,7 @@ def fit(
         fit_target(
             fitted,
             targets,
+            tuning,
             source,
             reading,
             output,
@@ -148,7 +159,9 @@ def fit(
         raise ConfigError(
             message, hint="add a target such as --gini 0.6, or use `limelight frontier`"
         )
-    data, validation = reading.interactions_and_validation(source)
+    whole = reading.interactions_or_split(source)
+    fitted = tuning.apply(fitted, whole)
+    data, validation = (whole.train, whole.validation) if isinstance(whole, Split) else (whole, None)
     _announce(data, fitted.config)
     started = time.perf_counter()
     with until_done(kept):
@@ -157,10 +170,16 @@ def fit(
         fitted.save(output, history=not no_history)
     record = _record(model, fitted, data, seconds) | {"output": str(output)}
     summarise(_summary(record), record, as_json=as_json)
+    if fitted.chosen_ and not as_json:
+        chosen = ", ".join(f"{name} {value:.4g}" for name, value in fitted.chosen_.items())
+        note(f"chosen by the data: {chosen}; --tune looks for better settings")
 
 
-def _refuse_on_cluster(targets: Targets, page: Path | None) -> None:
+def _refuse_on_cluster(targets: Targets, tuning: TuneFlags, page: Path | None) -> None:
     """Refuse what only one machine can do."""
+    if tuning.tune:
+        message = "settings are tuned on one machine, not by --executor ray"
+        raise ConfigError(message, hint="use `limelight tune` on a sample, then give its settings")
     if targets.any or page is not None:
         what = "a target is met" if targets.any else "a report is made"
         message = f"{what} on one machine, not by --executor ray"
@@ -168,7 +187,8 @@ def _refuse_on_cluster(targets: Targets, page: Path | None) -> None:
         raise ConfigError(message, hint=hint)
 
 
-def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
+def make_model(name: ModelName, settings: dict[str, Any]) -> "Model":
+    """Make a model of settings; refuse those that it does not have."""
     kind, config = _KINDS[name]
     known = {field.name for field in fields(config)}
     for setting in settings:
@@ -264,6 +284,7 @@ def _record(
         "items": data.n_items,
         "interactions": data.nnz,
         "seconds": seconds,
+        "chosen": dict(fitted.chosen_),
     }
     if isinstance(fitted, NeuralModel):
         record |= {"kept_epoch": fitted.kept_.epoch, "validation_ndcg@100": fitted.kept_.ndcg}
@@ -297,6 +318,7 @@ def _summary(record: dict[str, Any]) -> str:
 def fit_target(
     model: "Model",
     targets: Targets,
+    tuning: TuneFlags,
     source: Path,
     reading: Reading,
     output: Path,
@@ -310,6 +332,7 @@ def fit_target(
     from limelight.control.fit_to import fit_to
 
     data = reading.interactions_or_split(source)
+    model = tuning.apply(model, data, targets.at)
     with until_done(checkpoint):
         result = fit_to(data, model=model, checkpoint=checkpoint, **targets.given())
         result.model.save(output, history=history)

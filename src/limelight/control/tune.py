@@ -270,8 +270,8 @@ class _Search:
         ndcg, figures, epochs, factors = 0.0, {}, 0, None
         try:
             model.fit(self.split.train, show_progress=False, **start, **self._validation(model))
-            figures, *others = (evaluate(model, part, k=self.at) for part in self.asked)
-            ndcg = np.mean([one[f"ndcg@{self.at}"] for one in (figures, *others)])
+            figures = self._asked(model)
+            ndcg = figures[f"ndcg@{self.at}"]
             epochs = model.trace_[-1].epoch if model.trace_ else 0
             if isinstance(model, FactorModel):
                 factors = (model.user_factors, model.item_factors)
@@ -287,6 +287,12 @@ class _Search:
             seconds=time.perf_counter() - started,
         )
         return trial, factors
+
+    def _asked(self, model: Any) -> dict[str, float]:
+        """Ask validation users: accuracy is that of all folds, exposure that of the first."""
+        folds = [evaluate(model, part, k=self.at) for part in self.asked]
+        key = f"ndcg@{self.at}"
+        return {**folds[0], key: float(np.mean([one[key] for one in folds]))}
 
     def _validation(self, model: Any) -> dict[str, Any]:
         """Hand validation users to models that stop by them."""
@@ -310,10 +316,11 @@ class _Search:
     def _result(self, model: Any, first: Any) -> TuneResult:
         measured = {
             name: {
-                part: dict(evaluate(one, getattr(self.split, part), k=self.at))
-                for part in ("validation", "test")
+                "validation": self._asked(one),
+                "test": dict(evaluate(one, self.split.test, k=self.at)),
             }
             for name, one in (("tuned", model), ("default", first))
+            if one is not None
         }
         return TuneResult(
             trials=tuple(self.found),
@@ -333,10 +340,14 @@ class _Candidate:
     number: int
     place: tuple[float, ...] | None
     last: str = ""
-    """The name of the last trial."""
+    """The name of the last trial that came to factors."""
     ndcg: float = 0.0
     trial: int = 0
     """The number of the last trial."""
+
+    def take(self, name: str, trial: Trial) -> None:
+        """Take over what a trial came to."""
+        self.last, self.ndcg, self.trial = name if trial.ndcg else "", trial.ndcg, trial.number
 
 
 class _FactorSearch(_Search):
@@ -382,13 +393,14 @@ class _FactorSearch(_Search):
         """Try a candidate in a round, from its own factors or those of the nearest one."""
         name = f"round-{number}-{candidate.number}"
         settings = {**self.space.settings(candidate.place), "factors": factors}
+        started = [other for other in near or () if other.last]
 
         def find_out() -> tuple[Trial, Any]:
             if candidate.last:
                 start = padded(self.kept.factors(candidate.last), factors, self.base.config)
                 return self._try(number, settings, start, epochs=_EPOCHS_PADDED, tolerance=_ROUGH)
-            if near:
-                closest = min(near, key=lambda other: _distance(other.place, candidate.place))
+            if started:
+                closest = min(started, key=lambda other: _distance(other.place, candidate.place))
                 start = self.kept.factors(closest.last)
                 return self._try(number, settings, start, epochs=_EPOCHS_NEAR, tolerance=_ROUGH)
             return self._try(number, settings, tolerance=_ROUGH)
@@ -396,7 +408,7 @@ class _FactorSearch(_Search):
         trial = self._note(self.kept.trial(name, find_out))
         if candidate.last:
             self.kept.forget([candidate.last])
-        candidate.last, candidate.ndcg, candidate.trial = name, trial.ndcg, trial.number
+        candidate.take(name, trial)
         return trial
 
     def _refine(self, plan: Plan, best: _Candidate) -> Iterator[Trial]:
@@ -423,7 +435,7 @@ class _FactorSearch(_Search):
                     number, s, self.kept.factors(f), epochs=_EPOCHS_NEAR, tolerance=_ROUGH
                 ),
             )
-            candidate.last, candidate.ndcg, candidate.trial = name, trial.ndcg, trial.number
+            candidate.take(name, trial)
             if candidate.ndcg > self.final.ndcg:
                 self.final = candidate
             else:
@@ -433,22 +445,21 @@ class _FactorSearch(_Search):
 
     @property
     def best(self) -> Trial:
-        """The best trial of those with the most factors that were tried."""
-        most = max(trial.settings["factors"] for trial in self.found)
-        full = [trial for trial in self.found if trial.settings["factors"] == most]
-        return max(full, key=lambda trial: trial.ndcg)
+        """The trial that was taken to its end."""
+        return next(trial for trial in self.found if trial.number == self.final.trial)
 
     def result(self) -> TuneResult:
         """Take the best and the first until nothing changes any more, and look at test users."""
+        if not self.final.last:
+            message = f"no settings that were tried led to a model: {len(self.found)} trials"
+            raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
         model = self._finished(self.final)
-        first = model if self.final is self.first else self._finished(self.first)
-        return self._result(model, first)
+        if self.final is self.first:
+            return self._result(model, model)
+        return self._result(model, self._finished(self.first) if self.first.last else None)
 
     def _finished(self, candidate: _Candidate) -> Any:
         trial = next(t for t in self.found if t.number == candidate.trial)
-        if not trial.ndcg:
-            message = "the fit came to nothing with any settings"
-            raise SolveError(message, hint="check the data: there may be too little to learn from")
         model, start = self._make(trial.settings), self.kept.factors(candidate.last)
         return model.fit(self.split.train, init=start, show_progress=False)
 

@@ -1,0 +1,156 @@
+"""``limelight tune``: find the settings that validation users prefer."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from limelight._base.errors import ConfigError
+from limelight.cli.flags import (
+    Json,
+    Reading,
+    Resume,
+    SettingFlags,
+    argument,
+    given_flags,
+    option,
+    showing,
+    signature_defaults,
+    takes_flags,
+)
+from limelight.cli.output import note, report
+from limelight.models.folder import MODELS
+
+if TYPE_CHECKING:
+    from limelight.control.tune_result import TuneResult
+    from limelight.models.base import Model
+
+Budget = Annotated[
+    str | None,
+    option(
+        "TIME",
+        "How long to look for better settings: 90s, 5m, 1h. How many are tried in that time "
+        "depends on the machine, and so may the result.  [default: 5m, unless --trials]",
+        show_default=False,
+    ),
+]
+Trials = Annotated[
+    int | None,
+    option("N", "How many settings to try instead: the same result on any machine."),
+]
+
+
+@dataclass(frozen=True)
+class TuneFlags:
+    """Whether `fit` looks for better settings first, and for how long."""
+
+    panel: ClassVar[str] = "Model"
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="Look for better settings first, as `limelight tune` does, on validation users.",
+        ),
+    ] = False
+    budget: Budget = None
+    trials: Trials = None
+
+    def check(self) -> None:
+        """Refuse flags that would have no effect."""
+        for name in ("budget", "trials"):
+            value = getattr(self, name)
+            if value is not None and not self.tune:
+                message = f"--{name} is for tuning: {value}"
+                raise ConfigError(message, hint="add --tune")
+
+    def apply(self, model: "Model", data: Any, at: int | None = None) -> "Model":
+        """Return a model with tuned settings, if tuning was asked for; say what was found."""
+        if not self.tune:
+            return model
+        from limelight.control.tune import tune
+
+        given = given_flags(budget=self.budget, trials=self.trials, at=at)
+        found = tune(data, model=model, **given)
+        note(f"{found}\n")
+        tuned: Model = found.unfitted()
+        return tuned
+
+
+@takes_flags
+def tune(
+    source: Annotated[
+        Path,
+        argument(
+            "DATA",
+            "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
+        ),
+    ],
+    *,
+    model: Annotated[
+        str,
+        option(
+            "NAME",
+            "exadmm, which is ials unless exposure is controlled; ease; multvae, multdae, multifr.",
+            rich_help_panel="Model",
+        ),
+    ] = "exadmm",
+    budget: Budget = None,
+    trials: Trials = None,
+    at: Annotated[int | None, option("N", "Length of the lists whose nDCG counts.")] = None,
+    output: Annotated[
+        Path | None,
+        option("FOLDER", "The folder to write to, and to go on from.", "-o", "--output"),
+    ] = None,
+    settings: Annotated[dict[str, Any], SettingFlags([config for _, config in MODELS.values()])],
+    reading: Reading,
+    resume: Resume = False,
+    as_json: Json = False,
+) -> None:
+    """Find the settings that validation users prefer.
+
+    In: a table of interactions, of whose users a tenth is held out for validation and another for
+    the test, at most 5,000 each; or a split folder. Out: a table of what was tried on standard
+    output and, with -o, a folder with tune.json, tune.parquet, tune.png and a model that is fitted
+    to the training users.
+
+    Of factor models, factors, regularisation, its exponent and the unobserved weight are tuned:
+    many settings with few factors, the better half of them with twice as many, and so on, each
+    from the factors of the trial before. Settings that are given stay as they are. Test users are
+    looked at once, at the end. To tune and fit in one go, use `limelight fit --tune`.
+
+    With -o every trial is written at once, and Ctrl-C or SIGTERM waits for it: the same command
+    goes on where it was interrupted, with or without --resume.
+
+    \b
+    Examples:
+      limelight tune split/ --budget 10m -o tuned/
+      limelight tune ratings.csv --rating rating --min-rating 4 --trials 24 -o tuned/
+      limelight tune split/ --model ease --trials 8 --json
+    """
+    from limelight.cli.fit import ModelName, make_model
+    from limelight.control.tune import tune as search
+
+    if resume and output is None:
+        message = "--resume needs the folder to go on from"
+        raise ConfigError(message, hint="name it with -o")
+    if model not in ModelName.__members__:
+        message = f"--model is not a known choice: {model!r}"
+        raise ConfigError(message, hint=f"choose one of: {', '.join(ModelName.__members__)}")
+    base = make_model(ModelName[model], settings)
+    given = given_flags(budget=budget, trials=trials, at=at)
+    data = reading.interactions_or_split(source)
+    found: TuneResult = search(data, model=base, folder=output, **given)
+    record = found.to_dict() | {"output": output}
+    report(str(found), record, as_json=as_json)
+    if output is not None:
+        note(f"written to {output}")
+
+
+def _defaults() -> dict[str, str]:
+    from limelight.control.tune import tune as search
+
+    return signature_defaults(search, "at")
+
+
+Command = showing(_defaults)

@@ -1,0 +1,186 @@
+"""Tuning: what is tried, what is found, that it goes on where it was, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import limelight as ll
+from limelight.control import tune as tuning
+from limelight.control.tune_space import FactorSpace, Plan, Space, around, spread_out
+from limelight.models.neural.config import NeuralConfig
+
+
+@pytest.fixture(scope="module")
+def split():
+    data = ll.marketplace(900, 300, 15_000, seed=4).interactions
+    return ll.split_users(data, validation=120, test=120)
+
+
+@pytest.fixture(scope="module")
+def found(split):
+    return ll.tune(split, model=ll.IALS(), trials=16)
+
+
+def test_the_best_is_at_least_as_good_as_the_defaults_for_validation_users(found):
+    last = max(trial.settings["factors"] for trial in found.trials)
+    full = [trial for trial in found.trials if trial.settings["factors"] == last]
+    assert found.best.ndcg == max(trial.ndcg for trial in full)
+    assert found.best.settings["factors"] == last
+
+
+def test_settings_make_the_model_that_was_measured(found, split):
+    assert found.model.config == found.unfitted().config
+    again = ll.evaluate(found.model, split.test, k=20)
+    assert found.measured["tuned"]["test"]["ndcg@20"] == again["ndcg@20"]
+
+
+def test_as_many_trials_as_asked_for(found):
+    assert [trial.number for trial in found.trials] == list(range(16))
+
+
+def test_trials_are_the_same_on_any_number_of_threads(found, split):
+    again = ll.tune(split, model=ll.IALS(num_threads=1), trials=16)
+    assert [t.ndcg for t in again.trials] == [t.ndcg for t in found.trials]
+
+
+def test_given_settings_stay(split):
+    base = ll.IALS(factors=8, regularization=0.02, epochs=5)
+    tuned = ll.tune(split, model=base, trials=4)
+    for trial in tuned.trials:
+        assert trial.settings["factors"] == 8
+        assert "regularization" not in trial.settings
+    assert tuned.settings["regularization"] == 0.02
+    assert tuned.settings["epochs"] == 5
+
+
+def test_one_trial_is_that_of_the_defaults(split):
+    only = ll.tune(split, trials=1)
+    assert len(only.trials) == 1
+    assert only.measured["tuned"] == only.measured["default"]
+
+
+def test_a_budget_is_kept_to(split, monkeypatch):
+    monkeypatch.setattr(tuning.time, "perf_counter", iter(np.arange(0.0, 1e6, 2.0)).__next__)
+    # Every look at the clock seems to take two seconds.
+    tuned = ll.tune(split, model=ll.IALS(), budget=600)
+    assert len(tuned.trials) > 1
+    assert sum(trial.seconds for trial in tuned.trials) <= 600
+
+
+def test_too_small_a_budget_still_gives_a_model_and_says_what_was_left_out(split):
+    tuned = ll.tune(split, model=ll.IALS(), budget=1e-3)
+    assert tuned.model.item_factors.shape[1] == 16
+    assert "The budget has no time for 32 factors" in str(tuned)
+
+
+def test_it_goes_on_where_it_was_interrupted(split, found, tmp_path, monkeypatch):
+    class Stop(Exception):
+        """Ends a search between two trials."""
+
+    real, made = tuning._Search._try, []
+
+    def counted(self, *args, **given):
+        made.append(1)
+        if len(made) == 9:
+            raise Stop
+        return real(self, *args, **given)
+
+    monkeypatch.setattr(tuning._Search, "_try", counted)
+    with pytest.raises(Stop):
+        ll.tune(split, model=ll.IALS(), trials=16, folder=tmp_path / "t")
+    whole = ll.tune(split, model=ll.IALS(), trials=16, folder=tmp_path / "t")
+    assert len(made) == 9 + 8
+    assert [t.ndcg for t in whole.trials] == [t.ndcg for t in found.trials]
+    assert whole.settings == found.settings
+
+
+def test_a_folder_has_what_was_found(split, tmp_path):
+    pytest.importorskip("matplotlib")
+    tuned = ll.tune(split, model=ll.IALS(), trials=6, folder=tmp_path / "t")
+    record = json.loads((tmp_path / "t" / "tune.json").read_text())
+    assert record["settings"] == tuned.settings
+    assert pq.read_table(tmp_path / "t" / "tune.parquet").num_rows == 6
+    assert (tmp_path / "t" / "tune.png").stat().st_size > 5000
+    model = ll.load(tmp_path / "t" / "model")
+    np.testing.assert_array_equal(model.item_factors, tuned.model.item_factors)
+
+
+def test_another_search_in_the_same_folder_is_refused(split, tmp_path):
+    ll.tune(split, model=ll.IALS(), trials=2, folder=tmp_path / "t")
+    with pytest.raises(ll.ConfigError, match="holds another run, with trials 2 instead of 3"):
+        ll.tune(split, model=ll.IALS(), trials=3, folder=tmp_path / "t")
+
+
+def test_a_folder_of_something_else_is_left_alone(split, tmp_path):
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(ll.LimelightError, match="not"):
+        ll.tune(split, trials=2, folder=tmp_path)
+    assert (tmp_path / "letters.txt").read_text() == "dear"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"trials": 0}, "trials must be at least 1: 0"),
+        ({"budget": "soon"}, "budget must be a time above 0: 'soon'"),
+        ({"budget": -3}, "budget must be a time above 0: -3"),
+        ({"at": 0}, "at must be at least 1"),
+        ({"model": "ials"}, "no model to tune: 'ials'"),
+        ({"model": ll.Popularity(), "trials": 2}, "Popularity has no setting to tune"),
+    ],
+)
+def test_wrong_input(split, wrong, words):
+    with pytest.raises(ll.ConfigError, match=words):
+        ll.tune(split, **wrong)
+
+
+def test_settings_that_come_to_nothing_are_passed_over(split, monkeypatch):
+    real = ll.IALS.fit
+
+    def sometimes(self, X, **given):
+        if self.config.unobserved_weight > 0.5:
+            message = "the fit came to nothing"
+            raise ll.SolveError(message, hint="")
+        return real(self, X, **given)
+
+    monkeypatch.setattr(ll.IALS, "fit", sometimes)
+    tuned = ll.tune(split, model=ll.IALS(), trials=12)
+    assert any(trial.ndcg == 0 for trial in tuned.trials)
+    assert tuned.best.ndcg > 0
+
+
+def test_rounds_have_fewer_trials_and_more_factors():
+    for trials in range(1, 80):
+        plan = Plan.of(trials, 256, fixed=False)
+        assert plan.trials == trials
+        factors = [one.factors for one in plan.rounds]
+        assert factors == sorted(set(factors))
+        assert factors[-1] == 256
+    assert len(Plan.of(20, 8, fixed=True).rounds) == 1
+
+
+def test_the_middle_of_the_space_is_auto(split):
+    space = FactorSpace(ll.IALS().config, split.train)
+    numbers = space.settled()
+    middle = space.settings((0.5, 0.5, 0.0))
+    assert middle == space.settings(None)
+    assert middle["regularization"] == pytest.approx(numbers.regularization, rel=1e-3)
+    assert middle["unobserved_weight"] == pytest.approx(numbers.unobserved_weight, rel=1e-3)
+
+
+def test_places_stay_in_the_cube():
+    for place, _ in zip(spread_out(3), range(200), strict=False):
+        assert all(0 <= x < 1 for x in place)
+        assert all(0 <= x <= 1 for near in around(place, 0.3) for x in near)
+
+
+def test_other_models_are_searched_where_they_say():
+    space = Space(NeuralConfig(dropout=0.3))
+    assert space.settings(None) == {}
+    low, high = (space.settings((x,) * space.dimensions) for x in (0.0, 1.0))
+    assert low == {"latent": 100, "learning_rate": 3e-4}
+    assert high == {"latent": 600, "learning_rate": 3e-3}
