@@ -176,7 +176,7 @@ class Model(Recommender):
             return [("fitted", "no")]
         rows = [
             ("fitted to", f"{len(self.user_ids):,} users x {len(self.item_ids):,} items"),
-            *((f"{name} (auto)", short(value)) for name, value in self.chosen_.items()),
+            *((f"{name} (auto)", f"{value:.4g}") for name, value in self.chosen_.items()),
         ]
         if self.status_:
             rows.append(("ended", self.status_.name.lower()))
