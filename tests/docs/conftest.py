@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from tests.support.models import FIXED
 
 import limelight as ll
 
@@ -64,7 +65,7 @@ def _pairs(users, items):
 
 
 def _candidates(data):
-    model = ll.IALS(factors=16, epochs=5).fit(data)
+    model = ll.IALS(factors=16, epochs=5, **FIXED).fit(data)
     ids, scores = model.recommend(users=np.arange(data.n_users), k=100)
     users, places = np.nonzero(ids >= 0)
     return pa.table(

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import limelight as ll
+from tests.support.models import FIXED
 from tests.support.page_data import page_data
 
 folder, found = Path(sys.argv[1]), {}
@@ -48,10 +49,13 @@ def keep(name, content):
 
 market = ll.marketplace(400, 80, 6000, seed=7)
 split = ll.split_users(market.interactions, validation=60, test=60, seed=7)
+fixed = {"factors": 12, "epochs": 5, **FIXED}
 models = {
-    "ials": ll.IALS(factors=12, epochs=5),
-    "exact": ll.ExADMM(factors=12, epochs=5, exposure_strength=0.5),
-    "admm": ll.ExADMM(factors=12, epochs=5, exposure_strength=0.5, solver="admm"),
+    "ials": ll.IALS(**fixed),
+    "exact": ll.ExADMM(exposure_strength=0.5, **fixed),
+    "admm": ll.ExADMM(exposure_strength=0.5, solver="admm", **fixed),
+    "ials by default": ll.IALS(),
+    "exadmm by default": ll.ExADMM(exposure_strength=0.5),
 }
 for name, model in models.items():
     model.fit(split.train)
@@ -76,7 +80,7 @@ audited = ll.audit(folder / "lists.parquet", catalogue=model.item_ids)
 keep("audit: text", str(audited))
 keep("audit: record", audited.to_dict())
 
-target = ll.fit_to(split, gini=0.45, at=10, model=ll.ExADMM(factors=12, epochs=5))
+target = ll.fit_to(split, gini=0.45, at=10, model=ll.ExADMM(**fixed))
 keep("target: text", str(target))
 
 for kind, result in (("an audit", audited), ("a target", target)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
@@ -19,7 +19,7 @@ from limelight.cli.frame import Estimate, announce_look
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limelight._base.settings import Settings
+    from limelight._base.settings import Settings, SettingType
     from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Interactions
     from limelight.data.read import OpenTable
@@ -206,41 +206,48 @@ class SettingFlags:
 
     def __init__(self, configs: Sequence[type[Settings]], *only: str) -> None:
         self.parameters: dict[str, inspect.Parameter] = {}
+        self._kinds: dict[str, SettingType] = {}
         for config in configs:
             for own in fields(config):
                 if own.name not in self.parameters and (not only or own.name in only):
-                    self.parameters[own.name] = _flag_of_setting(config, own)
+                    kind = kind_of(own)
+                    assert kind is not None
+                    self.parameters[own.name] = _flag_of_setting(config, own.name, kind)
+                    self._kinds[own.name] = kind
 
     def read(self, given: dict[str, Any]) -> dict[str, Any]:
         """Take the settings out of what was given on the command line, numbers as numbers."""
         found = {name: given.pop(name) for name in self.parameters}
-        return {name: _as_number(value) for name, value in found.items() if value is not None}
+        return {
+            name: _as_number(value, self._kinds[name])
+            for name, value in found.items()
+            if value is not None
+        }
 
 
-def _flag_of_setting(config: type[Settings], own: Field[Any]) -> inspect.Parameter:
-    kind, declared = kind_of(own), declared_settings(config)[own.name]
-    assert kind is not None
+def _flag_of_setting(config: type[Settings], name: str, kind: SettingType) -> inspect.Parameter:
+    declared = declared_settings(config)[name]
     words = "|".join(kind.choices)
     number = {None: "", int: "N", float: "NUMBER", bool: ""}[kind.number]
     option = typer.Option(
-        flag_of(config, own.name),
+        flag_of(config, name),
         metavar=declared.metavar or "|".join(filter(None, (number, words))),
         help=declared.help,
         rich_help_panel="Model",
     )
     value: Any = kind.number if kind.number and not words else str
     return inspect.Parameter(
-        own.name,
+        name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
         annotation=Annotated[value | None, option],
     )
 
 
-def _as_number(value: Any) -> Any:
+def _as_number(value: Any, kind: SettingType) -> Any:
     """Read a number where a setting also takes words; its config refuses other words."""
     try:
-        return float(value) if isinstance(value, str) else value
+        return kind.number(value) if kind.number and isinstance(value, str) else value
     except ValueError:
         return value
 

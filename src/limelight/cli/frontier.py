@@ -23,8 +23,8 @@ from limelight.cli.targets import For, population_of
 from limelight.models.exadmm import ExADMMConfig
 
 _SETTINGS = (
-    "factors", "epochs", "unobserved_weight", "regularization", "row_solver", "random_state",
-    "num_threads",
+    "factors", "epochs", "tolerance", "unobserved_weight", "regularization", "row_solver",
+    "random_state", "num_threads",
 )  # fmt: skip
 
 

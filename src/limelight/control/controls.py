@@ -202,7 +202,7 @@ def warm_fit(config: ExADMMConfig, start: ExADMM, data: Interactions, strength: 
     --------
     >>> import limelight as ll
     >>> data = ll.marketplace(300, 100, 4000).interactions
-    >>> plain = ll.ExADMM(factors=8, epochs=40).fit(data)
+    >>> plain = ll.ExADMM(factors=8, epochs=40, tolerance=0.0).fit(data)
     >>> warm_fit(plain.config, plain, data, strength=0.1).trace_[-1].epoch
     5
     """

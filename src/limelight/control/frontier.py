@@ -71,8 +71,8 @@ def frontier(
     users, who are served among all others. The first point of every method is the plain model.
     Further points go where the curve has its widest gap. Validation users decide where points go
     and which of them are on the front; test users are only measured. Each fit of exADMM starts
-    from the nearest one before it and needs an eighth of the epochs, so that twelve points cost two
-    to three fits from nothing.
+    from the nearest one before it and has at most an eighth of the epochs that a fit from nothing
+    may have.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from limelight.data import marketplace
-from limelight.lab.bench.task import EXADMM_PERIOD, DataSet, ExAdmm, Ials
+from limelight.lab.bench.task import EXADMM_PERIOD, FIXED, DataSet, ExAdmm, Ials
 from limelight.lab.bench.timing import Candidate
 from limelight.lab.paper.experiments import DataSize
 from limelight.lab.paper.methods import FAIRREC
@@ -55,7 +55,7 @@ def doubled(size: DataSize, factors: int) -> Iterator[tuple[str, DataSize, int]]
 def _times(threads: int) -> dict[str, Callable[[Interactions, int], float]]:
     shared = {"epochs": _EPOCHS, "num_threads": threads}
     return {
-        "iALS": lambda data, d: _epoch(IALS, data, factors=d, trace_every=1, **shared),
+        "iALS": lambda data, d: _epoch(IALS, data, factors=d, trace_every=1, **shared, **FIXED),
         "Mult-VAE": lambda data, d: _epoch(MultVAE, data, hidden=d, latent=d, **shared),
         FAIRREC: lambda data, d: _fair_lists(data, d, threads),
         "Multi-FR": lambda data, d: _epoch(MultiFR, data, latent=d, **shared),
@@ -67,6 +67,7 @@ def _times(threads: int) -> dict[str, Callable[[Interactions, int], float]]:
             solver="admm",
             trace_every=1,
             **shared,
+            **FIXED,
         ),
     }
 
@@ -78,7 +79,7 @@ def _epoch(kind: type[Any], data: Interactions, **settings: Any) -> float:
 
 def _fair_lists(data: Interactions, factors: int, threads: int) -> float:
     """Return the seconds of FairRec's lists for all users; the fit is not timed."""
-    model = IALS(factors=factors, epochs=_EPOCHS, num_threads=threads).fit(data)
+    model = IALS(factors=factors, epochs=_EPOCHS, num_threads=threads, **FIXED).fit(data)
 
     def make_lists() -> None:
         FairRec(alpha=0.5).rerank(model.ranking(), k=20)

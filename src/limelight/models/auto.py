@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,6 +94,9 @@ def settled(
     >>> settled(given, n_users=5031, n_items=3999, observed=103_753)
     FactorNumbers(factors=256, regularization=0.008..., unobserved_weight=0.1)
     """
+    if not observed:
+        message = f"there is nothing to learn from: {n_users:,} users, {n_items:,} items, no pairs"
+        raise DataError(message, hint="check the filters that were applied when reading")
     given = {name: settings[name] for name in FactorNumbers._fields}
     if given["factors"] == AUTO:
         given["factors"] = width or _factors(n_users, n_items, observed)

@@ -17,6 +17,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, setting
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
+from limelight.models.auto import FactorNumbers
 from limelight.models.recommender import Answer, Recommender
 from limelight.recommend.ranking import VectorRanking
 from limelight.solve.state import TraceRecord
@@ -175,7 +176,7 @@ class Model(Recommender):
             return [("fitted", "no")]
         rows = [
             ("fitted to", f"{len(self.user_ids):,} users x {len(self.item_ids):,} items"),
-            *((f"{name} (auto)", short(value)) for name, value in self.chosen_.items()),
+            *((f"{name} (auto)", f"{value:.4g}") for name, value in self.chosen_.items()),
         ]
         if self.status_:
             rows.append(("ended", self.status_.name.lower()))
@@ -299,11 +300,18 @@ class FactorConfig(Config):
         --------
         >>> FactorConfig(factors=32, init_scale=1e30).advice
         'bring this nearer to its default: init_scale=1e+30'
+        >>> FactorConfig(regularization=1e30).advice
+        'leave this to "auto": regularization=1e+30'
         """
         unusual = {name: value for name, value in self.changed().items() if name in _WEIGHTS}
-        if not unusual:
-            return "raise regularization"
-        which = (
-            "this nearer to its default" if len(unusual) == 1 else "these nearer to the defaults"
-        )
-        return f"bring {which}: {settings(unusual)}"
+        given = {name: unusual.pop(name) for name in FactorNumbers._fields if name in unusual}
+        advice = []
+        if unusual:
+            which = "this nearer to its default"
+            if len(unusual) > 1:
+                which = "these nearer to the defaults"
+            advice.append(f"bring {which}: {settings(unusual)}")
+        if given:
+            which = "this" if len(given) == 1 else "these"
+            advice.append(f'leave {which} to "auto": {settings(given)}')
+        return "; ".join(advice) or "raise regularization"

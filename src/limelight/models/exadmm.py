@@ -118,9 +118,9 @@ class ExADMM(FactorModel):
     --------
     >>> import limelight as ll
     >>> data = ll.marketplace(300, 100, 4000).interactions
-    >>> model = ll.ExADMM(factors=8, exposure_weight=1e-3, epochs=20).fit(data)
+    >>> model = ll.ExADMM(factors=8, exposure_weight=1e-3).fit(data)
     >>> model.status_.name
-    'FINISHED'
+    'CONVERGED'
     """
 
     config: ExADMMConfig

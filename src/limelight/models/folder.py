@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words, short
+from limelight.models.auto import AUTO
 from limelight.solve.loop import Status
 from limelight.solve.problem import sparse_rows
 from limelight.store.model_folder import (
@@ -119,10 +120,10 @@ def _model(folder: ModelFolder, path: str | Path) -> Model:
         raise DataError(message, hint="it was written by another version of limelight")
     try:
         model = kind(**settings)
+        _restore(model, folder, str(path))
     except ConfigError as error:
         message = f"model folder {str(path)!r} has a setting that cannot be used: {error.message}"
         raise DataError(message, hint=_CHANGED) from error
-    _restore(model, folder, str(path))
     return model
 
 
@@ -152,13 +153,21 @@ def _read_fit(
     try:
         trace = [model.record(**_numbers(values)) for values in fit.get("trace", [])]
         status = Status[fit["status"]] if fit.get("status") else None
-        chosen = _numbers(fit.get("chosen", {}))
-        # What the settings refuse can be no number that a fit settled on.
-        type(model.config)(**{**asdict(model.config), **chosen})
+        chosen = _checked_choice(_numbers(fit.get("chosen", {})), model.config)
     except (TypeError, KeyError, AttributeError, ConfigError) as error:
         message = f"model folder {name!r} tells of its fit in an unknown way: {first_words(error)}"
         raise DataError(message, hint=_CHANGED) from error
     return trace, status, chosen
+
+
+def _checked_choice(chosen: dict[str, Any], config: Config) -> dict[str, Any]:
+    """Refuse numbers for settings that were not left to the fit, or that they cannot have."""
+    given = asdict(config)
+    if any(given[name] != AUTO for name in chosen):
+        message = f"chosen is {short(chosen)}"
+        raise TypeError(message)
+    type(config)(**{**given, **chosen})
+    return chosen
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, Any]:

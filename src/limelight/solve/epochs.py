@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from limelight.solve.exact import coupled_u_step
 from limelight.solve.loop import Status
 from limelight.solve.problem import Problem

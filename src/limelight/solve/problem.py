@@ -340,5 +340,5 @@ def stacked(blocks: Sequence[Csr]) -> Csr:
 def unsolvable(failed: int, n_rows: int, advice: str) -> SolveError:
     """Say that some rows have no unique solution."""
     message = f"rows without a unique solution: {failed:,} of {n_rows:,}"
-    hint = f"raise regularization or unobserved_weight; if they are as usual, {advice}"
+    hint = f"raise regularization or unobserved_weight; or else {advice}"
     return SolveError(message, hint=hint)

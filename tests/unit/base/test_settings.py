@@ -21,6 +21,7 @@ class ToyConfig(Settings):
     share: float = setting(0.5, "Which share it keeps.", below=1, hint="keep less", metavar="SHARE")
     shape: Literal["round", "square"] = setting("round", "How it looks.")
     rate: float | Literal["auto"] = setting("auto", "How fast it goes.", above=0)
+    width: int | Literal["auto"] = setting("auto", "How wide it is.", at_least=1)
     limit: int | None = setting(None, "Where it ends, if anywhere.", at_least=1)
     random_state: int = setting(0, "What it draws.", flag="--seed")
     is_loud: bool = setting(False, "Whether it is heard.")
@@ -57,6 +58,7 @@ def app() -> typer.Typer:
         ({"shape": "flat"}, "shape is not a known choice: 'flat'", "round, square"),
         ({"rate": 0}, "rate must be a finite number above 0: 0", "above 0"),
         ({"rate": "fast"}, "rate must be a number: 'fast'", "use a finite number"),
+        ({"width": "wide"}, "width must be an integer: 'wide'", "use an integer of at least 1"),
         ({"limit": 0}, "limit must be at least 1: 0", "at least 1"),
         ({"size": 1}, "size must be at least 1.5: 1", "use a number at least 1.5"),
         ({"is_loud": 1}, "is_loud must be True or False: 1", "True or False"),
@@ -85,6 +87,7 @@ def test_every_setting_has_a_flag_that_explains_itself(app: typer.Typer) -> None
         "--share SHARE Which share it keeps.",
         "--shape round|square How it looks.",
         "--rate NUMBER|auto How fast it goes.",
+        "--width N|auto How wide it is.",
         "--limit N Where it ends, if anywhere.",
         "--seed N What it draws.",
     ):
@@ -96,10 +99,17 @@ def test_flags_become_settings_and_json(app: typer.Typer) -> None:
     flags = "--layers 3 --share 0.25 --shape square --rate 0.5 --seed 7"
     found = json.loads(CliRunner().invoke(app, flags.split()).output)
     assert found == {
-        "layers": 3, "share": 0.25, "shape": "square", "rate": 0.5, "limit": None,
-        "random_state": 7, "is_loud": False, "size": 2.0,
+        "layers": 3, "share": 0.25, "shape": "square", "rate": 0.5, "width": "auto",
+        "limit": None, "random_state": 7, "is_loud": False, "size": 2.0,
     }  # fmt: skip
     assert json.loads(CliRunner().invoke(app, ["--rate", "auto"]).output)["rate"] == "auto"
+
+
+@pytest.mark.parametrize("width", [3, "auto"])
+def test_an_integer_stays_one_where_words_are_taken_too(app: typer.Typer, width: object) -> None:
+    found = json.loads(CliRunner().invoke(app, ["--width", str(width)]).output)["width"]
+    assert found == width
+    assert type(found) is type(width)
 
 
 def test_a_flag_is_checked_as_a_setting_is(app: typer.Typer) -> None:

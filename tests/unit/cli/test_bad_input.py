@@ -294,7 +294,7 @@ def test_a_marketplace_that_cannot_be(limelight: Run, tmp_path: Path) -> None:
         ("fit", "Missing argument 'DATA'"),
         ("fit data.csv -o m --ginny 0.6", "No such option: --ginny"),
         ("fit data.csv -o m --model magic", "'magic'"),
-        ("fit data.csv -o m --factors many", "Invalid value for '--factors'"),
+        ("fit data.csv -o m --factors many", "--factors must be an integer: 'many'"),
         ("data split data.csv -o s --test few", "not a number: 'few'"),
         ("evaluate m s --part train", "'train'"),
     ],

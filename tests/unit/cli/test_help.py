@@ -64,7 +64,7 @@ def test_every_setting_has_a_flag_and_shows_its_default(limelight: Run) -> None:
         flag = renamed.get(field.name, "--" + field.name.replace("_", "-"))
         shown = rf"{flag} [A-Za-z0-9|+]+ [^\[]*\[default: [^\]]*{field.default}"
         assert re.search(shown, words), flag
-    assert "[default: 16 for ials, 50 for exadmm, 200 for multvae," in words
+    assert "[default: 50 for ials, 50 for exadmm, 200 for multvae," in words
     assert "[default: 0.0; only for exadmm]" in words
 
 

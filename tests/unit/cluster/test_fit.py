@@ -117,6 +117,20 @@ def test_a_fit_that_is_stopped_goes_on(parts, tmp_path):
         np.testing.assert_array_equal(found, expected[key])
 
 
+@pytest.mark.parametrize("kind", [ll.IALS, ll.ExADMM])
+def test_auto_comes_to_the_same_on_many_machines(parts, tmp_path, kind):
+    alone = kind(tolerance=2e-3, num_threads=1).fit(ll.read(parts), show_progress=False)
+    model, path = kind(tolerance=2e-3, num_threads=1), tmp_path / "model"
+    with pytest.raises(KilledError):
+        fit(model, parts, path, local(3, kill=(2, 2)))
+    fit(model, parts, path, local(2), CheckpointOptions(every=0, resume=True))
+    found = ll.load(path)
+    assert found.chosen_ == alone.chosen_
+    assert set(found.chosen_) == {"factors", "regularization", "unobserved_weight"}
+    assert (found.status_, found.trace_[-1].epoch) == (alone.status_, alone.trace_[-1].epoch)
+    assert found.status_.name == "CONVERGED"
+
+
 def test_a_fit_that_had_converged_is_not_taken_further(parts, tmp_path):
     model, path = ll.IALS(factors=4, epochs=60, tolerance=0.05, num_threads=1), tmp_path / "model"
     assert fit(model, parts, tmp_path / "undisturbed", local(2)).status.name == "CONVERGED"

@@ -41,7 +41,8 @@ def leave(fitted, folder, size):
     for name in ("user_factors", "item_factors"):
         arrays[name] = left_rows(folder, name, N_SHARDS)
     learned = model.learned
-    return config_of(model, sharded.fingerprint, learned.trace, learned.status), arrays, sharded
+    about = (sharded.fingerprint, learned.trace, learned.status, model.chosen_)
+    return config_of(model, *about), arrays, sharded
 
 
 def contents(folder):
@@ -70,7 +71,8 @@ def test_string_ids(tmp_path):
         lambda comm: prepare(tmp_path / "pairs.parquet", tmp_path / "data", comm), 2, 5
     )[0]
     learned = model.learned
-    config = config_of(model, sharded.fingerprint, learned.trace, learned.status)
+    about = (sharded.fingerprint, learned.trace, learned.status, model.chosen_)
+    config = config_of(model, *about)
     write_model(tmp_path / "many", config, learned.arrays, sharded)
     assert contents(tmp_path / "many") == contents(tmp_path / "one")
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from tests.support import oracles
+from tests.support.models import FIXED
 
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight._native import kernels, use_variant
@@ -45,6 +46,7 @@ def test_agrees_with_the_stored_answers(golden, variant):
         model = ExADMM(
             factors=8,
             epochs=8,
+            tolerance=0.0,
             trace_every=1,
             unobserved_weight=float(golden["alpha0"]),
             regularization=float(golden["l2"]),
@@ -79,9 +81,8 @@ def dense_of(R, model, exposure):
 def test_agrees_with_its_twin_at_the_automatic_tempo():
     generator = np.random.default_rng(0)
     U, V = (generator.standard_normal((n, 6)) / 3 for n in X.shape)
-    model = ExADMM(factors=6, epochs=5, trace_every=1, solver="admm", exposure_weight=1e-3).fit(
-        X, init=(U, V)
-    )
+    settings = {"factors": 6, "epochs": 5, "trace_every": 1, "solver": "admm", **FIXED}
+    model = ExADMM(exposure_weight=1e-3, **settings).fit(X, init=(U, V))
     dense = dense_of(X, model, 1e-3 * 60**2)
     state, rho = oracles.DenseState(U, V, U.mean(axis=0), np.zeros(6)), 0.0
     for record in model.trace_:
@@ -104,9 +105,8 @@ def test_tracing_changes_no_bit():
 
 
 def test_conditions_of_optimality_at_convergence():
-    model = ExADMM(factors=4, epochs=4000, trace_every=0, solver="admm", exposure_weight=1e-4).fit(
-        X
-    )
+    settings = {"factors": 4, "epochs": 4000, "trace_every": 0, "solver": "admm", **FIXED}
+    model = ExADMM(exposure_weight=1e-4, **settings).fit(X)
     U, V, s = model.user_factors.astype(float), model.item_factors.astype(float), model.mean_user_
     dense = dense_of(X, model, 1e-4 * 60**2)
     np.testing.assert_allclose(s, U.mean(axis=0), atol=1e-4)
@@ -119,9 +119,8 @@ def test_conditions_of_optimality_at_convergence():
 
 
 def test_price_fold_in_of_training_users_finds_them_again():
-    model = ExADMM(factors=4, epochs=4000, trace_every=0, solver="admm", exposure_weight=1e-4).fit(
-        X
-    )
+    settings = {"factors": 4, "epochs": 4000, "trace_every": 0, "solver": "admm", **FIXED}
+    model = ExADMM(exposure_weight=1e-4, **settings).fit(X)
     assert np.abs(model.fold_in(X) - model.user_factors).max() < 0.02
 
 
@@ -133,7 +132,7 @@ def test_price_fold_in_does_not_depend_on_who_else_asks():
 
 
 def test_joint_fold_in_converges_to_the_exact_one():
-    model = ExADMM(factors=6, exposure_weight=1e-3, fold_in="joint").fit(X)
+    model = ExADMM(factors=6, exposure_weight=1e-3, fold_in="joint", **FIXED).fit(X)
     histories = random_interactions(25, 40, seed=9)
     rounds = dataclasses.replace(model.config, epochs=3000)
     model.config = rounds
@@ -218,13 +217,13 @@ def test_help_shows_every_setting_with_its_default():
 
 def test_defaults():
     assert ExADMM().get_params() == {
-        "factors": 64,
-        "regularization": 0.003,
+        "factors": "auto",
+        "regularization": "auto",
         "regularization_exponent": 1.0,
-        "unobserved_weight": 0.1,
+        "unobserved_weight": "auto",
         "row_solver": "cholesky",
         "epochs": 50,
-        "tolerance": 0.0,
+        "tolerance": 3e-4,
         "init_scale": 0.1,
         "random_state": 0,
         "num_threads": 0,
@@ -249,7 +248,7 @@ def test_joint_fold_in_that_diverges_is_an_error(rate):
 def test_epinions_trades_accuracy_for_exposure_as_published(epinions):
     import limelight as ll
 
-    settings = {"factors": 32, "unobserved_weight": 0.06, "regularization": 2e-4}
+    settings = {"factors": 32, "unobserved_weight": 0.06, "regularization": 2e-4, "tolerance": 0.0}
     found = {
         penalty: ll.evaluate(
             ExADMM(exposure_weight=1e-3, penalty=penalty, **settings).fit(epinions.train),
@@ -278,7 +277,9 @@ def test_a_strength_means_the_same_in_data_of_another_size():
     data = marketplace(2000, 100, 30000).interactions.matrix
     ratio = {}
     for name, value in (("exposure_strength", 0.2), ("exposure_weight", 1e-4)):
-        whole, half = (ExADMM(factors=8, **{name: value}).fit(data[:n]) for n in (2000, 1000))
+        whole, half = (
+            ExADMM(factors=8, **{name: value}, **FIXED).fit(data[:n]) for n in (2000, 1000)
+        )
         scores = [np.linalg.norm(m.item_factors @ m.mean_user_) for m in (whole, half)]
         ratio[name] = scores[1] / scores[0]
     assert abs(ratio["exposure_strength"] - 1) < 0.1 < abs(ratio["exposure_weight"] - 1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from tests.support import oracles
+from tests.support.models import FIXED
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
@@ -24,7 +25,7 @@ WANTED = {
 
 
 def fit(weight, wanted, **settings):
-    settings = {"factors": 8, "epochs": 20, "trace_every": 1} | settings
+    settings = {"factors": 8, "epochs": 20, "trace_every": 1, **FIXED} | settings
     model = ll.ExADMM(solver="exact", exposure_weight=weight, **settings)
     return model.fit(DATA, exposure=wanted)
 
@@ -128,7 +129,7 @@ def test_threads_do_not_matter():
 
 def test_a_warm_start_goes_on_where_it_was():
     first = fit(1.0, WANTED["groups"], epochs=10)
-    model = ll.ExADMM(factors=8, solver="exact", exposure_weight=1.0, epochs=1)
+    model = ll.ExADMM(factors=8, solver="exact", exposure_weight=1.0, epochs=1, **FIXED)
     model.fit(DATA, init=(first.user_factors, first.item_factors), exposure=WANTED["groups"])
     assert model.trace_[-1].objective < first.trace_[-1].objective
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.support.models import FIXED
 
 import limelight as ll
 from limelight._base.errors import ConfigError
@@ -24,7 +25,7 @@ SKEWED = (12 * np.sqrt(np.arange(ITEMS) / ITEMS)).astype(int)
 def rankings():
     data = ll.marketplace(2400, ITEMS, 48_000).interactions
     split = ll.split_users(data, validation=900, test=700)
-    model = ll.IALS(factors=16, epochs=8).fit(split.train)
+    model = ll.IALS(factors=16, epochs=8, **FIXED).fit(split.train)
     return [model.ranking(part.history) for part in (split.validation, split.test)]
 
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
+from tests.support.models import FIXED
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError, SolveError
@@ -18,7 +19,8 @@ K = 10
 
 @pytest.fixture(scope="module")
 def model():
-    return ll.IALS(factors=16, epochs=8).fit(ll.marketplace(1200, 150, 24_000).interactions)
+    data = ll.marketplace(1200, 150, 24_000).interactions
+    return ll.IALS(factors=16, epochs=8, **FIXED).fit(data)
 
 
 @pytest.fixture(scope="module")

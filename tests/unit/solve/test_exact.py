@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.support.models import FIXED
 
 import limelight as ll
 from limelight._base.errors import ConfigError
@@ -20,7 +21,7 @@ def market(n_users=300, n_items=80, n=5000, seed=0):
 
 
 def start(data, *, weight, factors=8):
-    config = ll.ExADMM(factors=factors, exposure_weight=weight).config
+    config = ll.ExADMM(factors=factors, exposure_weight=weight, **FIXED).config
     rows = sparse_rows(data.indptr, data.indices, data.n_items)
     problem = problem_of(config, rows, weight * data.n_users**2)
     U, V = (
@@ -152,7 +153,7 @@ def test_what_only_alternating_directions_have_is_refused():
 def test_joint_fold_in_is_what_alternating_directions_come_to():
     data = market(600, 80, 9000)
     split = ll.split_users(data, validation=50, test=150)
-    fits = {"factors": 8, "exposure_weight": 1e-4, "fold_in": "joint", "epochs": 400}
+    fits = {"factors": 8, "exposure_weight": 1e-4, "fold_in": "joint", "epochs": 400, **FIXED}
     exact = ll.ExADMM(solver="exact", **fits).fit(split.train)
     slow = ll.ExADMM(solver="admm", **fits)
     slow._learned = exact._learned

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from tests.support import oracles
+from tests.support.models import FIXED
 
 import limelight as ll
 from limelight._native import kernels, use_variant
@@ -47,7 +48,7 @@ def dense_term(request):
 
 
 def start(dense_term, weight):
-    config = ll.ExADMM(factors=FACTORS, exposure_weight=weight, num_threads=1).config
+    config = ll.ExADMM(factors=FACTORS, exposure_weight=weight, num_threads=1, **FIXED).config
     rows = sparse_rows(DATA.indptr, DATA.indices, N_ITEMS)
     W, c, tau = dense_term
     term = ExposureTerm.weighted(sparse.csr_array(W), c, tau)

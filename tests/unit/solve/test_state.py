@@ -33,6 +33,8 @@ def test_every_field_comes_back_and_so_do_fields_that_are_new():
         s=generator.normal(size=2),
         w=generator.normal(size=2),
         epoch=3,
+        objective=4.5,
+        change=0.75,
         curvature=np.ones(4, np.float32),
         penalty=2.5,
         caution=3.0,

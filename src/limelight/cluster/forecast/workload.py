@@ -129,8 +129,7 @@ class Workload:
 
         Examples
         --------
-        >>> from limelight.models.auto import settled
-from limelight.models.exadmm import ExADMMConfig
+        >>> from limelight.models.exadmm import ExADMMConfig
         >>> data = {"n_users": 1000, "n_items": 100, "n_interactions": 5000}
         >>> Workload.of(ExADMMConfig(penalty=1.0), **data).solver
         'admm'

@@ -18,7 +18,7 @@ from limelight._native import resolve_threads
 from limelight.audit.audit import audit
 from limelight.data import marketplace
 from limelight.lab.bench.memory import peak_bytes, resident_bytes
-from limelight.lab.bench.task import K, Shape, exadmm_epoch_flops
+from limelight.lab.bench.task import FIXED, K, Shape, exadmm_epoch_flops
 from limelight.lab.tables import duration, giga, mebibytes
 from limelight.metrics.lists import ListCount
 from limelight.models import ExADMM
@@ -76,6 +76,7 @@ def run_large(size: LargeRunSize, tell: Callable[[str], None]) -> dict[str, Any]
             solver="admm",
             num_threads=size.threads,
             trace_every=0,
+            **FIXED,
         ).fit(data)
     fastest = max(before, peak(threads, _PEAK_ROUNDS))
     with TemporaryDirectory() as folder:

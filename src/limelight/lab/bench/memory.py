@@ -29,7 +29,7 @@ from limelight._base.machine import version_of
 from limelight.data import Interactions, marketplace, read
 from limelight.lab.bench.peers import quiet_imports
 from limelight.lab.bench.records import Entry
-from limelight.lab.bench.task import UNOBSERVED_WEIGHT
+from limelight.lab.bench.task import FIXED, UNOBSERVED_WEIGHT
 from limelight.lab.bench.timing import Candidate
 from limelight.models import IALS, ExADMM
 
@@ -124,13 +124,13 @@ _REFERENCES = Path("/proc/self/clear_refs")
 
 
 def _fit_ials(data: Interactions, factors: int, threads: int) -> Callable[[], object]:
-    model = IALS(factors=factors, num_threads=threads, epochs=_EPOCHS)
+    model = IALS(factors=factors, num_threads=threads, epochs=_EPOCHS, **FIXED)
     return lambda: model.fit(data)
 
 
 def _fit_exadmm(data: Interactions, factors: int, threads: int) -> Callable[[], object]:
     weight = UNOBSERVED_WEIGHT / data.n_users
-    settings = {"factors": factors, "num_threads": threads, "epochs": _EPOCHS}
+    settings = {"factors": factors, "num_threads": threads, "epochs": _EPOCHS, **FIXED}
     model = ExADMM(**settings, exposure_weight=weight, solver="admm")
     return lambda: model.fit(data)
 

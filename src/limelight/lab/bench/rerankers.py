@@ -173,6 +173,7 @@ def score(  # noqa: PLR0913 - one flag each
         "unobserved_weight": unobserved_weight,
         "regularization": regularization,
         "epochs": epochs,
+        "tolerance": 0.0,
     }
     runs = []
     for seed in range(seeds):

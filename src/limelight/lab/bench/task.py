@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -156,6 +157,14 @@ def exadmm_epoch_flops(shape: Shape) -> float:
 K = 20
 UNOBSERVED_WEIGHT = 0.1
 _PER_INTERACTION = 0.003
+FIXED = MappingProxyType(
+    {
+        "regularization": _PER_INTERACTION,
+        "unobserved_weight": UNOBSERVED_WEIGHT,
+        "tolerance": 0.0,
+    }
+)
+"""Settings of models that are measured: the same for all data, and all epochs run."""
 
 
 class Learnt(NamedTuple):

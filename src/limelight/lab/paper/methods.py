@@ -69,7 +69,13 @@ def methods_of(
     exADMM; no model trains for more than ``epochs``, where they are given.
     """
     shared = {"num_threads": threads}
-    factor = {**shared, "factors": factors, "epochs": _at_most(epochs, 50), "trace_every": 0}
+    factor = {
+        **shared,
+        "factors": factors,
+        "epochs": _at_most(epochs, 50),
+        "tolerance": 0.0,  # the paper runs all epochs
+        "trace_every": 0,
+    }
     return {
         "Random": PaperMethod(kind=Random, fixed=shared),
         "Popularity": PaperMethod(kind=Popularity, fixed=shared),

@@ -11,6 +11,7 @@ from limelight._base.text import first_words
 from limelight.lab.fronts import front
 from limelight.metrics.evaluate import evaluate
 from limelight.metrics.lists import ListCount
+from limelight.models.auto import AUTO
 from limelight.models.folder import load_model
 
 if TYPE_CHECKING:
@@ -110,11 +111,12 @@ class Search:
         return float(sum(trial.user_attrs.get("took", 0.0) for trial in self._study.trials))
 
     def _within_space(self, settings: Any) -> dict[str, Any]:
-        """Return a value for every searched setting: the given or the default one, clipped."""
-        defaults = self.method.make({}).get_params()
+        """Return the given or the default value of searched settings, clipped; "auto" is none."""
+        known = {**self.method.make({}).get_params(), **settings}
         return {
-            name: min(max(settings.get(name, defaults[name]), limits.low), limits.high)
+            name: min(max(known[name], limits.low), limits.high)
             for name, limits in self.method.space.items()
+            if known[name] != AUTO
         }
 
     def _distributions(self) -> dict[str, Any]:
