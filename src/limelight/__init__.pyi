@@ -8,6 +8,7 @@ from limelight._base.errors import (
     ConfigError,
     DataError,
     LimelightError,
+    LimelightWarning,
     MemoryLimitError,
     SolveError,
 )
@@ -41,7 +42,9 @@ from limelight.metrics.exposure import (
 )
 from limelight.metrics.rarefaction import GiniEstimate, gini_at
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
+from limelight.models.compare import ModelComparison, compare
 from limelight.models.exadmm import ExposureTargets
+from limelight.recommend.explain import Explanation
 from limelight.rerank import (
     Allocate,
     BestResponse,
@@ -67,6 +70,7 @@ __all__ = [
     "DataError",
     "Evaluation",
     "ExADMM",
+    "Explanation",
     "ExposureTargets",
     "FairRec",
     "FrankWolfe",
@@ -77,9 +81,11 @@ __all__ = [
     "HeldOut",
     "Interactions",
     "LimelightError",
+    "LimelightWarning",
     "ListAccumulator",
     "Marketplace",
     "MemoryLimitError",
+    "ModelComparison",
     "MultDAE",
     "MultVAE",
     "MultiFR",
@@ -92,6 +98,7 @@ __all__ = [
     "as_unseen",
     "audit",
     "calibrate",
+    "compare",
     "coverage",
     "entropy",
     "evaluate",
