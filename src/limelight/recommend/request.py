@@ -32,7 +32,7 @@ def numbers_of(wanted: Any, known: Ids, what: str, hint: str) -> Int64:
         ids = np.array([str(one) for one in ids.tolist()], dtype=object)
     found = np.asarray(positions(ids, known), dtype=np.int64)
     if (found < 0).any():
-        message = f"{what} id not in the training data: {ids[int(np.argmax(found < 0))]!r}"
+        message = f"{what} id not in the training data: {ids[found < 0].tolist()[0]!r}"
         raise DataError(message, hint=hint)
     return found
 
