@@ -231,7 +231,7 @@ class Recommender(ABC):
         filter_seen: bool,
     ) -> Request:
         if histories is None and users is None and user_ids is not None:
-            users = self._rows_of(user_ids)
+            users, user_ids = self._rows_of(user_ids), None
         who = self._ids_of(histories, users, user_ids)
         return Request(
             histories, users, who, filter_seen, items_left(self.item_ids, exclude, allow)

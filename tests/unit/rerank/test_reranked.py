@@ -81,6 +81,8 @@ def test_users_by_their_own_ids(fair):
     some = list(range(100, 200))
     ids = fair.recommend(user_ids=[*map(str, some)], k=5).ids
     assert ids.shape == (100, 5)
+    if fair.serves == "alone":
+        np.testing.assert_array_equal(fair.recommend(user_ids=104, k=5).ids[0], ids[4])
     with pytest.raises(ll.DataError, match="user id not in the training data: 'x'"):
         fair.recommend(user_ids=["x"], k=5)
 
