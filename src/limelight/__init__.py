@@ -19,7 +19,9 @@ from typing import Any
 # Where the public names stand. A module is loaded when one of its names is first used, because
 # loading all of them takes most of a second. `__init__.pyi` says the same to type checkers.
 _NAMES = {
-    "limelight._base.errors": ("ConfigError DataError LimelightError MemoryLimitError SolveError"),
+    "limelight._base.errors": (
+        "ConfigError DataError LimelightError LimelightWarning MemoryLimitError SolveError"
+    ),
     "limelight.audit.audit": "Audit audit",
     "limelight.control.fit_to": "fit_to",
     "limelight.control.frontier": "frontier",
@@ -36,7 +38,9 @@ _NAMES = {
     "limelight.metrics.exposure": ("coverage entropy exposure gini gini_floor lorenz top_share"),
     "limelight.metrics.rarefaction": "GiniEstimate gini_at",
     "limelight.models": "IALS ExADMM MultDAE MultVAE MultiFR Popularity Random",
+    "limelight.models.compare": "ModelComparison compare",
     "limelight.models.exadmm": "ExposureTargets",
+    "limelight.recommend.explain": "Explanation",
     "limelight.rerank": (
         "Allocate BestResponse FairRec FrankWolfe Greedy GroupShares Online Prices calibrate load "
         "rerank"

@@ -8,6 +8,7 @@ from limelight._base.errors import (
     ConfigError,
     DataError,
     LimelightError,
+    LimelightWarning,
     MemoryLimitError,
     SolveError,
 )
@@ -43,7 +44,9 @@ from limelight.metrics.exposure import (
 )
 from limelight.metrics.rarefaction import GiniEstimate, gini_at
 from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
+from limelight.models.compare import ModelComparison, compare
 from limelight.models.exadmm import ExposureTargets
+from limelight.recommend.explain import Explanation
 from limelight.rerank import (
     Allocate,
     BestResponse,
@@ -69,6 +72,7 @@ __all__ = [
     "DataError",
     "Evaluation",
     "ExADMM",
+    "Explanation",
     "ExposureTargets",
     "FairRec",
     "FrankWolfe",
@@ -79,9 +83,11 @@ __all__ = [
     "HeldOut",
     "Interactions",
     "LimelightError",
+    "LimelightWarning",
     "ListAccumulator",
     "Marketplace",
     "MemoryLimitError",
+    "ModelComparison",
     "MultDAE",
     "MultVAE",
     "MultiFR",
@@ -95,6 +101,7 @@ __all__ = [
     "as_unseen",
     "audit",
     "calibrate",
+    "compare",
     "coverage",
     "entropy",
     "evaluate",

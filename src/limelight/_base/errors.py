@@ -5,6 +5,8 @@ LimelightError
 ├── ConfigError       the settings: a hyper-parameter or a flag
 ├── SolveError        the arithmetic: a fit that diverged, a row that cannot be solved
 └── MemoryLimitError  the machine: a run that would need more memory than there is
+
+What it warns of is a LimelightWarning: the work is done, but not quite as asked.
 """
 
 from __future__ import annotations
@@ -59,3 +61,13 @@ class SolveError(LimelightError):
 
 class MemoryLimitError(LimelightError):
     """There is not enough memory, so the work was not begun."""
+
+
+class LimelightWarning(UserWarning):
+    """Something is not as the caller may think, though there is a result.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", LimelightWarning)
+    """

@@ -26,10 +26,11 @@ from typing import (
 )
 
 from limelight._base.errors import ConfigError
+from limelight._base.seeds import is_generator, seed_of
 from limelight._base.text import short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 P = ParamSpec("P")
 _DECLARED = "limelight"
@@ -158,7 +159,10 @@ class Settings:
     """What a model or a re-ranker can be told; the fields are its own."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that nobody could use."""
+        """Refuse settings that nobody could use, and draw a seed where a generator was given."""
+        if is_generator(given := getattr(self, "random_state", None)):
+            # Settings are written to files, so they hold the number that was drawn.
+            object.__setattr__(self, "random_state", seed_of(given))
         for own in fields(self):
             if _DECLARED in own.metadata:
                 check_setting(own, getattr(self, own.name))
@@ -227,12 +231,7 @@ def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, 
         if args:
             message = f"hyper-parameters are given by name: {args[0]!r}"
             raise ConfigError(message, hint=f"write {names[0]}={args[0]!r}")
-        for name in given:
-            if name not in names:
-                close = difflib.get_close_matches(name, names, n=1)
-                message = f"unknown hyper-parameter: {name!r}"
-                hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
-                raise ConfigError(message, hint=hint)
+        check_names(given, names)
         self.config = config(*args, **given)
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -241,6 +240,16 @@ def hyperparameters(config: Callable[P, Settings]) -> Callable[Concatenate[Any, 
     )
     construct.config = config  # type: ignore[attr-defined]
     return construct
+
+
+def check_names(given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse the name of a setting that there is not."""
+    for name in given:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            message = f"unknown hyper-parameter: {name!r}"
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+            raise ConfigError(message, hint=hint)
 
 
 def is_integer(value: object, least: int, most: float = math.inf) -> bool:

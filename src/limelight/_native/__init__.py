@@ -7,6 +7,7 @@ that choice, to compare variants or to rule one out.
 
 from __future__ import annotations
 
+import copyreg
 import os
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +17,7 @@ from limelight._base.errors import ConfigError, LimelightError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 try:
     from limelight._native import _kernels as kernels
@@ -28,6 +30,15 @@ except ImportError as error:  # pragma: no cover - needs a broken installation
 from limelight._base.machine import available_threads
 
 __all__ = ["kernels", "resolve_threads", "use_variant", "variant"]
+
+
+def _rebuilt(rows: kernels.Csr) -> tuple[type[kernels.Csr], tuple[Any, ...]]:
+    """Say what rows of interactions are made from, which is what a pickle or a copy holds."""
+    return kernels.Csr, (rows.indptr, rows.indices, rows.n_columns)
+
+
+# Fitted models hold such rows, and are pickled and copied like any other estimator.
+copyreg.pickle(kernels.Csr, _rebuilt)
 
 
 def variant() -> str:

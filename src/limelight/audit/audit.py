@@ -17,6 +17,7 @@ from limelight.audit.over_time import Every, Period, by_period, check_every, cho
 from limelight.audit.parts import count_lists
 from limelight.audit.show import (
     ExampleLists,
+    KeyedFigures,
     document_of,
     example_lists,
     exhibit_of,
@@ -64,8 +65,8 @@ class ItemExposure:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit:
-    """What an audit found. `str(audit)` is a report to read, `to_dict` is ready for JSON."""
+class Audit(KeyedFigures):
+    """What an audit found: `audit["gini@20"]`, `str(audit)` to read, `to_dict` for JSON."""
 
     users: int
     lists: int

@@ -19,7 +19,7 @@ from limelight.report.exhibit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, KeysView, Sequence
 
     from limelight._base.arrays import Int32, Int64
     from limelight.audit.audit import Audit, ItemExposure
@@ -43,6 +43,42 @@ _MEANING = {
     "merit_none_share": "share of the exposure held by items without merit",
 }
 _GROUPS = ("group", "exposure", "catalogue", "ratio")
+
+
+class KeyedFigures:
+    """Reads like a mapping, under the keys of an ``Evaluation``: ``audit["gini@20"]``.
+
+    Examples
+    --------
+    >>> found = KeyedFigures()
+    >>> found.users, found.items, found.metrics, found.bounds = 3, 9, {"gini@5": 0.5}, {}
+    >>> found["gini@5"], "coverage@5" in found, list(found)
+    (0.5, False, ['users', 'items', 'gini@5'])
+    """
+
+    users: int
+    items: int
+    metrics: dict[str, float]
+    bounds: dict[str, float]
+
+    def _figures(self) -> dict[str, float]:
+        return {"users": self.users, "items": self.items, **self.metrics, **self.bounds}
+
+    def __getitem__(self, key: str) -> float:
+        return self._figures()[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._figures()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._figures())
+
+    def __len__(self) -> int:
+        return len(self._figures())
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of all figures, so that ``dict(audit)`` has them."""
+        return self._figures().keys()
 
 
 def report(audit: Audit) -> str:

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from limelight._base.errors import ConfigError, LimelightError
 from limelight._base.signals import Terminated, interruptible
-from limelight.cli.output import complain, complain_of_system
+from limelight.cli.output import complain, complain_of_system, warnings_as_notes
 
 FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 VERBS = {
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         What stands after ``limelight``; None takes it from the process.
     """
     try:
-        with interruptible():
+        with interruptible(), warnings_as_notes():
             _commands()(arguments, prog_name="limelight")
     except SystemExit as end:
         if end.code == INTERRUPTED:

@@ -16,7 +16,6 @@ from limelight.cli.flags import (
     argument,
     option,
     showing,
-    signature_defaults,
     takes_flags,
 )
 from limelight.cli.output import report, summarise
@@ -136,17 +135,18 @@ def split(
     from limelight.data import split_users
 
     sizes = _amount("--validation", validation), _amount("--test", test)
-    given = {} if seed is None else {"seed": seed}
-    found = split_users(reading.table(source), validation=sizes[0], test=sizes[1], **given)
+    found = split_users(
+        reading.table(source), validation=sizes[0], test=sizes[1], random_state=seed
+    )
     found.save(output)
     record = split_record(found) | {"output": str(output)}
     summarise(f"{_split_table(found)}\nwritten to {output}", record, as_json=as_json)
 
 
 def _split_defaults() -> dict[str, str]:
-    from limelight.data import split_users
+    from limelight.data.split import SPLIT_SEED
 
-    return signature_defaults(split_users, "seed")
+    return {"seed": str(SPLIT_SEED)}
 
 
 def _amount(flag: str, text: str) -> float:

@@ -4,14 +4,16 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, LimelightWarning
 from limelight._base.files import hint_of
 
 if TYPE_CHECKING:
@@ -115,6 +117,25 @@ def complain_of_system(error: MemoryError | OSError) -> None:
 def note(text: str) -> None:
     """Print a remark to standard error."""
     typer.echo(text, err=True)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Print what limelight warns of as a remark, the same words once."""
+    told: set[str] = set()
+
+    def show(message: Any, kind: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(kind, LimelightWarning):
+            usual(message, kind, *place, **more)
+        elif (text := str(message)) not in told:
+            told.add(text)
+            note(text)
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+        warnings.simplefilter("always", LimelightWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def report(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:

@@ -49,6 +49,12 @@ def recommend(
     users: Annotated[
         Path | None, option("FILE", "Only for the users of a table user_id, of the training data.")
     ] = None,
+    exclude: Annotated[
+        Path | None, option("FILE", "Leave out the items of a table item_id.")
+    ] = None,
+    allow: Annotated[
+        Path | None, option("FILE", "Choose from the items of a table item_id alone.")
+    ] = None,
     no_update: Annotated[
         bool,
         typer.Option(
@@ -69,7 +75,8 @@ def recommend(
 
     In: a model folder. Without --history, all users of its training data get a list, or those of
     --users and --user-id. With it, the users of that table do, by what they did; it is read with
-    the column flags. Out: a table user_id,item_id,rank,score, rank from 1.
+    the column flags. Out: a table user_id,item_id,rank,score, rank from 1. Users without a history
+    get the most popular items.
 
     A model that was fitted to a target serves whoever asks as a part of the population that the
     target is for, so that all parts together give what was promised. One that was fitted with
@@ -87,6 +94,7 @@ def recommend(
       limelight recommend model/ --history new.csv -o lists.csv
       limelight recommend model/ --user-id 17 --user-id 42 -k 5
       limelight recommend model/ --users today.csv --no-update -o lists.parquet
+      limelight recommend model/ --exclude sold_out.csv -o lists.parquet
       limelight recommend model/ --executor ray --address auto -o lists/
     """
     from limelight.jobs.recommend import recommend as make
@@ -100,7 +108,7 @@ def recommend(
         raise ConfigError(message, hint="leave --executor out")
     where.refuse_file(output)
     started = time.perf_counter()
-    chosen = user_id if users is None else _read_users(users)
+    chosen = user_id if users is None else _read_ids(users, "user")
     batch = min(BATCH, len(chosen)) if chosen else BATCH
     where.announce("recommending", lambda room: _memory(folder, k, batch, room))
     require_complete(folder)  # before a history is read, which may take long
@@ -110,6 +118,8 @@ def recommend(
         "update": not no_update,
         "histories": None if history is None else reading.interactions(history),
         "filter_seen": not keep_seen,
+        "exclude": None if exclude is None else _read_ids(exclude, "item"),
+        "allow": None if allow is None else _read_ids(allow, "item"),
         "num_threads": threads,
         "note": note,
     }
@@ -160,14 +170,11 @@ def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen:
     return f"{text}; measured: {', '.join(measured)}" if measured else text
 
 
-def _read_users(file: Path) -> list[str]:
-    """Read the ids of users from a table."""
+def _read_ids(file: Path, what: str) -> list[str]:
+    """Read the ids of users or of items from a table."""
     from limelight.data.catalogue import read_distinct
 
-    ids, n_rows = read_distinct(file, "user_id")
-    if not n_rows:
-        message = f"there are no users in {str(file)!r}"
-        raise ConfigError(message, hint="leave --users out to serve all users")
+    ids, _ = read_distinct(file, f"{what}_id")
     return [str(one) for one in ids.to_pylist()]
 
 

@@ -235,6 +235,7 @@ def fit_shards(
             for name in ("user_factors", "item_factors")
         }
         arrays |= {"mean_user": ending.mean_user, "dual": ending.dual}
+        arrays["item_counts"] = data.cut.item_counts
         config = config_of(model, data.fingerprint, ending.trace, ending.status, ending.chosen)
         write_model(target, config, arrays, data, history=history)
         delete_folder(work)

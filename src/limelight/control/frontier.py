@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limelight._base.arrays import Int32
+    from limelight._base.seeds import RandomState
     from limelight.control.controls import ModelControl
     from limelight.control.population import For, Sitting, TargetPopulation
     from limelight.data.split import Split
@@ -62,7 +63,7 @@ def frontier(
     population: For = "everyone",
     folder: str | os.PathLike[str] | None = None,
     show_progress: bool | None = None,
-    random_state: int = 0,
+    random_state: RandomState = 0,
     **settings: Any,
 ) -> Frontier:
     """Trace what evenness of exposure costs in accuracy, along the control of some methods.
@@ -278,7 +279,7 @@ def _check_methods(methods: Sequence[str]) -> list[str]:
     return names
 
 
-def _plain(settings: dict[str, Any], random_state: int) -> ExADMM:
+def _plain(settings: dict[str, Any], random_state: RandomState) -> ExADMM:
     """Make the model without control, which is also the start of every other."""
     for name in _OURS:
         if name in settings:

@@ -13,6 +13,7 @@ import scipy  # loads its packages when they are used
 
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import DataError
+from limelight._base.seeds import seed_of
 from limelight._base.text import count
 from limelight.data.interactions import binary_csr
 from limelight.data.rows import group, row_numbers
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
+    from limelight._base.seeds import RandomState
     from limelight.data.interactions import Ids
 
 
@@ -143,7 +145,13 @@ def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
     return parts
 
 
-def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
+def as_unseen(
+    histories: csr_matrix,
+    most: int,
+    *,
+    random_state: RandomState | None = None,
+    seed: int | None = None,
+) -> csr_matrix:
     """Return some users with a fifth of their histories left out.
 
     The candidates of a training user exclude her whole history, so they hold nothing that she
@@ -155,8 +163,10 @@ def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
         One row a user.
     most
         How many users to return, at most, drawn at random.
+    random_state
+        Seed of both draws, 0 unless given. A NumPy generator draws one.
     seed
-        Of both draws.
+        The older name of ``random_state``.
 
     Examples
     --------
@@ -165,7 +175,7 @@ def as_unseen(histories: csr_matrix, most: int, *, seed: int = 0) -> csr_matrix:
     >>> as_unseen(histories, 200).shape
     (200, 100)
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed_of(random_state, seed))
     chosen = np.sort(generator.permutation(histories.shape[0])[:most])
     return left_out(histories[chosen], generator)
 

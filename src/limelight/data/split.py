@@ -14,6 +14,7 @@ import scipy
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.seeds import seed_of
 from limelight._base.settings import is_integer
 from limelight._base.text import count
 from limelight.data.held_out import HeldOut, held_out_of
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from limelight._base.seeds import RandomState
 
-_TARGET_SHARE, _MIN_ITEMS = 0.2, 5  # of the published scripts
+SPLIT_SEED, _TARGET_SHARE, _MIN_ITEMS = 98765, 0.2, 5  # of the published scripts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +145,8 @@ def split_users(
     *,
     validation: float,
     test: float,
-    seed: int = 98765,
+    random_state: RandomState | None = None,
+    seed: int | None = None,
     target_share: float = _TARGET_SHARE,
     min_items: int = _MIN_ITEMS,
 ) -> Split:
@@ -160,8 +163,11 @@ def split_users(
         What to split.
     validation, test
         How many users to hold out: a count (int; 0 for none) or a share (float between 0 and 1).
+    random_state
+        Seed of the shuffle and, again, of each of the two draws of targets; 98765 unless given. A
+        NumPy generator draws one.
     seed
-        Seed of the shuffle and, again, of each of the two draws of targets.
+        The older name of ``random_state``.
     target_share
         Share of a held-out user's items that become targets, rounded down.
     min_items
@@ -182,6 +188,7 @@ def split_users(
     """
     data = as_interactions(data)
     n_validation, n_test = _counts(data.n_users, validation, test)
+    seed = seed_of(random_state, seed, default=SPLIT_SEED)
     _check_settings(seed, target_share, min_items)
     by_id = np.argsort(data.user_ids, kind="stable")
     shuffled = by_id[np.random.RandomState(seed).permutation(data.n_users)]
@@ -317,9 +324,9 @@ def _count(n_users: int, name: str, size: float) -> int:
     raise ConfigError(message, hint="for example 500 or 0.1")
 
 
-def _check_settings(seed: int, target_share: float, min_items: int) -> None:
+def _check_settings(seed: Any, target_share: float, min_items: int) -> None:
     if not is_integer(seed, 0, most=2**32 - 1):
-        message = f"seed must be a whole number from 0 to 2^32 - 1: {seed}"
+        message = f"random_state must be a whole number from 0 to 2^32 - 1: {seed}"
         raise ConfigError(message, hint="the published splits use 98765")
     if not isinstance(target_share, (float, np.floating)) or not 0 < target_share < 1:
         message = f"target_share must lie between 0 and 1: {target_share!r}"

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError
+from limelight._base.seeds import seed_of
 from limelight._base.settings import is_integer
 from limelight._base.text import count
 from limelight.data.interactions import Interactions
@@ -26,6 +27,8 @@ from limelight.data.rows import Rows, group, row_numbers, row_starts, walk
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from limelight._base.seeds import RandomState
 
 BLOCK = 8192
 """Users drawn at a time. Changing it changes the data of a seed."""
@@ -122,7 +125,8 @@ def marketplace(
     n_providers: int | None = None,
     n_tastes: int = 20,
     min_items: int = 5,
-    seed: int = 0,
+    random_state: RandomState | None = None,
+    seed: int | None = None,
 ) -> Marketplace:
     """Make up a marketplace with long tails, tastes, providers and a popularity bias.
 
@@ -137,8 +141,10 @@ def marketplace(
         Clusters of taste.
     min_items
         Fewest interactions of a user; no user has more than half of the items, if that is more.
+    random_state
+        The same seed and size give the same data; 0 unless given. A NumPy generator draws one.
     seed
-        The same seed and size give the same data.
+        The older name of ``random_state``.
 
     Returns
     -------
@@ -157,7 +163,8 @@ def marketplace(
     for name, size in sizes.items():
         _check_range(name, size, 1, 2**31 - 1)
     _check_range("n_items", n_items, min_items, 2**31 - 1)
-    _check_range("seed", seed, 0, 2**63 - 1)
+    seed = seed_of(random_state, seed)
+    _check_range("random_state", seed, 0, 2**63 - 1)
     _check_range("n_providers", n_providers, 1, n_items)
     _check_range("n_interactions", n_interactions, n_users * min_items, n_users * most)
     catalogue = _catalogue(n_items, n_providers, n_tastes, _generator(seed, 0))

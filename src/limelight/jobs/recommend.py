@@ -36,6 +36,7 @@ from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.lists import Lists
 from limelight.models.recommender import Batch
 from limelight.recommend.fold_in import history_rows
+from limelight.recommend.request import items_left
 from limelight.rerank.folder import control_of
 from limelight.store.checkpoint import (
     Checkpoint,
@@ -119,6 +120,8 @@ def recommend(  # noqa: PLR0913
     users: Sequence[Any] | None = None,
     histories: Interactions | Sparse | None = None,
     filter_seen: bool = True,
+    exclude: Sequence[Any] | None = None,
+    allow: Sequence[Any] | None = None,
     num_threads: int | None = None,
     checkpoint: Place = None,
     executor: Executor | None = None,
@@ -147,6 +150,9 @@ def recommend(  # noqa: PLR0913
         in the numbering of the model, whose row numbers are the ids.
     filter_seen
         Whether to leave out the items of a user's history.
+    exclude, allow
+        Ids of items that no list shows, or of the only ones that lists may show. Lists that were
+        kept for a target are then not used.
     num_threads
         How many threads to use; if not given, what the model was fitted with, and one for each
         piece of an executor that is parallel.
@@ -193,20 +199,30 @@ def recommend(  # noqa: PLR0913
         raise ConfigError(message, hint="leave executor out")
     known = None if histories is None else as_interactions(histories)
     with _remembering(folder, note, update=update and not in_parts) as remember:
-        decided = partial(_are_decided, k=k, filter_seen=filter_seen)
+        some = exclude is not None or allow is not None
+        decided = partial(_are_decided, k=k, filter_seen=filter_seen and not some)
         unseen = known is not None
         found = open_served(folder, executor, num_threads, unseen=unseen, decided=decided)
         asked = _served(found, users, known, note, in_parts=in_parts)
         if known is None:
             refuse_without_history(found, folder, filter_seen=filter_seen)
-        k = min(k, len(found.item_ids))  # a file holds no padding
+        items = items_left(found.item_ids, exclude, allow)
+        k = min(k, len(found.item_ids if items is None else items))  # a file holds no padding
         check_integer("k", k, least=1)
         note_control(found, asked.n_users, k, note)
         kept = as_checkpoint(checkpoint)
         if kept is None and in_parts:
             kept = Checkpoint(output.resolve().with_name(f"{output.name}.checkpoint"))
         model = None if in_parts else found
-        service = Service(folder.resolve(), asked.n_users, filter_seen, num_threads or 1, model)
+        service = Service(
+            folder.resolve(),
+            asked.n_users,
+            filter_seen,
+            num_threads or 1,
+            exclude=exclude,
+            allow=allow,
+            model=model,
+        )
         work = Recommend(service, k, output, in_parts)
         if kept is not None:
             about = {
@@ -215,6 +231,7 @@ def recommend(  # noqa: PLR0913
                 "keep_seen": not filter_seen,
                 "users": digest(np.arange(asked.n_users) if asked.rows is None else asked.rows),
                 "history": None if known is None else known.fingerprint(),
+                "items": None if items is None else digest(items),
                 "per_piece": per_piece if in_parts else None,
             }
             work = _resumable(work, kept, about)

@@ -15,12 +15,12 @@ import numpy as np
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.ids import positions
-from limelight.data.rows import row_numbers
 from limelight.models.exadmm import ExADMM
 from limelight.models.neural.model import NeuralModel
 from limelight.models.popularity import Random
 from limelight.models.recommender import Batch
 from limelight.recommend.candidates import usual_width
+from limelight.recommend.request import items_left, numbers_of
 from limelight.rerank.folder import load, open_light
 from limelight.rerank.methods import rerankers
 from limelight.solve.problem import sparse_rows
@@ -76,6 +76,9 @@ class Service:
     """Whether to leave out the items of a user's history."""
     threads: int = 1
     """How many threads a piece may use."""
+    exclude: Sequence[Any] | None = None
+    allow: Sequence[Any] | None = None
+    """Ids of items that no list shows, and of the only ones that lists may show."""
     model: Model | Reranked | None = None
     """The model with its users, where all pieces are done in this process."""
 
@@ -118,12 +121,18 @@ class Service:
                 users=piece.rows,
                 filter_seen=self.filter_seen,
                 user_ids=known,
+                exclude=self.exclude,
+                allow=self.allow,
                 batch_size=BATCH,
                 first=first,
             )
             return
         made, ranking = None, self.ranking(found.model, piece)
-        if piece.histories is None and found.keeps_lists(k, filter_seen=self.filter_seen):
+        items = items_left(found.item_ids, self.exclude, self.allow)
+        if items is not None:
+            ranking = ranking.among(items)
+        keeps = items is None and found.keeps_lists(k, filter_seen=self.filter_seen)
+        if piece.histories is None and keeps:
             made = cast("Lists", found.lists).take(slice(piece.start, piece.stop))
         elif found.reranker is not None:
             more = {"user_ids": self.user_ids(piece)} if found.by_user else {}
@@ -191,10 +200,8 @@ class ServedUsers:
         """Take users of the training data by their ids, as numbers or as text; all unless given."""
         if wanted is None:
             return cls(None, len(found.user_ids))
-        rows = positions(np.array(list(map(str, wanted)), dtype=object), found.user_ids)
-        if (rows < 0).any():
-            message = f"user id not in the training data: {str(wanted[int(np.argmin(rows))])!r}"
-            raise DataError(message, hint="use --history FILE to recommend to unseen users")
+        hint = "use --history FILE to recommend to unseen users"
+        rows = numbers_of(list(map(str, wanted)), found.user_ids, "user", hint)
         return cls(found.user_ids[rows], len(rows), rows)
 
     def pieces(self, per_piece: int) -> Iterator[UserPiece]:
@@ -239,9 +246,6 @@ def note_unknown(histories: Interactions, item_ids: Ids, note: Callable[[str], N
         raise DataError(message, hint=f"its items have ids such as {item_ids.item(0)!r}")
     if unknown := int(np.sum(~is_known)):
         note(f"Items of the history that the model does not know, left out: {unknown:,}")
-    reached = len(np.unique(row_numbers(histories.indptr)[is_known[histories.indices]]))
-    if strangers := histories.n_users - reached:
-        note(f"Users without a known item, who all get the same list: {strangers:,}")
 
 
 def note_control(

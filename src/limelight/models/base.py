@@ -6,12 +6,14 @@ Hyper-parameters are one frozen dataclass a method, the only place where a defau
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from limelight._base.configurable import Configurable
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, setting
@@ -19,7 +21,9 @@ from limelight._base.text import settings, short
 from limelight._native import resolve_threads
 from limelight.models.auto import FactorNumbers
 from limelight.models.recommender import Answer, Recommender
+from limelight.recommend.popular import with_popular
 from limelight.recommend.ranking import VectorRanking
+from limelight.recommend.similar import cosines
 from limelight.solve.state import TraceRecord
 
 if TYPE_CHECKING:
@@ -31,20 +35,33 @@ if TYPE_CHECKING:
     from limelight._base.documents import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
+    from limelight.models.recommender import Request
+    from limelight.recommend.explain import Contributions
     from limelight.recommend.ranking import Ranking
     from limelight.solve.loop import Status
     from limelight.store.checkpoint import Place
 
 
-class Model(Recommender):
+class Model(Recommender, Configurable):
     """Learns from interactions, ranks the catalogue for users it has seen or not."""
 
     record: ClassVar[type] = TraceRecord
     """What the trace is made of."""
+    ranks_by_history: ClassVar[bool] = True
+    """Whether a history is needed: users without one then get the most popular items."""
     config: Config
+    """The settings that hold for what was learnt; before a fit, those of the fit to come."""
     chosen_: Mapping[str, Any] = MappingProxyType({})
     """What settings that are "auto" came to in the last fit, by name."""
     _learned: Learned | None = None
+    _next: Config | None = None
+    """The settings of the next fit, where they were changed after one."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Let every ``fit`` begin by taking the settings that were changed since the last one."""
+        super().__init_subclass__(**more)
+        if fit := cls.__dict__.get("fit"):
+            cls.fit = _with_next_settings(fit)  # type: ignore[method-assign]
 
     @abstractmethod
     def fit(
@@ -77,14 +94,42 @@ class Model(Recommender):
         """The model itself."""
         return self
 
-    def _lists(
-        self, histories: Any, k: int, users: Any, user_ids: Any, *, filter_seen: bool
-    ) -> Answer:
-        del user_ids
-        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
+    def _rank(
+        self, histories: Csr | None, chosen: Int64, hidden: Csr | None, known: Csr | None
+    ) -> Ranking:
+        """Rank as ``_ranking`` does, by popularity for those of whom nothing is known.
+
+        ``known`` has the history of each chosen user; None if they were not saved.
+        """
+        own = self._ranking(histories, chosen, hidden)
+        if known is None or not self.ranks_by_history:
+            return own
+        threads = resolve_threads(self.config.num_threads)
+        lengths, shares = np.diff(known.indptr), self.learned.item_shares
+        return with_popular(own, lengths, shares, hidden=hidden, threads=threads)
+
+    def _similarities(self, items: Int64) -> Float32:
+        """Return how alike some items are to all items: one row each, one column an item."""
+        del items
+        message = f"{type(self).__name__} does not know which items are alike"
+        raise ConfigError(message, hint="use a model that learns from histories, such as IALS")
+
+    def _contributions(self, rows: Csr, item: int) -> Contributions:
+        """Return what each item of a history, the only row, adds to the score of an item."""
+        del rows, item
+        message = f"{type(self).__name__} cannot say what each item of a history adds to a score"
+        raise ConfigError(message, hint="use IALS or ExADMM, whose scores are sums")
+
+    def _lists(self, asked: Request, k: int) -> Answer:
+        ranking = asked.ranking(self)
         return Answer(
             ranking.n_users, lambda rows: ranking.top(np.arange(rows.start, rows.stop), k)
         )
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it has learnt something."""
+        return self._learned is not None
 
     @property
     def learned(self) -> Learned:
@@ -122,7 +167,7 @@ class Model(Recommender):
         """
         if seen is None and filter_seen:
             self._seen()  # raises, and says what to do
-        return self._ranking(None, rows, seen if filter_seen else None)
+        return self._rank(None, rows, seen if filter_seen else None, seen)
 
     def _known_users(self, users: Any) -> Int64:
         n_users = len(self.user_ids)
@@ -131,7 +176,7 @@ class Model(Recommender):
         chosen = np.atleast_1d(np.asarray(users))
         if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
             message = f"users must be row numbers of the training matrix: {users!r}"
-            hint = "find the row of an id with numpy.flatnonzero(model.user_ids == id)"
+            hint = "ids go to user_ids="
             raise DataError(message, hint=hint)
         outside = chosen[(chosen < 0) | (chosen >= n_users)]
         if len(outside):
@@ -151,9 +196,16 @@ class Model(Recommender):
         settings = {name: v for name, v in self.get_params().items() if name != "num_threads"}
         return about | settings | more
 
-    def get_params(self) -> dict[str, Any]:
-        """Return the hyper-parameters by name."""
-        return asdict(self.config)
+    def _settings(self) -> Config:
+        return self._next or self.config
+
+    def _take(self, config: Any) -> None:
+        if self._learned is None:
+            self.config = config
+            return
+        # What was learnt is folded in, saved and shown by the settings that it was learnt with.
+        self.config = replace(self.config, num_threads=config.num_threads)
+        self._next = None if config == self.config else config
 
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults, and what the model was fitted to."""
@@ -161,6 +213,10 @@ class Model(Recommender):
         if self._learned:
             users, items = len(self.user_ids), len(self.item_ids)
             fitted = f" fitted to {users:,} users x {items:,} items"
+        if self._next:
+            own = self.get_params().items()
+            changed = {name: v for name, v in own if v != getattr(self.config, name)}
+            fitted += f", to be fitted next with {settings(changed)}"
         return f"{type(self).__name__}({settings(self.config.changed())}){fitted}"
 
     def _repr_html_(self) -> str:
@@ -188,6 +244,17 @@ class Model(Recommender):
         return rows
 
 
+def _with_next_settings(fit: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(fit)
+    def fit_anew(self: Model, *args: Any, **more: Any) -> Any:
+        if self._next is not None:
+            # What was learnt before does not go with these, so it is lost even if the fit fails.
+            self.config, self._next, self._learned = self._next, None, None
+        return fit(self, *args, **more)
+
+    return fit_anew
+
+
 class VectorModel(Model):
     """A model whose scores are products of a user's vector and an item's."""
 
@@ -201,6 +268,9 @@ class VectorModel(Model):
 
         The users are unseen ones with these histories or, without them, those of the training.
         """
+
+    def _similarities(self, items: Int64) -> Float32:
+        return cosines(self._item_vectors(), items)
 
     def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
         vectors = self._user_vectors(histories)
@@ -228,6 +298,19 @@ class Learned:
     trace: list[Any] = field(default_factory=list)
     """One record for each measured epoch."""
     status: Status | None = None
+    item_counts: NDArray[Any] | None = None
+    """How many training users have each item, where the histories do not say it."""
+
+    def counts(self) -> NDArray[Any] | None:
+        """Return how many training users have each item; None if nobody knows."""
+        if self.item_counts is None and self.seen is not None:
+            return np.bincount(self.seen.indices, minlength=len(self.item_ids))
+        return self.item_counts
+
+    def item_shares(self) -> Float32 | None:
+        """Return the share of the training users who have each item; None if nobody knows."""
+        counts = self.counts()
+        return None if counts is None else (counts / len(self.user_ids)).astype(np.float32)
 
 
 _WEIGHTS = (

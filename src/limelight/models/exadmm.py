@@ -220,6 +220,9 @@ class ExADMM(FactorModel):
             epoch = partial(exadmm_epoch, step_sizes=self.config.step_sizes(n_users))
         return FactorMethod(self.config.price_weight(n_users) * n_users, epoch)
 
+    def _price(self) -> Float64:
+        return self.price_
+
     def _fold_in(self, rows: Csr) -> Float32:
         V = pad_factors(self.item_factors)
         if self.config.fold_in == "joint":

@@ -13,6 +13,7 @@ from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.auto import FactorNumbers, numbers_of, settled
 from limelight.models.base import Learned, VectorModel
+from limelight.recommend.explain import fold_in_parts
 from limelight.recommend.fold_in import history_rows
 from limelight.solve.epochs import FactorSolver
 from limelight.solve.loop import Schedule, run
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from limelight._base.arrays import Float32, Int64
+    from limelight._base.arrays import Float32, Float64, Int64
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Interactions
     from limelight.models.base import FactorConfig
+    from limelight.recommend.explain import Contributions
     from limelight.solve.epochs import FactorMethod
     from limelight.solve.loop import Callback, Status
     from limelight.solve.population import Population
@@ -319,6 +321,14 @@ class FactorModel(VectorModel):
         """
         rows = history_rows(histories, self.item_ids)
         return unpadded(self._fold_in(rows), self.numbers.factors)
+
+    def _price(self) -> Float64 | None:
+        """Return what exposure takes off the right-hand side of every user, if it does."""
+        return None
+
+    def _contributions(self, rows: Csr, item: int) -> Contributions:
+        problem = problem_of(self.config, rows, 0.0, numbers=self.numbers)
+        return fold_in_parts(problem, self.item_factors, item, self._price())
 
     def _item_vectors(self) -> Float32:
         return self.item_factors

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MODELS: dict[str, tuple[type[Model], type[Config]]] = {}
 """Models and their configs by name; ``limelight.models`` adds its own."""
+_COUNTS = "item_counts"
+"""How many training users have each item, for users without a history."""
 _CHANGED = "the file config.json was changed; save the model again"
 
 
@@ -45,14 +47,14 @@ def save_model(
     lists are re-ranked, if they are; ``promise`` what was asked of their exposure.
     """
     learned = model.learned
-    seen = learned.seen
+    seen, counts = learned.seen, learned.counts() if model.ranks_by_history else None
     save_model_folder(
         path,
         ModelFolder(
             config=config_of(
                 model, learned.fingerprint, learned.trace, learned.status, model.chosen_
             ),
-            arrays=dict(learned.arrays),
+            arrays={**learned.arrays, **({} if counts is None else {_COUNTS: counts})},
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
             seen=(seen.indptr, seen.indices) if history and seen is not None else None,
@@ -72,7 +74,7 @@ def config_of(
     """Say what a folder holds: a model with its settings, and how a fit to some data went."""
     return {
         "model": type(model).__name__,
-        "hyperparameters": model.get_params(),
+        "hyperparameters": asdict(model.config),
         "data": {"fingerprint": fingerprint},
         "fit": {
             "status": status.name if status else None,
@@ -130,19 +132,23 @@ def _model(folder: ModelFolder, path: str | Path) -> Model:
 def _restore(model: Model, folder: ModelFolder, name: str) -> None:
     """Take over what a fit left behind, unless a model with these settings cannot have left it."""
     trace, status, model.chosen_ = _read_fit(folder.config.get("fit", {}), model, name)
-    shapes = {array: values.shape for array, values in folder.arrays.items()}
+    arrays, counts = dict(folder.arrays), None
+    if model.ranks_by_history and _COUNTS in arrays and arrays[_COUNTS].ndim == 1:
+        counts = arrays.pop(_COUNTS)
+    shapes = {array: values.shape for array, values in arrays.items()}
     expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
     if shapes not in (expected, expected | model.optional_shapes()):
         message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
         raise DataError(message, hint="its parts come from different models; save it again")
     model.restore(
-        arrays=folder.arrays,
+        arrays=arrays,
         user_ids=folder.user_ids,
         item_ids=folder.item_ids,
         fingerprint=str(folder.config["data"].get("fingerprint", "")),
         seen=sparse_rows(*folder.seen, len(folder.item_ids)) if folder.seen else None,
         trace=trace,
         status=status,
+        item_counts=counts,
     )
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 class WithoutEpochs(Model):
     """A model that is fitted by looking at the interactions once."""
 
+    ranks_by_history = False
+    _similarities = Model._similarities
+
     @abstractmethod
     def _counted(self, rows: Csr) -> dict[str, NDArray[Any]]:
         """Return the arrays that a fit leaves behind."""

@@ -9,24 +9,32 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from limelight._base.arrays import batches
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_integer
 from limelight.models.folder import save_model
+from limelight.recommend.explain import explanation
 from limelight.recommend.fold_in import history_rows, take_rows
 from limelight.recommend.ranking import empty_lists
+from limelight.recommend.request import ITEM_HINT, items_left, numbers_of
+from limelight.recommend.similar import similar_items
+from limelight.solve.problem import sparse_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from limelight._base.arrays import Int32, Int64
     from limelight.data.interactions import Ids
     from limelight.metrics.lists import Lists
     from limelight.models.base import Learned, Model
+    from limelight.recommend.explain import Explanation
     from limelight.recommend.ranking import Ranking
+    from limelight.recommend.similar import SimilarItems
     from limelight.store.model_folder import StoredControl
 
 Serves: TypeAlias = Literal["alone", "together", "stream"]
 """Whether a list depends on nobody else, on all who ask at once, or on those who came before."""
+USER_HINT = "pass histories= of unseen users"
 _BATCH = 8192
 """How many users are served at once."""
 
@@ -43,6 +51,24 @@ class Answer(NamedTuple):
 
     n_users: int
     lists: Callable[[slice], Lists]
+
+
+class Request(NamedTuple):
+    """Who asks, and for what."""
+
+    histories: Any
+    users: Any
+    """Rows of the training data."""
+    user_ids: Any
+    """Who they are, where lists depend on it."""
+    filter_seen: bool
+    items: Int32 | None
+    """The items that may be listed, if not all."""
+
+    def ranking(self, recommender: Recommender) -> Ranking:
+        """Return what ranks the items for those who ask."""
+        found = recommender.ranking(self.histories, users=self.users, filter_seen=self.filter_seen)
+        return found if self.items is None else found.among(self.items)
 
 
 class Recommender(ABC):
@@ -65,9 +91,7 @@ class Recommender(ABC):
         """What ranks the catalogue: the model itself, or the one whose lists are re-ranked."""
 
     @abstractmethod
-    def _lists(
-        self, histories: Any, k: int, users: Any, user_ids: Any, *, filter_seen: bool
-    ) -> Answer:
+    def _lists(self, asked: Request, k: int) -> Answer:
         """Return what gives the lists of k items of unseen users, or of training users."""
 
     def _control(self) -> StoredControl | None:
@@ -111,8 +135,13 @@ class Recommender(ABC):
         users: Any = None,
         filter_seen: bool = True,
         user_ids: Any = None,
+        exclude: Any = None,
+        allow: Any = None,
     ) -> Lists:
         """Rank items for unseen users by their histories, or for users of the training data.
+
+        Users without a history get the most popular items, whose score is the share of the
+        training users who have them, and a ``LimelightWarning`` says so.
 
         Parameters
         ----------
@@ -121,12 +150,18 @@ class Recommender(ABC):
         k
             Length of the lists.
         users
-            Row numbers of training users; with neither ``histories`` nor ``users``, all of them.
+            Row numbers of training users; without ``histories``, ``users`` and ``user_ids``, all
+            of them.
         filter_seen
             Whether to leave out the items of a user's history.
         user_ids
-            Who the users are, for re-rankers such as ``Prices``. Known of training users and of
+            Own ids of training users, who get the lists. Beside ``histories`` or ``users``: who
+            these are, for re-rankers such as ``Prices``. Known of training users and of
             interactions; of a matrix, row numbers stand for them unless they are given.
+        exclude, allow
+            Own ids of items that no list of this request shows, or of the only ones that it may
+            show. Re-ranked lists are then made anew: those that were kept for a target are not
+            used, and what the target promised does not hold.
 
         Returns
         -------
@@ -134,16 +169,24 @@ class Recommender(ABC):
             Two arrays of users x k. Item numbers are columns of the training matrix. Where fewer
             than k items are left, a row ends in -1 and -inf. Where lists are re-ranked, a list may
             depend on who else asks.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> model = ll.Popularity().fit(ll.marketplace(300, 100, 4000).interactions)
+        >>> ids, scores = model.recommend(user_ids=[17, 42], k=3, exclude=[0, 1])
+        >>> model.item_ids[ids].shape
+        (2, 3)
         """
         check_integer("k", k, least=1)
-        ids = self._ids_of(histories, users, user_ids)
-        n_users, lists = self._lists(histories, k, users, ids, filter_seen=filter_seen)
+        asked = self._request(histories, users, user_ids, exclude, allow, filter_seen=filter_seen)
+        n_users, lists = self._lists(asked, k)
         found = empty_lists(n_users, k)
         for rows in batches(n_users, _BATCH):
             found.ids[rows], found.scores[rows] = lists(rows)
         return found
 
-    def recommend_batches(
+    def recommend_batches(  # noqa: PLR0913
         self,
         histories: Any = None,
         k: int = 10,
@@ -151,6 +194,8 @@ class Recommender(ABC):
         users: Any = None,
         filter_seen: bool = True,
         user_ids: Any = None,
+        exclude: Any = None,
+        allow: Any = None,
         batch_size: int = _BATCH,
         first: int = 0,
     ) -> Iterator[Batch]:
@@ -169,11 +214,34 @@ class Recommender(ABC):
         """
         check_integer("k", k, least=1)
         check_integer("batch_size", batch_size, least=1)
-        ids = self._ids_of(histories, users, user_ids)
-        n_users, lists = self._lists(histories, k, users, ids, filter_seen=filter_seen)
+        asked = self._request(histories, users, user_ids, exclude, allow, filter_seen=filter_seen)
+        n_users, lists = self._lists(asked, k)
         for rows in batches(n_users, batch_size):
             if rows.start >= first:
                 yield Batch(rows, lists(rows))
+
+    def _request(
+        self,
+        histories: Any,
+        users: Any,
+        user_ids: Any,
+        exclude: Any,
+        allow: Any,
+        *,
+        filter_seen: bool,
+    ) -> Request:
+        if histories is None and users is None and user_ids is not None:
+            users, user_ids = self._rows_of(user_ids), None
+        who = self._ids_of(histories, users, user_ids)
+        return Request(
+            histories, users, who, filter_seen, items_left(self.item_ids, exclude, allow)
+        )
+
+    def _rows_of(self, user_ids: Any) -> Int64 | None:
+        """Return the rows of training users; None for all of them, whose ids need no search."""
+        if user_ids is self.user_ids:
+            return None
+        return numbers_of(user_ids, self.user_ids, "user", USER_HINT)
 
     def _ids_of(self, histories: Any, users: Any, given: Any) -> Any:
         """Tell who the users are, where lists depend on it."""
@@ -214,13 +282,84 @@ class Recommender(ABC):
         model = self.model
         if histories is not None:
             known = history_rows(histories, self.item_ids)
-            seen = known if hidden is None else history_rows(hidden, self.item_ids)
-            return model._ranking(known, np.arange(known.n_rows), seen if filter_seen else None)
-        chosen = model._known_users(users)
+            shown = known if hidden is None else history_rows(hidden, self.item_ids)
+            hidden = shown if filter_seen else None
+            return model._rank(known, np.arange(known.n_rows), hidden, known)
+        chosen, seen = model._known_users(users), self.learned.seen
         hidden = model._seen() if filter_seen else None
         if hidden is not None and users is not None:
-            hidden = take_rows(hidden, chosen)
-        return model._ranking(None, chosen, hidden)
+            seen = hidden = take_rows(hidden, chosen)
+        elif seen is not None and users is not None:
+            seen = take_rows(seen, chosen)
+        return model._rank(None, chosen, hidden, seen)
+
+    def similar_items(self, items: Any, k: int = 10) -> SimilarItems:
+        """Return the items that are most alike to each of some items, by their own ids.
+
+        Parameters
+        ----------
+        items
+            An id, or several.
+        k
+            How many to return for each; at most all others.
+
+        Returns
+        -------
+        ids, scores
+            Two arrays, one row for each item: own ids, the most alike first, and how alike they
+            are. For models of vectors that is the cosine of the angle between two items; an item
+            that nobody has is like no other, and scores 0.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> model = ll.IALS(factors=8).fit(ll.marketplace(300, 100, 4000).interactions)
+        >>> ids, scores = model.similar_items([3, 5], k=4)
+        >>> ids.shape, bool(scores.max() <= 1)
+        ((2, 4), True)
+        """
+        check_integer("k", k, least=1)
+        return similar_items(self.model._similarities, self.item_ids, items, k)
+
+    def explain(self, user: Any = None, item: Any = None, *, history: Any = None) -> Explanation:
+        """Say what each item of a history adds to the score of an item.
+
+        The score is that of the history folded in. A training user's list may have a slightly
+        different one, because items moved once more after her vector was found.
+
+        Parameters
+        ----------
+        user
+            Own id of a training user, whose history the model has.
+        item
+            Own id of the item whose score is explained.
+        history
+            Own ids of items, instead of a user.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> model = ll.IALS(factors=8).fit(ll.marketplace(300, 100, 4000).interactions)
+        >>> found = model.explain(item=7, history=[3, 5])
+        >>> bool(np.isclose(sum(part for _, part in found.parts), found.score))
+        True
+        """
+        if item is None or (user is None) == (history is None):
+            message = "explain takes an item, and either a user or a history"
+            raise ConfigError(
+                message, hint="write explain(user, item), or explain(item=…, history=[…])"
+            )
+        ids, model = self.item_ids, self.model
+        [number] = numbers_of([item], ids, "item", ITEM_HINT)
+        if history is None:
+            rows = take_rows(model._seen(), numbers_of([user], self.user_ids, "user", USER_HINT))
+        else:
+            chosen = np.unique(numbers_of(history, ids, "item", ITEM_HINT)).astype(np.int32)
+            rows = sparse_rows(np.array([0, len(chosen)]), chosen, len(ids))
+        if not rows.n_entries:
+            message = f"there is no history to explain a score by: user {user!r}"
+            raise DataError(message, hint="users without a history get the most popular items")
+        return explanation(model._contributions(rows, int(number)), rows.indices, int(number), ids)
 
     def save(self, path: str | Path, *, history: bool = True) -> None:
         """Write it to a folder for ``ll.load``; ``history=False`` leaves training histories out."""

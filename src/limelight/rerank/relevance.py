@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.seeds import seed_of
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight.data.candidates.candidates import Block
 from limelight.data.rows import pair_numbers, row_numbers
@@ -28,6 +29,7 @@ from limelight.recommend.ranking import as_ranking
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64
+    from limelight._base.seeds import RandomState
     from limelight._native._kernels import Csr
     from limelight.recommend.ranking import Ranking
 
@@ -171,7 +173,14 @@ class _Pairs(NamedTuple):
     weights: Float64
 
 
-def calibrate(ranking: Ranking, targets: Any, k: int = 20, *, seed: int = 0) -> Relevance:
+def calibrate(
+    ranking: Ranking,
+    targets: Any,
+    k: int = 20,
+    *,
+    random_state: RandomState | None = None,
+    seed: int | None = None,
+) -> Relevance:
     """Fit a law of relevance to held-out pairs.
 
     The relevance of a candidate is what it would add to its user's nDCG@k from the first place: the
@@ -186,8 +195,11 @@ def calibrate(ranking: Ranking, targets: Any, k: int = 20, *, seed: int = 0) -> 
         Held-out items, one row a user of the ranking.
     k
         Length of the lists.
+    random_state
+        Seed of the pairs that are looked at, where there are many; 0 unless given. A NumPy
+        generator draws one.
     seed
-        Of the pairs that are looked at, where there are many.
+        The older name of ``random_state``.
 
     Examples
     --------
@@ -201,7 +213,8 @@ def calibrate(ranking: Ranking, targets: Any, k: int = 20, *, seed: int = 0) -> 
     True
     """
     check_integer("k", k, least=1)
-    check_integer("seed", seed, least=0)
+    seed = seed_of(random_state, seed)
+    check_integer("random_state", seed, least=0)
     ranking = as_ranking(ranking)
     generator = np.random.default_rng(seed)
     wanted = history_rows(targets, np.arange(ranking.n_items))

@@ -12,6 +12,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.progress import progress_bar
+from limelight._base.seeds import seed_of
 from limelight._base.settings import check_choice, check_integer
 from limelight._native import resolve_threads
 from limelight.data.candidates.candidates import MEMORY, Candidates, aligned_pairs, read_candidates
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limelight._base.arrays import Int32
+    from limelight._base.seeds import RandomState
     from limelight.data.sources import Source
     from limelight.rerank.market.pool import Law
     from limelight.rerank.reranker import Reranked
@@ -139,7 +141,7 @@ def rerank(  # noqa: PLR0913
     catalogue: Source | Sequence[Any] | None = None,
     memory: int = MEMORY,
     folder: str | os.PathLike[str] | None = None,
-    random_state: int = 0,
+    random_state: RandomState = 0,
     num_threads: int = 0,
     show_progress: bool | None = None,
     checkpoint: Place = None,
@@ -180,7 +182,7 @@ def rerank(  # noqa: PLR0913
     memory, folder
         How many bytes of candidates may be held in memory, and where the rest goes.
     random_state
-        Seed of all that is drawn.
+        Seed of all that is drawn, or a NumPy generator that draws one.
     num_threads
         How many threads to use; 0 means all that the process may use.
     show_progress
@@ -209,7 +211,8 @@ def rerank(  # noqa: PLR0913
     targets = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
     check_choice("method", method, method_names())
     goal = as_group_goal(groups, wishes, targets, method) or as_goal(**targets)
-    check_search(k, method, relevance, random_state)
+    seed: int = seed_of(random_state)
+    check_search(k, method, relevance, seed)
     if relevance == "score" and held_out is not None:
         message = "relevance='score' and held_out exclude each other"
         raise ConfigError(message, hint="held-out pairs say what scores mean")
@@ -223,10 +226,10 @@ def rerank(  # noqa: PLR0913
         law: Law = ScoreRelevance() if relevance == "score" else BY_RANK
         if held_out is not None:
             pairs = aligned_pairs(held_out, found, "held-out pairs")
-            law = calibrate(CandidateRanking(found), pairs, k, seed=random_state)
+            law = calibrate(CandidateRanking(found), pairs, k, random_state=seed)
         pool = stack.enter_context(Pool(found, law, **room))
         advance = stack.enter_context(progress_bar("rerank", TRIES, show=show_progress))
-        context = SearchContext(pool, k, resolve_threads(num_threads), random_state)
+        context = SearchContext(pool, k, resolve_threads(num_threads), seed)
         if isinstance(goal, GroupGoal):
             places, known = reach_groups(context, goal, law)
         else:
@@ -236,7 +239,7 @@ def rerank(  # noqa: PLR0913
         return measured(pool, places, started, **known)
 
 
-def check_search(k: int, method: str, relevance: str, random_state: int) -> None:
+def check_search(k: int, method: str, relevance: str, random_state: Any) -> None:
     """Refuse lengths, names and seeds that a search cannot use."""
     check_choice("method", method, method_names())
     check_integer("k", k, least=1)

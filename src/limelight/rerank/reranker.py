@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
+from limelight._base.configurable import Configurable
 from limelight._base.documents import Document, Table, pairs
 from limelight._base.errors import DataError
 from limelight._base.settings import Settings, check_integer, check_number, setting
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from limelight.data.candidates.candidates import Candidates
     from limelight.metrics.lists import Lists
     from limelight.models.base import Model
-    from limelight.models.recommender import Serves
+    from limelight.models.recommender import Request, Serves
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.market.pool import Law
     from limelight.store.model_folder import StoredControl
@@ -104,7 +105,7 @@ class RerankerState:
         return found
 
 
-class Reranker(ABC):
+class Reranker(Configurable, ABC):
     """Makes the lists of many users together, so that items share the exposure.
 
     A subclass says by :meth:`places_from` which of their candidates users are shown. Its config
@@ -187,6 +188,12 @@ class Reranker(ABC):
         """
         return Reranked(self, model)
 
+    def __sklearn_clone__(self) -> Self:
+        """Return one with the same settings and nothing remembered, as ``sklearn`` asks for it."""
+        # What is not made from settings alone, such as prices, was given and not remembered.
+        made_of_settings = hasattr(type(self).__init__, "config")
+        return type(self)(**self.get_params()) if made_of_settings else copy.deepcopy(self)
+
     def state(self) -> RerankerState:
         """Return what it knows beside its settings, to be saved."""
         return RerankerState()
@@ -255,15 +262,29 @@ class Reranked(Recommender):
         found.promise = self.promise
         return found
 
-    def _lists(
-        self, histories: Any, k: int, users: Any, user_ids: Any, *, filter_seen: bool
-    ) -> Answer:
-        if histories is None and self.keeps_lists(k, filter_seen=filter_seen):
-            chosen = self._model._known_users(users)
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002
+        """Return what it is made of, so that ``sklearn.base.clone`` makes it anew, not fitted.
+
+        With ``deep``, the settings of both parts follow, as ``model__factors``.
+        """
+        parts = {"reranker": self.reranker, "model": self._model}
+        if not deep:
+            return parts
+        settings = {
+            f"{name}__{own}": value
+            for name, part in parts.items()
+            for own, value in part.get_params().items()
+        }
+        return parts | settings
+
+    def _lists(self, asked: Request, k: int) -> Answer:
+        keeps = asked.items is None and self.keeps_lists(k, filter_seen=asked.filter_seen)
+        if asked.histories is None and keeps:
+            chosen = self._model._known_users(asked.users)
             kept = self._complete(chosen, k)
             return Answer(len(chosen), lambda rows: kept.take(chosen[rows]))
-        ranking = self.ranking(histories, users=users, filter_seen=filter_seen)
-        known = {"user_ids": user_ids} if self.by_user else {}
+        ranking = asked.ranking(self)
+        known = {"user_ids": asked.user_ids} if self.by_user else {}
         return Answer(ranking.n_users, self.reranker.rerank(ranking, k, **known).take)
 
     def _complete(self, chosen: Int64, k: int) -> Lists:

@@ -1,6 +1,6 @@
 """A model on disk: a folder of arrays, ids and settings that any tool can read.
 
-factors.safetensors   the learnt arrays
+factors.safetensors   the learnt arrays, and how many training users have each item
 config.json           schema and package version, model, hyper-parameters, data fingerprint
 users.parquet         user_id by row number
 items.parquet         item_id by column number
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised when an older limelight could not read what this one writes."""
 FACTORS, CONFIG, USERS, ITEMS, SEEN, CONTROL, CONTROL_ARRAYS, TARGET = _FILES = (
     "factors.safetensors",
@@ -140,7 +140,7 @@ def config_text(config: dict[str, Any]) -> str:
     Examples
     --------
     >>> config_text({"model": "popularity", "hyperparameters": {}, "data": {}})
-    '{\n  "schema_version": 2,...}\n'
+    '{\n  "schema_version": 3,...}\n'
     """
     versions = {"schema_version": SCHEMA_VERSION, "limelight_version": package_version()}
     config = versions | {k: v for k, v in config.items() if k not in versions}

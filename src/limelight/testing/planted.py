@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import sparse
+
+from limelight._base.seeds import seed_of
+
+if TYPE_CHECKING:
+    from limelight._base.seeds import RandomState
 
 
 def checkerboard(size: int) -> sparse.csr_matrix:
@@ -25,7 +32,12 @@ def checkerboard(size: int) -> sparse.csr_matrix:
 
 
 def random_interactions(
-    n_users: int, n_items: int, *, density: float = 0.2, seed: int = 0
+    n_users: int,
+    n_items: int,
+    *,
+    density: float = 0.2,
+    random_state: RandomState | None = None,
+    seed: int | None = None,
 ) -> sparse.csr_matrix:
     """Draw a binary matrix; popular items come first, and some rows may stay empty.
 
@@ -34,6 +46,6 @@ def random_interactions(
     >>> random_interactions(5, 4).shape
     (5, 4)
     """
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed_of(random_state, seed))
     popularity = 2 * density * (1 - np.arange(n_items) / n_items)
     return sparse.csr_matrix((generator.random((n_users, n_items)) < popularity).astype(np.float32))

@@ -353,3 +353,16 @@ def test_the_gini_of_another_number_needs_one_list_a_user():
         audit(LISTS, at_users=5, timestamp="shown_at")
     with pytest.raises(ConfigError, match="a parallel executor audits one list"):
         audit(LISTS, at_users=5, executor=Elsewhere())
+
+
+def test_an_audit_reads_like_an_evaluation():
+    lists = pa.table({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"], "rank": [1, 2, 1]})
+    found = audit(lists, catalogue=["a", "b", "c"])
+    assert found["gini@2"] == found.metrics["gini@2"]
+    assert "coverage@2" in found
+    assert "ndcg@2" not in found
+    assert list(found)[:2] == ["users", "items"]
+    assert len(found) == len(found.keys()) == 2 + len(found.metrics) + len(found.bounds)
+    assert dict(found)["gini@2_low"] == found.bounds["gini@2_low"]
+    with pytest.raises(KeyError, match="gini@3"):
+        found["gini@3"]

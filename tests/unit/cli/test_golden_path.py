@@ -188,13 +188,30 @@ def test_recommend_with_what_was_seen(limelight: Run, files: Path, tmp_path: Pat
     assert pa.csv.read_csv(output).num_rows == 150 * 20
 
 
+def test_recommend_some_items_only(limelight: Run, files: Path, tmp_path: Path) -> None:
+    model = load_model(files / "model")
+    some = model.item_ids[:30].tolist()
+    (tmp_path / "some.csv").write_text("item_id\n" + "\n".join(map(str, some)))
+    (tmp_path / "out.csv").write_text(f"item_id\n{some[0]}\n{some[1]}\n")
+    command = ["recommend", files / "model", "-k", 5, "-o", tmp_path / "lists.parquet"]
+    limelight(*command, "--allow", tmp_path / "some.csv", "--exclude", tmp_path / "out.csv")
+    table = pq.read_table(tmp_path / "lists.parquet").to_pydict()
+    expected = model.recommend(k=5, allow=some, exclude=some[:2]).ids
+    shown = [model.item_ids[item] for row in expected for item in row if item >= 0]
+    assert table["item_id"] == shown
+    (tmp_path / "out.csv").write_text("item_id\nnothing\n")
+    ended = limelight(*command, "--exclude", tmp_path / "out.csv")
+    assert ended.code == 1
+    assert "item id not in the training data: 'nothing'" in ended.err
+
+
 def test_recommend_to_unseen_users(limelight: Run, files: Path, tmp_path: Path) -> None:
     # One odd id makes text of all ids in the file; the model knows its items as integers.
     (tmp_path / "new.csv").write_text("who,what\nana,1\nana,2\nana,odd\nbob,odd\n")
     command = ["recommend", files / "model", "--history", tmp_path / "new.csv", "-k", 3]
     ended = limelight(*command, "--user", "who", "--item", "what", "-o", tmp_path / "lists.parquet")
     assert "the model does not know, left out: 1" in ended.err
-    assert "Users without a known item, who all get the same list: 1" in ended.err
+    assert "1 of 2 users has no history: they get the most popular items" in ended.err
     table = pq.read_table(tmp_path / "lists.parquet").to_pydict()
     assert table["user_id"] == ["ana"] * 3 + ["bob"] * 3
     model = load_model(files / "model")

@@ -37,7 +37,7 @@ def leave(fitted, folder, size):
 
     run_locally(work, size, N_SHARDS)
     sharded = load_shards(folder / "data", range(0))
-    arrays = dict(model.learned.arrays)
+    arrays = dict(model.learned.arrays) | {"item_counts": sharded.cut.item_counts}
     for name in ("user_factors", "item_factors"):
         arrays[name] = left_rows(folder, name, N_SHARDS)
     learned = model.learned
@@ -73,7 +73,8 @@ def test_string_ids(tmp_path):
     learned = model.learned
     about = (sharded.fingerprint, learned.trace, learned.status, model.chosen_)
     config = config_of(model, *about)
-    write_model(tmp_path / "many", config, learned.arrays, sharded)
+    arrays = {**learned.arrays, "item_counts": sharded.cut.item_counts}
+    write_model(tmp_path / "many", config, arrays, sharded)
     assert contents(tmp_path / "many") == contents(tmp_path / "one")
 
 

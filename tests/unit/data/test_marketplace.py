@@ -128,7 +128,7 @@ def test_groups_name_providers():
         ({"min_items": 3001}, "n_items must be a whole number from 3,001 to 2,147,483,647: 3000"),
         ({"n_interactions": 10}, "n_interactions must be .* from 30,000 to 9,000,000: 10"),
         ({"n_interactions": 10**8}, "n_interactions must be .* to 9,000,000: 100000000"),
-        ({"seed": -1}, "seed must be a whole number from 0 .*: -1"),
+        ({"seed": -1}, "random_state must be a whole number from 0 .*: -1"),
     ],
 )
 def test_impossible_sizes_are_refused(options, message):

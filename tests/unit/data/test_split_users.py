@@ -154,7 +154,7 @@ def test_string_ids_and_other_settings(data):
         ({"validation": 5, "test": 1.0}, r"test must be a count .*: 1\.0"),
         ({"validation": True, "test": 5}, "validation must be a count .*: True"),
         ({"validation": 0.001, "test": 5}, r"validation=0\.001 of 300 users is less than one"),
-        ({"validation": 5, "test": 5, "seed": -3}, r"seed must be a whole number .*: -3"),
+        ({"validation": 5, "test": 5, "seed": -3}, r"random_state must be a whole number .*: -3"),
         ({"validation": 5, "test": 5, "target_share": 1.0}, r"target_share must lie .*: 1\.0"),
         ({"validation": 5, "test": 5, "target_share": "x"}, "target_share must lie .*: 'x'"),
         (

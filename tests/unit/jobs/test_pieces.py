@@ -78,6 +78,27 @@ def test_lists_of_known_users(pieces, model, folder, tmp_path):
     assert not list(tmp_path.glob("*.checkpoint"))
 
 
+def test_lists_of_some_items(pieces, model, folder, tmp_path):
+    some = {"allow": model.item_ids[:40].tolist(), "exclude": model.item_ids[3:5].tolist()}
+    for name, executor in (("lists", pieces), ("one", None)):
+        output = tmp_path / name
+        recommend(folder, output, k=7, executor=executor, per_piece=PER_PIECE, **some)
+        shown = written(output).column("item_id").to_numpy()
+        ids = model.recommend(k=7, **some).ids
+        np.testing.assert_array_equal(shown, model.item_ids[ids[ids >= 0]])
+
+
+def test_users_without_history_in_pieces(pieces, tmp_path):
+    data = ll.marketplace(100, 50, 1000).interactions.matrix.tolil()
+    data[[3, 60]] = 0
+    model = ll.IALS(factors=4, epochs=2).fit(data.tocsr())
+    model.save(tmp_path / "model")
+    with pytest.warns(ll.LimelightWarning, match="1 of 37 users has no history"):
+        recommend(tmp_path / "model", tmp_path / "l", k=5, executor=pieces, per_piece=PER_PIECE)
+    with pytest.warns(ll.LimelightWarning, match="2 of 100 users have no history"):
+        assert written(tmp_path / "l").equals(on_one_machine(model, 5))
+
+
 def test_lists_of_unseen_users(pieces, model, split, folder, tmp_path):
     if isinstance(model, ll.Random):
         return  # refused: it goes by row numbers

@@ -190,7 +190,7 @@ def edit_config(saved, **changes):
 
 def test_newer_schema(saved):
     edit_config(saved, schema_version=SCHEMA_VERSION + 1, limelight_version="9.9", what="is this")
-    with pytest.raises(DataError, match="has schema 3, this limelight reads 2") as error:
+    with pytest.raises(DataError, match="has schema 4, this limelight reads 3") as error:
         load_model_folder(saved)
     assert error.value.hint == "upgrade limelight; the model was written by 9.9"
 

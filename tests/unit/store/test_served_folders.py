@@ -128,7 +128,7 @@ class TestOlderSchema:
         change(tmp_path / "model", "config.json", schema_version=1)
         assert served(tmp_path / "model")[1] == []
 
-    @pytest.mark.parametrize("version", [3, 99, 0, -1, True, "2"])
+    @pytest.mark.parametrize("version", [4, 99, 0, -1, True, "2"])
     def test_other_schemas_are_refused(self, saved, version):
         folder = saved()
         change(folder, "config.json", schema_version=version)

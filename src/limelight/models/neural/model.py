@@ -30,6 +30,7 @@ from limelight.models.neural.train import (
 )
 from limelight.recommend.fold_in import history_rows, take_rows
 from limelight.recommend.ranking import VectorRanking
+from limelight.recommend.similar import cosines
 from limelight.solve.loop import Schedule, run
 from limelight.store.checkpoint import as_checkpoint, digest
 
@@ -215,7 +216,7 @@ class NeuralModel(VectorModel):
         """Rank for training users by their histories, which is all that the network knows of."""
         del rows
         found = self._seen() if seen is None else seen
-        return self._ranking(found, np.arange(found.n_rows), found if filter_seen else None)
+        return self._rank(found, np.arange(found.n_rows), found if filter_seen else None, found)
 
     def _seen(self) -> Csr:
         if self.learned.seen is None:
@@ -225,6 +226,10 @@ class NeuralModel(VectorModel):
 
     def _item_vectors(self) -> Float32:
         return item_vectors(self.learned.arrays)
+
+    def _similarities(self, items: Int64) -> Float32:
+        # The bias, in the last column, says how popular an item is, not what it is like.
+        return cosines(self._item_vectors()[:, :-1], items)
 
     def _user_vectors(self, histories: Csr | None) -> Callable[[Int64], Float32]:
         rows = self._seen() if histories is None else histories
