@@ -11,9 +11,10 @@ DATA = ll.marketplace(200, 50, 3000).interactions
 def weights(model, history):
     """Return A of a history, in float64, as the objective says."""
     config, V = model.config, model.item_factors.astype(np.float64)
-    a0, H = config.unobserved_weight, V[history]
+    numbers = model.numbers
+    a0, H = numbers.unobserved_weight, V[history]
     size = (len(history) + a0 * len(V)) ** config.regularization_exponent
-    return a0 * V.T @ V + H.T @ H + config.regularization * size * np.eye(V.shape[1]), V
+    return a0 * V.T @ V + H.T @ H + numbers.regularization * size * np.eye(V.shape[1]), V
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_a_model_without_histories_asks_for_one(tmp_path):
 
 
 def test_a_score_that_is_not_determined():
-    model = ll.IALS(factors=6, epochs=2).fit(DATA)
+    model = ll.IALS(factors=6, epochs=2, unobserved_weight=0.1, regularization=0.003).fit(DATA)
     model.config = ll.IALS(factors=6, unobserved_weight=0, regularization=0).config
     model.learned.arrays["item_factors"][:, 0] = 0
     with pytest.raises(ll.SolveError, match="not determined"):
