@@ -112,7 +112,7 @@ class TestFront:
         firsts = [p for p in front.points if p.strength == 0]
         assert len({(p.validation, p.test, p.seconds) for p in firsts}) == 1
         assert firsts[0].test.to_dict(10).items() <= found.to_dict().items()
-        assert firsts[0].epochs == 80
+        assert firsts[0].epochs == model.trace_[-1].epoch
 
     def test_nought_is_as_good_as_ials(self, split, front):
         found = ll.evaluate(ll.IALS(**MODEL).fit(split.train), split.test, k=10)
@@ -121,7 +121,7 @@ class TestFront:
 
     def test_warm_points_are_near_fits_from_nothing(self, split, front):
         for warm in [p for p in front.points if p.method == "exadmm" and p.strength]:
-            assert warm.epochs == 10
+            assert 2 <= warm.epochs <= 10  # an eighth of the 80 at most
             model = ll.ExADMM(**MODEL, exposure_strength=warm.strength).fit(split.train)
             cold = ll.evaluate(model, split.validation, k=10)
             assert warm.validation.ndcg == pytest.approx(cold["ndcg@10"], rel=0.05)

@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.support.models import FIXED
 
 import limelight as ll
 from limelight._base.errors import ConfigError, SolveError
@@ -364,7 +365,8 @@ def test_exadmm_itself_may_serve(monkeypatch):
     monkeypatch.setattr(
         decide, "_controls", lambda *args: [one for one in own(*args) if one.name == "exadmm"]
     )
-    found = ll.fit_to(data, gini=0.25, at=K, model=ll.ExADMM(factors=8, epochs=24))
+    model = ll.ExADMM(factors=8, epochs=24, **FIXED)
+    found = ll.fit_to(data, gini=0.25, at=K, model=model)
     assert found.method == "exadmm"
     assert not isinstance(found.model, Reranked)
     assert found.served["gini@10"] == pytest.approx(0.25, abs=0.01)
