@@ -142,7 +142,7 @@ class ShardedFit:
             outcome.trace,
             outcome.status,
             not checkpoint.is_stopped,
-            (partition.n_users, len(state.V), partition.n_entries),
+            (partition.n_users, len(state.V), partition.total_weight),
         )
 
 

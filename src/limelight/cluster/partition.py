@@ -245,12 +245,12 @@ class Partition:
         return self.cut.n_users
 
     @property
-    def n_entries(self) -> int:
-        """The number of observed pairs of all ranks."""
+    def total_weight(self) -> int:
+        """The number of observed pairs of all ranks, each of which weighs 1."""
         return self.cut.n_entries
 
     @property
-    def item_counts(self) -> Int64:
+    def item_weights(self) -> Int64:
         """The number of observed pairs of each item, on all ranks."""
         return self.cut.item_counts
 
