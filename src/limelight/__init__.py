@@ -26,7 +26,7 @@ _NAMES = {
     "limelight.control.frontier_result": "Frontier",
     "limelight.data": (
         "HeldOut Interactions Marketplace Split as_unseen marketplace read read_candidates "
-        "read_groups split_users"
+        "read_groups split_time split_users"
     ),
     "limelight.metrics.accumulate": "ListAccumulator",
     "limelight.metrics.accuracy": "ndcg recall",

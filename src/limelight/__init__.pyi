@@ -25,6 +25,7 @@ from limelight.data import (
     read,
     read_candidates,
     read_groups,
+    split_time,
     split_users,
 )
 from limelight.metrics.accumulate import ListAccumulator
@@ -111,6 +112,7 @@ __all__ = [
     "read_groups",
     "recall",
     "rerank",
+    "split_time",
     "split_users",
     "top_share",
 ]

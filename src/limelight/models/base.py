@@ -47,11 +47,12 @@ class Model(Recommender):
         self,
         X: Any,
         *,
+        weight: str | None = None,
         callback: Any = None,
         show_progress: bool | None = None,
         checkpoint: Place = None,
     ) -> Self:
-        """Learn from interactions."""
+        """Learn from interactions; ``weight="values"`` takes the values of a matrix for weights."""
 
     @abstractmethod
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
@@ -223,6 +224,8 @@ class Learned:
     trace: list[Any] = field(default_factory=list)
     """One record for each measured epoch."""
     status: Status | None = None
+    weighted: bool = False
+    """Whether the training data had weights; only then may histories of unseen users have them."""
 
 
 _WEIGHTS = (

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from limelight._native._kernels import Csr
     from limelight.models.base import Config, Model
     from limelight.store.model_folder import StoredControl
 
@@ -48,11 +49,19 @@ def save_model(
     save_model_folder(
         path,
         ModelFolder(
-            config=config_of(model, learned.fingerprint, learned.trace, learned.status),
+            config=config_of(
+                model,
+                learned.fingerprint,
+                learned.trace,
+                learned.status,
+                weighted=learned.weighted,
+            ),
             arrays=dict(learned.arrays),
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
-            seen=(seen.indptr, seen.indices) if history and seen is not None else None,
+            seen=(seen.indptr, seen.indices, seen.weights)
+            if history and seen is not None
+            else None,
             control=control,
             promise=promise,
         ),
@@ -60,13 +69,21 @@ def save_model(
 
 
 def config_of(
-    model: Model, fingerprint: str, trace: Sequence[Any], status: Status | None
+    model: Model,
+    fingerprint: str,
+    trace: Sequence[Any],
+    status: Status | None,
+    *,
+    weighted: bool = False,
 ) -> dict[str, Any]:
     """Say what a folder holds: a model with its settings, and how a fit to some data went."""
+    data: dict[str, Any] = {"fingerprint": fingerprint}
+    if weighted:
+        data["weighted"] = True
     return {
         "model": type(model).__name__,
         "hyperparameters": model.get_params(),
-        "data": {"fingerprint": fingerprint},
+        "data": data,
         "fit": {
             "status": status.name if status else None,
             "trace": [asdict(record) for record in trace],
@@ -132,10 +149,18 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
         user_ids=folder.user_ids,
         item_ids=folder.item_ids,
         fingerprint=str(folder.config["data"].get("fingerprint", "")),
-        seen=sparse_rows(*folder.seen, len(folder.item_ids)) if folder.seen else None,
+        seen=_seen(folder),
         trace=trace,
         status=status,
+        weighted=folder.config["data"].get("weighted") is True,
     )
+
+
+def _seen(folder: ModelFolder) -> Csr | None:
+    if folder.seen is None:
+        return None
+    indptr, indices, weights = folder.seen
+    return sparse_rows(indptr, indices, len(folder.item_ids), weights)
 
 
 def _read_fit(fit: dict[str, Any], record: type, name: str) -> tuple[list[Any], Status | None]:

@@ -213,8 +213,9 @@ class Recommender(ABC):
             raise ConfigError(message, hint="pass histories for unseen users, users for known ones")
         model = self.model
         if histories is not None:
-            known = history_rows(histories, self.item_ids)
-            seen = known if hidden is None else history_rows(hidden, self.item_ids)
+            known = history_rows(histories, self.item_ids, weighted=self.learned.weighted)
+            # What is hidden is so by any weight.
+            seen = known if hidden is None else history_rows(hidden, self.item_ids, weighted=True)
             return model._ranking(known, np.arange(known.n_rows), seen if filter_seen else None)
         chosen = model._known_users(users)
         hidden = model._seen() if filter_seen else None

@@ -47,7 +47,7 @@ class Population(Protocol):
 
     @property
     def total_weight(self) -> float:
-        """The weights of all observed pairs of all users together; without weights, their number."""
+        """The weights of all observed pairs together; without weights, their number."""
 
     @property
     def first_user(self) -> int:
@@ -55,7 +55,7 @@ class Population(Protocol):
 
     @property
     def item_weights(self) -> Float64 | Int64:
-        """The weights of each item's pairs together, over all users; without weights, their number."""
+        """The weights of each item's pairs together; without weights, their number."""
 
     def total(self, part: Callable[[Cell], Sequence[Float64 | float]]) -> list[Float64]:
         """Add up what every cell of users contributes to some sums, over all users."""

@@ -47,8 +47,9 @@ def solve_side(
     """Solve every row of one side, users and items alike.
 
     x_i = (shared + reg_i I + sum_j w_j f_j f_j^T)^-1 (sum_j w_j f_j - shift), with f_j the rows of
-    ``other`` in the history of i, once what they have pending is applied, and w_j their weights. The kernels work in the
-    eigenbasis of ``shared``, where it is a diagonal. Only exact solves take a probe.
+    ``other`` in the history of i, once what they have pending is applied, and w_j their weights.
+    The kernels work in the eigenbasis of ``shared``, where it is a diagonal. Only exact solves take
+    a probe.
     """
     threads = problem.threads
     values, Q = eigenbasis(shared, problem.factors, problem.advice)

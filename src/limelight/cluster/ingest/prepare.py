@@ -145,6 +145,10 @@ def prepare(
     >>> [rank.numbers for rank in ranks], ranks[0].fingerprint == data.fingerprint()
     ([range(0, 2), range(2, 4)], True)
     """
+    if any(reading.get(name) is not None for name in ("weight", "half_life")) or (
+        isinstance(source, Interactions) and source.weights is not None
+    ):
+        raise no_weights()
     root = Path(folder)
     mine = deal(comm.n_shards, comm.size)[comm.rank]
     if has_shards(root):
@@ -181,6 +185,12 @@ def about_source(
     return {"shards": n_shards, "files": digest.hexdigest(), "reading": plain}
 
 
+def no_weights() -> ConfigError:
+    """Say that weights are not carried to other machines."""
+    message = "a cluster fits models to interactions without weights"
+    return ConfigError(message, hint="fit on one machine, or leave out weight and half_life")
+
+
 def _is_split(source: str | os.PathLike[str]) -> bool:
     return (Path(source).expanduser() / TABLES[0]).is_file()
 
@@ -192,7 +202,10 @@ def _in_memory(
     if reading:
         message = f"what is read already, or split, does not take: {next(iter(reading))}"
         raise ConfigError(message, hint="give it to `limelight.read` or `limelight data split`")
-    return source if isinstance(source, Interactions) else read_split(source)[0]
+    found = source if isinstance(source, Interactions) else read_split(source)[0]
+    if found.weights is not None:
+        raise no_weights()
+    return found
 
 
 def _read(
