@@ -114,7 +114,9 @@ def _cuts(times: Float64, validation: float, test: float, at: Any) -> tuple[floa
     held_out = round(len(times) * validation)
     first_of_validation = ordered[max(0, before - held_out)] if held_out else first_of_test
     if not ordered[0] < first_of_validation:
-        message = f"no pair is left before validation and test, which begin at {first_of_validation}"
+        message = (
+            f"no pair is left before validation and test, which begin at {first_of_validation}"
+        )
         raise ConfigError(message, hint="lower validation or test, or choose a later time")
     return float(first_of_test), float(first_of_validation)
 

@@ -59,9 +59,8 @@ def save_model(
             arrays=dict(learned.arrays),
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
-            seen=(seen.indptr, seen.indices, seen.weights)
-            if history and seen is not None
-            else None,
+            seen=(seen.indptr, seen.indices) if history and seen is not None else None,
+            seen_weights=None if seen is None else seen.weights,
             control=control,
             promise=promise,
         ),
@@ -159,8 +158,7 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
 def _seen(folder: ModelFolder) -> Csr | None:
     if folder.seen is None:
         return None
-    indptr, indices, weights = folder.seen
-    return sparse_rows(indptr, indices, len(folder.item_ids), weights)
+    return sparse_rows(*folder.seen, len(folder.item_ids), folder.seen_weights)
 
 
 def _read_fit(fit: dict[str, Any], record: type, name: str) -> tuple[list[Any], Status | None]:

@@ -17,7 +17,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow.compute as pc
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-    Seen: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
 
 SCHEMA_VERSION = 2
 """Raised when an older limelight could not read what this one writes."""
@@ -83,8 +81,9 @@ class ModelFolder:
 
     user_ids: NDArray[Any]
     item_ids: NDArray[Any]
-    seen: Seen | None = None
-    """`indptr`, `indices` and weights, if any, of the training histories."""
+    seen: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
+    """`indptr` and `indices` of the training histories, which `recommend` filters."""
+    seen_weights: NDArray[np.float32] | None = None
     control: StoredControl | None = None
     promise: dict[str, Any] | None = None
 
@@ -122,7 +121,7 @@ def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None
         write_ids(temporary / ITEMS, "item_id", folder.item_ids)
         if folder.seen is not None:
             types = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
-            seen = zip(types.items(), folder.seen, strict=True)
+            seen = zip(types.items(), (*folder.seen, folder.seen_weights), strict=True)
             arrays = {name: a.astype(dtype) for (name, dtype), a in seen if a is not None}
             save_arrays(temporary / SEEN, arrays)
         if folder.control is not None:
@@ -130,8 +129,7 @@ def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None
             (temporary / CONTROL).write_text(text + "\n", encoding="utf-8")
             save_arrays(temporary / CONTROL_ARRAYS, folder.control.arrays)
         if folder.promise is not None:
-            text = _to_json(folder.promise)
-            (temporary / TARGET).write_text(text + "\n", encoding="utf-8")
+            (temporary / TARGET).write_text(_to_json(folder.promise) + "\n", encoding="utf-8")
 
 
 def config_text(config: dict[str, Any]) -> str:
@@ -175,7 +173,7 @@ def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
         arrays=load_arrays(root / FACTORS),
         user_ids=read_ids(root / USERS, "user_id"),
         item_ids=read_ids(root / ITEMS, "item_id"),
-        seen=_read_seen(root),
+        **_read_seen(root),
     )
     _check_folder(folder, f"model folder {os.fspath(path)!r}")
     return folder
@@ -289,9 +287,9 @@ def _read_config(root: Path) -> dict[str, Any]:
     return dict(config)
 
 
-def _read_seen(root: Path) -> Seen | None:
+def _read_seen(root: Path) -> dict[str, Any]:
     if not (root / SEEN).exists():
-        return None
+        return {}
     arrays = load_arrays(root / SEEN)
     _check_names(arrays)
     weights = arrays.pop("weights", None)
@@ -303,7 +301,8 @@ def _read_seen(root: Path) -> Seen | None:
         ):
             what = f"{SEEN}: {name} must hold whole numbers up to {limits.max}: {array.dtype}"
             _refuse(what, _DAMAGED)
-    return arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32), weights
+    seen = arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32)
+    return {"seen": seen, "seen_weights": weights}
 
 
 def _check_names(arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -345,7 +344,7 @@ def _check_folder(folder: ModelFolder, what: str) -> None:
     if len(set(widths.values())) > 1:
         _refuse(f"{what}: factors of different width: {widths}", _MIXED)
     if folder.seen is not None:
-        _check_seen(folder.seen, n_users=rows["user"], n_items=rows["item"], what=what)
+        _check_seen(*folder.seen, folder.seen_weights, rows["user"], rows["item"], what)
 
 
 def require_finite(array: NDArray[Any], what: str) -> None:
@@ -355,8 +354,9 @@ def require_finite(array: NDArray[Any], what: str) -> None:
         _refuse(f"{what} holds values that are not finite", hint)
 
 
-def _check_seen(seen: Seen, *, n_users: int, n_items: int, what: str) -> None:
-    indptr, indices, weights = seen
+def _check_seen(
+    indptr: NDArray[Any], indices: NDArray[Any], weights: Any, n_users: int, n_items: int, what: str
+) -> None:
     fits = (
         indptr.shape == (n_users + 1,)
         and indices.ndim == 1
