@@ -235,8 +235,14 @@ def _read_users(path: Path, tables: list[_Table]) -> list[_Users]:
 
 
 def _our_users(file: Path) -> list[_Users]:
-    ids, names = distinct_ids(file, "user_id"), IdColumn("part")
-    [codes] = join(scan(open_parts(file), [names]))
+    names = IdColumn("part")
+    if _may_share_users(file.parent):
+        users_of = IdColumn("user_id")
+        [numbers, codes] = join(scan(open_parts(file), [users_of, names]))
+        ids = ids_from_arrow(users_of.ids())[numbers]
+    else:
+        ids = distinct_ids(file, "user_id")
+        [codes] = join(scan(open_parts(file), [names]))
     part = np.asarray(names.ids().to_pylist(), dtype=object)[codes]
     users = [np.flatnonzero(part == name) for name in ("train", "validation", "test")]
     if sum(map(len, users)) != len(ids) or np.any(np.diff(np.concatenate(users)) < 0):

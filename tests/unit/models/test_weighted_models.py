@@ -43,11 +43,9 @@ def test_weights_of_one_change_no_bit(R, model):
     assert weighted.learned.weighted
 
 
-@pytest.mark.parametrize(
-    "model", [*MODELS, ll.Popularity(), ll.Random()], ids=lambda model: str(model)
-)
+@pytest.mark.parametrize("model", [*MODELS, ll.Popularity(), ll.Random()], ids=str)
 def test_values_are_never_flattened(R, model):
-    with pytest.raises(DataError, match='stores 1 for a pair, got: .*\n\nhint: .*weight="values"'):
+    with pytest.raises(DataError, match=r'stores 1 for a pair, got: .*\n\nhint: .*weight="values"'):
         model.fit(R)
     model.fit(R.astype(bool))
     with pytest.raises(DataError, match="stores 1 for a pair"):
