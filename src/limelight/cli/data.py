@@ -234,10 +234,10 @@ def convert(
     reading: Reading,
     as_json: Json = False,
 ) -> None:
-    """Write interactions, filtered and merged, as user_id,item_id and, if they have any, weight.
+    """Write interactions, filtered and merged, as user_id,item_id.
 
     In: a table of interactions. Out: a table, user by user, each user's items in the order of the
-    file (of time, if --timestamp is named).
+    file (of time, if --timestamp is named). With --weight or --half-life, it has a column weight.
 
     \b
     Examples:

@@ -92,8 +92,10 @@ def split_time(
 
 def _times_of(data: Interactions) -> Float64:
     if not isinstance(data, Interactions) or data.times is None:
-        message = f"a split by time needs interactions with times: {data!r}"
-        raise DataError(message, hint="read them with read(..., timestamp='...')")
+        message = (
+            f"a split by time needs interactions with times, got none in: {type(data).__name__}"
+        )
+        raise DataError(message, hint="read the column of times: timestamp='...'")
     if not data.nnz:
         message = "there are no interactions to split: 0 users"
         raise DataError(message, hint="check the data and the filters")
