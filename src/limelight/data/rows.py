@@ -97,7 +97,13 @@ def by_pair(
     """
     keys = pair_numbers(users, items, n_items)
     order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    keys = keys[order]
+    is_first = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    del keys
+    if is_first.all():
+        return [values[order] for values, _ in columns]
+    starts = np.flatnonzero(is_first)
     return [merge.reduceat(values[order], starts) for values, merge in columns]
 
 
