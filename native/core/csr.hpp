@@ -1,6 +1,7 @@
-// A binary sparse matrix that has been checked, so that the kernels need not check it again.
+// A sparse matrix that has been checked, so that the kernels need not check it again.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -25,15 +26,27 @@ inline void check_csr(const int64_t* indptr, int64_t n_rows, const int32_t* indi
     }
 }
 
-// The transposed matrix by counting; rows are visited in order, so the new columns ascend.
+// Throws unless every weight is finite and above 0.
+inline void check_weights(const float* weights, int64_t n_entries) {
+  for (int64_t at = 0; at < n_entries; ++at)
+    if (!(weights[at] > 0.0f && std::isfinite(weights[at])))
+      throw std::invalid_argument("weights must be finite and positive: entry " + std::to_string(at));
+}
+
+// The transposed matrix by counting; rows are visited in order, so the new columns ascend. Weights, where there
+// are any, go with their entries.
 inline void transpose_csr(const int64_t* indptr, int64_t n_rows, const int32_t* indices, int64_t n_columns,
-                          int64_t* out_indptr, int32_t* out_indices) {
+                          const float* weights, int64_t* out_indptr, int32_t* out_indices, float* out_weights) {
   for (int64_t c = 0; c <= n_columns; ++c) out_indptr[c] = 0;
   for (int64_t at = 0; at < indptr[n_rows]; ++at) ++out_indptr[indices[at] + 1];
   for (int64_t c = 0; c < n_columns; ++c) out_indptr[c + 1] += out_indptr[c];
   std::vector<int64_t> next(out_indptr, out_indptr + n_columns);
   for (int64_t i = 0; i < n_rows; ++i)
-    for (int64_t at = indptr[i]; at < indptr[i + 1]; ++at) out_indices[next[indices[at]]++] = static_cast<int32_t>(i);
+    for (int64_t at = indptr[i]; at < indptr[i + 1]; ++at) {
+      const int64_t to = next[indices[at]]++;
+      out_indices[to] = static_cast<int32_t>(i);
+      if (weights) out_weights[to] = weights[at];
+    }
 }
 
 }  // namespace limelight

@@ -177,41 +177,43 @@ double squared_error(const Csr& csr, const Matrix& X, const Matrix& factors, int
 }  // namespace
 
 void bind_rows(nb::module_& m) {
-  nb::class_<Csr>(m, "Csr", "A checked binary sparse matrix: int64 indptr, int32 ascending indices.")
-      .def(nb::init<const Array1<const int64_t>&, const Array1<const int32_t>&, int64_t>(), "indptr"_a.noconvert(),
-           "indices"_a.noconvert(), "n_columns"_a)
+  nb::class_<Csr>(m, "Csr",
+                  "A checked sparse matrix: int64 indptr, int32 ascending indices, float32 weights; None: all 1.")
+      .def(nb::init<const Array1<const int64_t>&, const Array1<const int32_t>&, int64_t, const Csr::Weights&>(),
+           "indptr"_a.noconvert(), "indices"_a.noconvert(), "n_columns"_a, "weights"_a.noconvert() = nb::none())
       .def_prop_ro("n_rows", &Csr::n_rows)
       .def_prop_ro("n_columns", &Csr::n_columns)
       .def_prop_ro("n_entries", &Csr::n_entries)
       .def_prop_ro("indptr", &Csr::indptr, nb::rv_policy::automatic)
       .def_prop_ro("indices", &Csr::indices, nb::rv_policy::automatic)
+      .def_prop_ro("weights", &Csr::weights, nb::rv_policy::automatic)
       .def("transpose", &Csr::transpose, "The same entries, by column.");
 
   m.def("solve_rows", &solve_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
         "regularization"_a.noconvert(), nb::kw_only(), "shift"_a.noconvert(), "out"_a.noconvert(),
         "probe"_a.noconvert(), "response"_a.noconvert(), "threads"_a,
-        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.\n\n"
+        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T W_i F_i)^-1 (F_i^T w_i - shift); how many failed.\n\n"
         "With a probe given, the same inverses times the probe are written to response.");
   m.def("descend_rows", &descend_rows, "rows"_a, "factors"_a.noconvert(), "eigenvalues"_a.noconvert(),
         "regularization"_a.noconvert(), nb::kw_only(), "shift"_a.noconvert(), "out"_a.noconvert(), "steps"_a,
         "threads"_a, "The same systems by conjugate-gradient steps, from where out stands.");
   m.def("sums_width", &sums_width, "width"_a, "How many numbers a row of sums has, for factors of this width.");
   m.def("add_rows", &add_rows, "rows"_a, "factors"_a.noconvert(), "sums"_a.noconvert(), "threads"_a,
-        "Add what a block of histories contributes, F_i^T F_i and F_i^T 1, to each row of sums.");
+        "Add what a block of histories contributes, F_i^T W_i F_i and F_i^T w_i, to each row of sums.");
   m.def("solve_sums", &solve_sums, "sums"_a.noconvert(), "eigenvalues"_a.noconvert(), "regularization"_a.noconvert(),
         nb::kw_only(), "out"_a.noconvert(), "threads"_a,
-        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 F_i^T 1 of sums, which are used up; how\n"
+        "x_i = (diag(eigenvalues) + regularization_i I + F_i^T W_i F_i)^-1 F_i^T w_i of sums, which are used up; how\n"
         "many failed.");
   m.def("gradient_step", &gradient_step, "rows"_a, "factors"_a.noconvert(), nb::kw_only(), "gramian"_a.noconvert(),
         "regularization"_a.noconvert(), "step"_a.noconvert(), "curvature"_a.noconvert(), "shared_curvature"_a,
         "refresh_curvature"_a, "row_factors"_a.noconvert(), "threads"_a,
-        "x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).\n\n"
+        "x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T W_i (F_i x_i - 1)).\n\n"
         "The x_i are the rows of X = row_factors. Returns X^T X, the sum of X's rows, and that sum weighted by\n"
         "the steps. With curvature given, the steps are 1 / (shared_curvature + regularization_i + curvature_i)\n"
         "and are written to step; a refreshed curvature is one power step towards the largest eigenvalue of\n"
-        "F_i^T F_i, from F_i^T 1.");
+        "F_i^T W_i F_i, from F_i^T w_i.");
   m.def("squared_error", &squared_error, "rows"_a, "row_factors"_a.noconvert(), "factors"_a.noconvert(), "threads"_a,
-        "The sum over stored pairs of (1 - x_i . f_j)^2.");
+        "The sum over stored pairs of w_j (1 - x_i . f_j)^2.");
 }
 
 }  // namespace limelight

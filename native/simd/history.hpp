@@ -1,9 +1,26 @@
 // Products with the rows of a history, eight rows at a time so that their sums run side by side.
 #pragma once
 
+#include "simd/kernels.hpp"
 #include "simd/simd.hpp"
 
 namespace limelight::LIMELIGHT_VARIANT {
+
+// The rows of a factor matrix that one history names, each with its weight.
+struct History {
+  const float* factors;
+  const int32_t* items;
+  const float* weights;  // nullptr: all are 1
+  int64_t n;
+  int64_t width;
+
+  History(const SparseRows& rows, int64_t i, const float* factors, int64_t width)
+      : factors(factors), items(rows.indices + rows.indptr[i]),
+        weights(rows.weights ? rows.weights + rows.indptr[i] : nullptr), n(rows.indptr[i + 1] - rows.indptr[i]),
+        width(width) {}
+
+  const float* row(int64_t k) const { return factors + items[k] * width; }
+};
 
 constexpr int kGroup = kLanes < 8 ? kLanes : 8;
 
@@ -43,42 +60,57 @@ LIMELIGHT_INLINE void add_weighted(const float* const* rows, const float* weight
 // Calls visit(rows, count) for group after group of a history's rows. Where the history ends inside a
 // group, its first row fills up and `count` says how many are meant.
 template <typename Visit>
-LIMELIGHT_INLINE void for_each_group(const float* factors, const int32_t* history, int64_t n, int64_t width,
-                                     const Visit& visit) {
+LIMELIGHT_INLINE void for_each_group(const History& history, const Visit& visit) {
+  const int64_t n = history.n;
   const float* rows[kGroup];
   int64_t first = 0;
   for (; first + kGroup <= n; first += kGroup) {
-    for (int u = 0; u < kGroup; ++u) rows[u] = factors + history[first + u] * width;
+    for (int u = 0; u < kGroup; ++u) rows[u] = history.row(first + u);
     if (first + 3 * kGroup <= n)
-      for (int u = 0; u < kGroup; ++u) prefetch_row(factors + history[first + 2 * kGroup + u] * width, width);
+      for (int u = 0; u < kGroup; ++u) prefetch_row(history.row(first + 2 * kGroup + u), history.width);
     visit(rows, kGroup);
   }
   if (first < n) {
     const int count = static_cast<int>(n - first);
-    for (int u = 0; u < kGroup; ++u) rows[u] = factors + history[first + (u < count ? u : 0)] * width;
+    for (int u = 0; u < kGroup; ++u) rows[u] = history.row(first + (u < count ? u : 0));
     visit(rows, count);
   }
 }
 
-// y += sum_j weights_j f_j; the weights behind the last row, to a whole group, are overwritten.
-LIMELIGHT_INLINE void add_history(const float* factors, const int32_t* history, int64_t n, int64_t width,
-                                  float* weights, float* y) {
-  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
-    for (int u = count; u < kGroup; ++u) weights[u] = 0.0f;
-    add_weighted(rows, weights, width, y);
-    weights += kGroup;
+// y += sum_j coefficients_j f_j; those behind the last row, to a whole group, are overwritten.
+LIMELIGHT_INLINE void add_history(const History& history, float* coefficients, float* y) {
+  for_each_group(history, [&](const float* const* rows, int count) __attribute__((always_inline)) {
+    for (int u = count; u < kGroup; ++u) coefficients[u] = 0.0f;
+    add_weighted(rows, coefficients, history.width, y);
+    coefficients += kGroup;
   });
 }
 
-// y += sum_j f_j (f_j . x + offset)
-static void add_history_product(const float* factors, const int32_t* history, int64_t n, int64_t width, const float* x,
-                                float offset, float* y) {
-  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
-    float weights[kLanes];
-    group_dots(rows, x, width, weights);
-    for (int u = 0; u < kGroup; ++u) weights[u] = u < count ? weights[u] + offset : 0.0f;
-    add_weighted(rows, weights, width, y);
+// Multiplies the coefficients of a group of rows by their weights, and goes on to the next group's.
+template <bool kWeighted>
+LIMELIGHT_INLINE void weigh(const float*& weights, int count, float* coefficients) {
+  if constexpr (kWeighted) {
+    for (int u = 0; u < count; ++u) coefficients[u] *= weights[u];
+    weights += kGroup;
+  }
+}
+
+// y += sum_j w_j f_j (f_j . x + offset)
+template <bool kWeighted>
+static void add_products(const History& history, const float* x, float offset, float* y) {
+  const float* weights = history.weights;
+  for_each_group(history, [&](const float* const* rows, int count) __attribute__((always_inline)) {
+    float coefficients[kLanes];
+    group_dots(rows, x, history.width, coefficients);
+    for (int u = 0; u < kGroup; ++u) coefficients[u] = u < count ? coefficients[u] + offset : 0.0f;
+    weigh<kWeighted>(weights, count, coefficients);
+    add_weighted(rows, coefficients, history.width, y);
   });
+}
+
+LIMELIGHT_INLINE void add_history_product(const History& history, const float* x, float offset, float* y) {
+  if (history.weights) add_products<true>(history, x, offset, y);
+  else add_products<false>(history, x, offset, y);
 }
 
 // y += sum_j f_j (f_j . x) for rows that stand one behind the other, filled up to a group with zeros.

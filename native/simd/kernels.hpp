@@ -8,13 +8,14 @@
 
 namespace limelight {
 
-// Rows of a binary matrix: row i holds the columns indices[indptr[i] .. indptr[i + 1]).
+// Rows of a matrix: row i holds the columns indices[indptr[i] .. indptr[i + 1]), each with its weight w_j.
 struct SparseRows {
   const int64_t* indptr;
   const int32_t* indices;
+  const float* weights = nullptr;  // nullptr: all are 1
 };
 
-// x_i = (diag(eigenvalues) + regularization_i I + sum_j f_j f_j^T)^-1 (sum_j f_j - shift)
+// x_i = (diag(eigenvalues) + regularization_i I + sum_j w_j f_j f_j^T)^-1 (sum_j w_j f_j - shift)
 struct RowSolve {
   SparseRows rows;
   const float* factors;         // f_j, in the eigenbasis of the shared part
@@ -33,7 +34,7 @@ struct RowDescent {
   int64_t steps;
 };
 
-// sums_i += (the packed triangle of sum_j f_j f_j^T, sum_j f_j): what a block of histories adds.
+// sums_i += (the packed triangle of sum_j w_j f_j f_j^T, sum_j w_j f_j): what a block of histories adds.
 struct RowSums {
   SparseRows rows;
   const float* factors;
@@ -50,7 +51,7 @@ struct SumSolve {
   int64_t width;
 };
 
-// x_i <- x_i - step_i (x_i^T G + regularization_i x_i + sum_j f_j (f_j . x_i - 1))
+// x_i <- x_i - step_i (x_i^T G + regularization_i x_i + sum_j w_j f_j (f_j . x_i - 1))
 struct GradientStep {
   SparseRows rows;
   const float* factors;
@@ -100,7 +101,7 @@ struct Kernels {
   void (*add_rows)(const RowSums&, int64_t begin, int64_t end, float* scratch);
   int64_t (*solve_sums)(const SumSolve&, int64_t begin, int64_t end, float* scratch);  // rows that failed
   void (*gradient_step)(const GradientStep&, int64_t begin, int64_t end, float* scratch);
-  // sum over the stored pairs of (1 - x_i . f_j)^2
+  // sum over the stored pairs of w_j (1 - x_i . f_j)^2
   double (*squared_error)(const SparseRows&, const float* X, const float* factors, int64_t begin, int64_t end,
                           int64_t width);
   void (*top_k)(const TopK&, int64_t begin, int64_t end, void* scratch);

@@ -1,5 +1,5 @@
 // The normal equations of rows whose histories arrive in blocks: every block is added to them and let
-// go; the solve comes at the end. A row of sums holds the packed triangle of F^T F, then F^T 1.
+// go; the solve comes at the end. A row of sums holds the packed triangle of F^T W F, then F^T w.
 #pragma once
 
 #include "simd/row_solve.hpp"
@@ -10,16 +10,9 @@ LIMELIGHT_INLINE int64_t sums_floats(int64_t width) { return packed_offset(width
 
 static void add_rows(const RowSums& task, int64_t begin, int64_t end, float* memory) {
   const SolveScratch scratch(memory, task.width);
-  const int64_t panels = task.width / kPanel, stride = kDepth * kPanel;
   for (int64_t i = begin; i < end; ++i) {
-    const int32_t* history = task.rows.indices + task.rows.indptr[i];
-    const int64_t n = task.rows.indptr[i + 1] - task.rows.indptr[i];
-    float *A = task.sums + i * sums_floats(task.width), *y = A + packed_offset(panels);
-    for (int64_t first = 0; first < n; first += kDepth) {
-      const int64_t depth = n - first < kDepth ? n - first : kDepth;
-      gather(task.factors, history + first, depth, n - first, task.width, scratch.gathered, y);
-      add_outer_products(panels, depth, scratch.gathered, stride, A, A);
-    }
+    float *A = task.sums + i * sums_floats(task.width), *y = A + packed_offset(task.width / kPanel);
+    add_history_system(History(task.rows, i, task.factors, task.width), A, A, y, scratch);
   }
 }
 

@@ -1,6 +1,6 @@
 // The normal equations of a row by a few conjugate-gradient steps: no matrix, for many factors.
 //
-// In the eigenbasis the system is D + F^T F with a diagonal D, which is also its preconditioner. A step
+// In the eigenbasis the system is D + F^T W F with a diagonal D, which is also its preconditioner. A step
 // reads the history once. It is copied together first, so that the steps after the first find it near.
 #pragma once
 
@@ -14,52 +14,57 @@ constexpr int64_t kNearFloats = 1 << 18;  // histories up to this are copied
 LIMELIGHT_INLINE int64_t descent_scratch(int64_t width) { return 5 * width + kNearFloats; }
 
 // The rows of one history. The first product reads them wherever they stand and, where they fit, copies
-// them together on the way; the products after it read the copy.
+// them together on the way, times the roots of their weights; the products after it read the copy.
 struct NearHistory {
-  const float* factors;
-  const int32_t* history;
-  int64_t n;
-  int64_t width;
+  History history;
   bool fits;
   float* near;
 
   NearHistory(const RowSolve& task, int64_t i, float* memory)
-      : factors(task.factors), history(task.rows.indices + task.rows.indptr[i]),
-        n(task.rows.indptr[i + 1] - task.rows.indptr[i]), width(task.width), fits((n + kGroup) * width <= kNearFloats),
+      : history(task.rows, i, task.factors, task.width), fits((history.n + kGroup) * history.width <= kNearFloats),
         near(memory) {}
 
-  // y += F^T (F x - 1)
+  // y += F^T W (F x - 1)
   void add_first_product(const float* x, float* y) const {
-    if (!fits) {
-      add_history_product(factors, history, n, width, x, -1.0f, y);
-      return;
-    }
+    if (!fits) add_history_product(history, x, -1.0f, y);
+    else if (history.weights) copy_and_add<true>(x, y);
+    else copy_and_add<false>(x, y);
+  }
+
+  template <bool kWeighted>
+  void copy_and_add(const float* x, float* y) const {
+    const int64_t width = history.width;
+    const float* weights = history.weights;
     float* copy = near;
-    for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
-      float weights[kLanes];
+    for_each_group(history, [&](const float* const* rows, int count) __attribute__((always_inline)) {
+      float coefficients[kLanes], roots[kGroup];
+      if constexpr (kWeighted)
+        for (int u = 0; u < kGroup; ++u) roots[u] = u < count ? sqrtf(weights[u]) : 0.0f;
       Vector sum[kGroup] = {};
       for (int64_t c = 0; c < width; c += kLanes) {
         const Vector part = load(x + c);
 #pragma GCC unroll 8
         for (int u = 0; u < kGroup; ++u) {
           const Vector value = load(rows[u] + c);
-          store(copy + u * width + c, value);
+          if constexpr (kWeighted) store(copy + u * width + c, value * roots[u]);
+          else store(copy + u * width + c, value);
           sum[u] += part * value;
         }
       }
-      store(weights, sum_each<kGroup>(sum));
-      for (int u = 0; u < kGroup; ++u) weights[u] = u < count ? weights[u] - 1.0f : 0.0f;
+      store(coefficients, sum_each<kGroup>(sum));
+      for (int u = 0; u < kGroup; ++u) coefficients[u] = u < count ? coefficients[u] - 1.0f : 0.0f;
+      weigh<kWeighted>(weights, count, coefficients);
       // What fills the last group up must not count in the products to come either.
       memset(copy + count * width, 0, (kGroup - count) * width * sizeof(float));
-      add_weighted(rows, weights, width, y);
+      add_weighted(rows, coefficients, width, y);
       copy += kGroup * width;
     });
   }
 
-  // y += F^T F x
+  // y += F^T W F x
   void add_product(const float* x, float* y) const {
-    if (fits) add_near_product(near, n, width, x, y);
-    else add_history_product(factors, history, n, width, x, 0.0f, y);
+    if (fits) add_near_product(near, history.n, history.width, x, y);
+    else add_history_product(history, x, 0.0f, y);
   }
 };
 

@@ -40,16 +40,19 @@ static void shift_and_rotate(float* X, const float* step, const float* h, const 
   }
 }
 
-// |F^T F b| / |b| with b = F^T 1: one power step towards the largest eigenvalue of F^T F.
-static float own_curvature(const float* factors, const int32_t* history, int64_t n, int64_t width, float* b, float* y) {
+// |F^T W F b| / |b| with b = F^T w: one power step towards the largest eigenvalue of F^T W F.
+static float own_curvature(const History& history, float* b, float* y) {
+  const int64_t width = history.width;
+  const float* weights = history.weights;
   memset(b, 0, width * sizeof(float));
   memset(y, 0, width * sizeof(float));
-  for_each_group(factors, history, n, width, [&](const float* const* rows, int count) __attribute__((always_inline)) {
-    float ones[kGroup];
-    for (int u = 0; u < kGroup; ++u) ones[u] = u < count ? 1.0f : 0.0f;
-    add_weighted(rows, ones, width, b);
+  for_each_group(history, [&](const float* const* rows, int count) __attribute__((always_inline)) {
+    float coefficients[kGroup];
+    for (int u = 0; u < kGroup; ++u) coefficients[u] = u < count ? 1.0f : 0.0f;
+    if (weights) weigh<true>(weights, count, coefficients);
+    add_weighted(rows, coefficients, width, b);
   });
-  add_history_product(factors, history, n, width, b, 0.0f, y);
+  add_history_product(history, b, 0.0f, y);
   const float norm = dot(b, b, width);
   return norm > 0.0f ? sqrtf(dot(y, y, width) / norm) : 0.0f;
 }
@@ -63,15 +66,13 @@ static void gradient_step(const GradientStep& task, int64_t begin, int64_t end, 
     for (int r = 0; r < count; ++r) {
       const int64_t i = first + r;
       float *x = task.rows_out + i * width, *gradient = gradients + r * width;
-      const int64_t at = task.rows.indptr[i], n = task.rows.indptr[i + 1] - at;
-      const int32_t* history = task.rows.indices + at;
+      const History history(task.rows, i, task.factors, width);
       const float reg = task.regularization[i];
       if (task.curvature) {
-        if (task.refresh_curvature)
-          task.curvature[i] = own_curvature(task.factors, history, n, width, packed, packed + width);
+        if (task.refresh_curvature) task.curvature[i] = own_curvature(history, packed, packed + width);
         task.step[i] = 1.0f / fmaxf(task.shared_curvature + reg + task.curvature[i], __FLT_MIN__);
       }
-      add_history_product(task.factors, history, n, width, x, -1.0f, gradient);
+      add_history_product(history, x, -1.0f, gradient);
       const float step = task.step[i];
       for (int64_t c = 0; c < width; c += kLanes) {
         const Vector own = load(x + c);
@@ -85,12 +86,17 @@ static double squared_error(const SparseRows& rows, const float* X, const float*
                             int64_t width) {
   double sum = 0.0;
   for (int64_t i = begin; i < end; ++i) {
-    const int32_t* history = rows.indices + rows.indptr[i];
-    const int64_t n = rows.indptr[i + 1] - rows.indptr[i];
-    for_each_group(factors, history, n, width, [&](const float* const* row, int count) __attribute__((always_inline)) {
+    const History history(rows, i, factors, width);
+    const float* weights = history.weights;
+    for_each_group(history, [&](const float* const* row, int count) __attribute__((always_inline)) {
       float score[kLanes];
       group_dots(row, X + i * width, width, score);
-      for (int u = 0; u < count; ++u) sum += (1.0 - score[u]) * (1.0 - score[u]);
+      if (weights) {
+        for (int u = 0; u < count; ++u) sum += weights[u] * (1.0 - score[u]) * (1.0 - score[u]);
+        weights += kGroup;
+      } else {
+        for (int u = 0; u < count; ++u) sum += (1.0 - score[u]) * (1.0 - score[u]);
+      }
     });
   }
   return sum;

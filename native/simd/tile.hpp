@@ -111,13 +111,20 @@ static void add_outer_products(int64_t panels, int64_t depth, const float* rows,
   }
 }
 
-// Up to 16 rows of a matrix, each multiplied by `scale` where given, as one panel [column][row].
-static void pack_rows(const float* const* rows, int count, int64_t width, const float* scale, float* __restrict panel) {
+// Up to 16 rows of a matrix, their columns multiplied by `scale` and the rows by `roots` where they are given, as
+// one panel [column][row].
+template <bool kWeighted = false>
+static void pack_rows(const float* const* rows, int count, int64_t width, const float* scale, float* __restrict panel,
+                      const float* roots = nullptr) {
   for (int64_t c = 0; c < width; c += kLanes) {
     const Vector factor = scale ? load(scale + c) : broadcast(1.0f);
     for (int first = 0; first < kPanel; first += kLanes) {
       Vector square[kLanes];
-      for (int i = 0; i < kLanes; ++i) square[i] = first + i < count ? load(rows[first + i] + c) * factor : Vector{};
+      for (int i = 0; i < kLanes; ++i) {
+        square[i] = first + i < count ? load(rows[first + i] + c) * factor : Vector{};
+        if constexpr (kWeighted)
+          if (first + i < count) square[i] *= roots[first + i];
+      }
       transpose(square);
       for (int i = 0; i < kLanes; ++i) store(panel + (c + i) * kPanel + first, square[i]);
     }

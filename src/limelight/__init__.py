@@ -30,7 +30,7 @@ _NAMES = {
     "limelight.control.tune_result": "TuneResult",
     "limelight.data": (
         "HeldOut Interactions Marketplace Split as_unseen marketplace read read_candidates "
-        "read_groups split_users"
+        "read_groups split_time split_users"
     ),
     "limelight.metrics.accumulate": "ListAccumulator",
     "limelight.metrics.accuracy": "ndcg recall",

@@ -28,6 +28,7 @@ from limelight.data import (
     read,
     read_candidates,
     read_groups,
+    split_time,
     split_users,
 )
 from limelight.metrics.accumulate import ListAccumulator
@@ -121,6 +122,7 @@ __all__ = [
     "read_groups",
     "recall",
     "rerank",
+    "split_time",
     "split_users",
     "top_share",
     "tune",

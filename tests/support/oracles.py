@@ -28,7 +28,7 @@ class DenseTerm(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DenseProblem:
-    """The objective over a dense binary matrix R, with its weights."""
+    """The objective over a dense matrix R: 0, or the weight of an observed pair."""
 
     R: Float64
     unobserved_weight: float
@@ -193,10 +193,9 @@ def curvature(R: Float64, F: Float64) -> Float64:
     """One power step towards the largest eigenvalue of each history's Gramian, from its sum."""
     out = np.zeros(len(R))
     for i, row in enumerate(R):
-        history = F[row > 0]
-        start = history.sum(axis=0)
+        start = row @ F
         if start.any():
-            out[i] = np.linalg.norm(history.T @ (history @ start)) / np.linalg.norm(start)
+            out[i] = np.linalg.norm((F.T * row) @ (F @ start)) / np.linalg.norm(start)
     return out
 
 

@@ -34,7 +34,7 @@ __all__ = ["kernels", "resolve_threads", "use_variant", "variant"]
 
 def _rebuilt(rows: kernels.Csr) -> tuple[type[kernels.Csr], tuple[Any, ...]]:
     """Say what rows of interactions are made from, which is what a pickle or a copy holds."""
-    return kernels.Csr, (rows.indptr, rows.indices, rows.n_columns)
+    return kernels.Csr, (rows.indptr, rows.indices, rows.n_columns, rows.weights)
 
 
 # Fitted models hold such rows, and are pickled and copied like any other estimator.

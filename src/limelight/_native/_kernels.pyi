@@ -31,9 +31,11 @@ def shift_and_rotate(X: Annotated[NDArray[numpy.float32], dict(shape=(None, None
     """x_i <- x_i - step_i shift, then out = X rotation."""
 
 class Csr:
-    """A checked binary sparse matrix: int64 indptr, int32 ascending indices."""
+    """
+    A checked sparse matrix: int64 indptr, int32 ascending indices, float32 weights; None: all 1.
+    """
 
-    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int) -> None: ...
+    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int, weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
     @property
     def n_rows(self) -> int: ...
@@ -50,12 +52,15 @@ class Csr:
     @property
     def indices(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]: ...
 
+    @property
+    def weights(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None: ...
+
     def transpose(self) -> Csr:
         """The same entries, by column."""
 
 def solve_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], probe: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, response: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, threads: int) -> int:
     """
-    x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 (F_i^T 1 - shift); how many failed.
+    x_i = (diag(eigenvalues) + regularization_i I + F_i^T W_i F_i)^-1 (F_i^T w_i - shift); how many failed.
 
     With a probe given, the same inverses times the probe are written to response.
     """
@@ -68,27 +73,27 @@ def sums_width(width: int) -> int:
 
 def add_rows(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], sums: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
     """
-    Add what a block of histories contributes, F_i^T F_i and F_i^T 1, to each row of sums.
+    Add what a block of histories contributes, F_i^T W_i F_i and F_i^T w_i, to each row of sums.
     """
 
 def solve_sums(sums: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], eigenvalues: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> int:
     """
-    x_i = (diag(eigenvalues) + regularization_i I + F_i^T F_i)^-1 F_i^T 1 of sums, which are used up; how
+    x_i = (diag(eigenvalues) + regularization_i I + F_i^T W_i F_i)^-1 F_i^T w_i of sums, which are used up; how
     many failed.
     """
 
 def gradient_step(rows: Csr, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, gramian: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], regularization: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], step: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], curvature: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')] | None, shared_curvature: float, refresh_curvature: bool, row_factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
-    x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T (F_i x_i - 1)).
+    x_i <- x_i - step_i (G x_i + regularization_i x_i + F_i^T W_i (F_i x_i - 1)).
 
     The x_i are the rows of X = row_factors. Returns X^T X, the sum of X's rows, and that sum weighted by
     the steps. With curvature given, the steps are 1 / (shared_curvature + regularization_i + curvature_i)
     and are written to step; a refreshed curvature is one power step towards the largest eigenvalue of
-    F_i^T F_i, from F_i^T 1.
+    F_i^T W_i F_i, from F_i^T w_i.
     """
 
 def squared_error(rows: Csr, row_factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> float:
-    """The sum over stored pairs of (1 - x_i . f_j)^2."""
+    """The sum over stored pairs of w_j (1 - x_i . f_j)^2."""
 
 class Catalogue:
     """Item factors laid out for top-k searches."""

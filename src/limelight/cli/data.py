@@ -1,12 +1,14 @@
 """``limelight data``: describe, split and convert interactions."""
 
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from limelight._base.documents import Table
-from limelight._base.errors import DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.cli.flags import (
     DataFile,
     Json,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from limelight.data import HeldOut, Interactions, Split
 
+SplitBy = StrEnum("SplitBy", ["users", "time"])
 FEW = 5
 _PERCENTILES = {"min": 0, "p25": 25, "p50": 50, "p75": 75, "p90": 90, "p99": 99, "max": 100}
 
@@ -111,33 +114,54 @@ def split(
         ),
     ],
     *,
+    by: Annotated[
+        SplitBy,
+        option("users|time", "Hold out whole users, or what was done last (needs --timestamp)."),
+    ] = SplitBy.users,
     validation: Annotated[
-        str, option("N", "Validation users: a count, or a share such as 0.1.")
+        str, option("N", "Validation users: a count, or a share such as 0.1; by time, a share.")
     ] = "0.1",
-    test: Annotated[str, option("N", "Test users: a count, or a share such as 0.1.")] = "0.1",
+    test: Annotated[
+        str, option("N", "Test users: a count, or a share such as 0.1; by time, a share.")
+    ] = "0.1",
+    at: Annotated[
+        str | None, option("TIME", "When the test begins, such as 2021-01-01, in place of --test.")
+    ] = None,
     seed: Seed = None,
     reading: Reading,
     as_json: Json = False,
 ) -> None:
-    """Hold out whole users for validation and for testing.
+    """Hold out users, or what was done last, for validation and for testing.
 
     In: a table of interactions. Out: a folder with train.csv, validation_tr.csv,
     validation_te.csv, test_tr.csv, test_te.csv (columns uid,sid) and the ids. Of a held-out user,
-    80 % of the items are history to show to a model (tr), 20 % are targets to guess (te). Items
-    that no training user has are dropped.
+    80 % of the items are history to show to a model (tr), 20 % are targets to guess (te); by time,
+    history is what was done before. Items that no training user has are dropped.
 
     \b
     Examples:
       limelight data split ratings.csv -o split/
       limelight data split ratings.parquet --rating rating --min-rating 4 \\
         --validation 500 --test 500 --seed 98765 -o split/
+      limelight data split ratings.csv --by time --timestamp time --at 2021-01-01 -o split/
     """
-    from limelight.data import split_users
+    from limelight.data import split_time, split_users
 
-    sizes = _amount("--validation", validation), _amount("--test", test)
-    found = split_users(
-        reading.table(source), validation=sizes[0], test=sizes[1], random_state=seed
-    )
+    sizes: dict[str, Any] = {
+        "validation": _amount("--validation", validation),
+        "test": _amount("--test", test),
+    }
+    has_no_use = [("--at", at)] if by is SplitBy.users else [("--seed", seed)]
+    for flag, value in has_no_use:
+        if value is not None:
+            message = f"a split by {by.value} does not take: {flag}"
+            raise ConfigError(message, hint="leave it out, or choose another --by")
+    if by is SplitBy.users:
+        found = split_users(reading.table(source), **sizes, random_state=seed)
+    else:
+        # Ages count from where each part begins, so the weights are made by the split.
+        table = replace(reading, half_life=None).table(source)
+        found = split_time(table, **sizes, at=at, half_life=reading.half_life)
     found.save(output)
     record = split_record(found) | {"output": str(output)}
     summarise(f"{_split_table(found)}\nwritten to {output}", record, as_json=as_json)
@@ -175,6 +199,8 @@ def split_record(found: "Split") -> dict[str, int]:
         counts[f"{name}_targets"] = int(part.targets.nnz)
     counts["dropped_items"] = found.dropped_items
     counts["dropped_interactions"] = found.dropped_interactions
+    if found.users_without_history:
+        counts["users_without_history"] = found.users_without_history
     return counts
 
 
@@ -191,7 +217,10 @@ def _split_table(found: "Split") -> str:
         for name, part in _held_out(found)
     ]
     dropped = f"{found.dropped_items:,} (interactions: {found.dropped_interactions:,})"
-    return f"{Table((), rows).text()}\nitems dropped because no training user has them: {dropped}"
+    text = f"{Table((), rows).text()}\nitems dropped because no training user has them: {dropped}"
+    if found.users_without_history:
+        text += f"\nusers left out because they did nothing before: {found.users_without_history:,}"
+    return text
 
 
 @takes_flags
@@ -206,7 +235,7 @@ def convert(
     """Write interactions, filtered and merged, as user_id,item_id.
 
     In: a table of interactions. Out: a table, user by user, each user's items in the order of the
-    file (of time, if --timestamp is named).
+    file (of time, if --timestamp is named). With --weight or --half-life, it has a column weight.
 
     \b
     Examples:
@@ -253,6 +282,9 @@ def _write_pairs(data: "Interactions", output: Path) -> None:
             "item_id": ids_to_arrow(data.item_ids).take(pa.array(items)),
         }
     )
+    if data.weights is not None:
+        _, weights = walk(data.indptr, data.weights, data.order, np.arange(data.n_users))
+        table = table.append_column("weight", pa.array(weights))
     with atomic_file(output) as temporary:
         if delimiter := DELIMITERS.get(output.suffix.lower()):
             options = pa.csv.WriteOptions(delimiter=delimiter)

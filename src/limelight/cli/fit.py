@@ -259,7 +259,7 @@ def _announce(data: "Interactions", config: "Config") -> None:
     sizes = {
         "n_users": data.n_users,
         "n_items": data.n_items,
-        "n_entries": data.nnz,
+        "n_entries": data.nnz * (1 if data.weights is None else 2),  # a weight is as long
         "threads": resolve_threads(config.num_threads),
     }
     held, room = resident(), limit()

@@ -138,6 +138,13 @@ class Reading:
     core: Annotated[
         int | None, option("N", "Keep the k-core instead: so many for every user and item.")
     ] = None
+    weight: Annotated[
+        str | None, option("COLUMN", "Column of how much a row counts; without it all count 1.")
+    ] = None
+    half_life: Annotated[
+        str | None,
+        option("TIME", "After how long a row counts half: 90d, 36h, 2w (needs --timestamp)."),
+    ] = None
 
     def given(self) -> dict[str, Any]:
         """Return the flags that were given, by their names in Python."""

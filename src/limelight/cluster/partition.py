@@ -250,7 +250,12 @@ class Partition:
         return self.cut.n_entries
 
     @property
-    def item_counts(self) -> Int64:
+    def total_weight(self) -> int:
+        """The number of observed pairs of all ranks, each of which weighs 1."""
+        return self.n_entries
+
+    @property
+    def item_weights(self) -> Int64:
         """The number of observed pairs of each item, on all ranks."""
         return self.cut.item_counts
 

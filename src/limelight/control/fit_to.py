@@ -130,7 +130,7 @@ def fit_to(  # noqa: PLR0913
         message = f"a target needs a model to fit: {plain!r}"
         raise ConfigError(message, hint="pass one such as ll.ExADMM(factors=64)")
     _refuse_control(plain)
-    whole = data if isinstance(data, Split) else as_interactions(data)
+    whole = _whole(data)
     check_integer("at", at, least=1)
     if goal is not None and isinstance(population, str) and population == "everyone":
         _refuse_unreachable(goal, *_size_of(whole), at)
@@ -266,6 +266,13 @@ def _goal_of(wishes: dict[str, float | None], *, alone: bool) -> Goal | None:
         message = "there is no target: none was given"
         raise ConfigError(message, hint=f"give one of: {', '.join(wishes)}, or shares of groups")
     return goals[0] if len(goals) == 1 else JointGoal.of(goals)
+
+
+def _whole(data: Any) -> Split | Interactions:
+    if not isinstance(data, Split):
+        return as_interactions(data)
+    data.refuse_shared_users()
+    return data
 
 
 def _refuse_control(model: Model) -> None:

@@ -23,7 +23,7 @@ from limelight.control.frontier_result import (
     mark_front,
 )
 from limelight.control.population import as_population, sitting_of
-from limelight.data.interactions import as_interactions
+from limelight.data.interactions import Interactions
 from limelight.data.split import as_split
 from limelight.models.exadmm import ExADMM
 from limelight.report.exhibit import measure_lists
@@ -291,8 +291,9 @@ def _plain(settings: dict[str, Any], random_state: RandomState) -> ExADMM:
 
 def _about(plain: ExADMM, split: Split) -> dict[str, Any]:
     """Say what a front is of; the number of threads makes no difference to it."""
+    weight = None if split.train.weights is None else "values"
     held_out = [
-        as_interactions(matrix).fingerprint()
+        Interactions.from_matrix(matrix, weight=weight).fingerprint()
         for part in (split.validation, split.test)
         for matrix in (part.history, part.targets)
     ]

@@ -72,7 +72,7 @@ class GroupTarget:
 
     def __init__(self, split: Split, goal: GroupGoal) -> None:
         self._goal, self._split = goal, split
-        counts = np.asarray(split.train.matrix.sum(axis=0)).ravel()
+        counts = split.train.matrix.getnnz(axis=0).astype(np.float64)
         self._counts = dict(zip(split.train.item_ids.tolist(), counts.tolist(), strict=True))
         self.named = self._groups(split.train.item_ids)
         members = as_groups(self.named, split.train.n_items)

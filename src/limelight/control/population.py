@@ -351,8 +351,7 @@ def sitting_of(
     at = np.argsort(places)
     for name, rows in chosen.items():
         part = held_out[name]
-        some = HeldOut(part.history[rows], part.targets[rows], part.user_ids[rows])
-        seats[name] = HeldOutRows(at[first : first + len(rows)], some)
+        seats[name] = HeldOutRows(at[first : first + len(rows)], part.take(rows))
         first += len(rows)
     users = RankedUsers(
         model,

@@ -97,6 +97,7 @@ class FactorSpace:
             n_users=data.n_users,
             n_items=data.n_items,
             observed=data.nnz,
+            weight=_weight(data),
         )
 
     def settings(self, place: Place | None) -> dict[str, Any]:
@@ -105,7 +106,8 @@ class FactorSpace:
         found: dict[str, Any] = {}
         weight = self.settled().unobserved_weight
         if "unobserved_weight" not in self._given:
-            weight = _rounded(min(1.0, weight * 2 ** ((2 * y - 1) * _UNOBSERVED_DOUBLED)))
+            weight *= 2 ** ((2 * y - 1) * _UNOBSERVED_DOUBLED)
+            weight = _rounded(min(_weight(self._data) / self._data.nnz, weight))
             found["unobserved_weight"] = weight
         exponent = self._config.regularization_exponent
         if "regularization_exponent" not in self._given:
@@ -121,9 +123,15 @@ class FactorSpace:
     def _mass(self, weight: float) -> float:
         """Return what the average row weighs, of users and items alike."""
         data = self._data
-        users = data.nnz / data.n_users + weight * data.n_items
-        items = data.nnz / data.n_items + weight * data.n_users
+        observed = _weight(data)
+        users = observed / data.n_users + weight * data.n_items
+        items = observed / data.n_items + weight * data.n_users
         return math.sqrt(users * items)
+
+
+def _weight(data: Interactions) -> float:
+    """Return what all observed pairs weigh together."""
+    return float(data.nnz if data.weights is None else data.weights.sum(dtype=np.float64))
 
 
 def _rounded(value: float) -> float:

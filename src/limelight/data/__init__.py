@@ -12,6 +12,7 @@ from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.read import read
 from limelight.data.split import Split, split_users
 from limelight.data.synthetic import Marketplace, marketplace
+from limelight.data.time_split import split_time
 
 __all__ = [
     "Candidates",
@@ -25,5 +26,6 @@ __all__ = [
     "read",
     "read_candidates",
     "read_groups",
+    "split_time",
     "split_users",
 ]

@@ -14,12 +14,14 @@ import pyarrow.compute as pc
 from limelight._base.errors import DataError
 from limelight._base.text import short
 from limelight.data.sources import describe, require_column
+from limelight.data.times import number_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from limelight._base.arrays import Float64
     from limelight.data.sources import Part
 
 TIMES = (
@@ -28,6 +30,8 @@ TIMES = (
     *(pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")),
 )
 """What the text of a timestamp may mean, the first that fits."""
+_SECONDS = {"day": 86_400.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
+"""Seconds of the units in which Arrow writes times."""
 
 
 class Chunk(NamedTuple):
@@ -109,8 +113,11 @@ class TimeColumn:
 
     Examples
     --------
-    >>> TimeColumn("time").convert(Chunk(pa.array(["2024-01-02"]), "ratings.csv", is_text=True))
+    >>> column = TimeColumn("time")
+    >>> column.convert(Chunk(pa.array(["2024-01-02"]), "ratings.csv", is_text=True))
     array([1704153600000000])
+    >>> column.seconds(_)
+    array([1.7041536e+09])
     """
 
     rule = "a timestamp must be a finite number from 0 up, or a time"
@@ -139,6 +146,13 @@ class TimeColumn:
         is_time = np.isfinite(times) & (times >= 0) if kind == "number" else np.isfinite(times)
         chunk.require_all(is_time, self.rule)
         return times.astype(_lean_type(times), copy=False)
+
+    def seconds(self, times: NDArray[Any]) -> Float64:
+        """Turn all the times that were converted into seconds since 1970."""
+        if self._kind == "number":
+            return number_seconds(times)
+        unit = next(unit for unit in _SECONDS if f"[{unit}" in self._kind)
+        return np.asarray(times * _SECONDS[unit], np.float64)
 
 
 def _lean_type(times: NDArray[Any]) -> type[np.number[Any]]:

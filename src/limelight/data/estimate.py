@@ -36,7 +36,9 @@ _CODED = 100
 """Further bytes of an id while a table gives it a number, row by row."""
 _PAIR = 2 * (4 + 4)
 """Bytes of a pair of two numbers, first in file order and then in rows."""
-_TIME = 2 * 8
+_TIME = 2 * 8 + 2 * 8
+_WEIGHT, _SORTED = 3 * 8, 3 * 8
+"""Bytes of a weight while it is merged, and of the keys by which times and weights are sorted."""
 _TEXT, _TEXT_SHARE = 40 << 20, 4
 """Bytes that parsing text takes at most; a short file takes so many times its size."""
 
@@ -218,7 +220,10 @@ def reading_bytes(table: OpenTable) -> int:
     """
     found, names = sample_of(table), table.names
     n_rows = found.rated(names.rating, table.options.min_rating)
+    is_weighted = names.weight is not None or table.options.half_life is not None
     per_row = _PAIR + (0 if names.timestamp is None else _TIME)
+    per_row += _WEIGHT * is_weighted
+    per_row += 0 if names.timestamp is None and not is_weighted else _SORTED
     text = _TEXT_SHARE * sum(file.stat().st_size for file in files_of(_path(table)))
     parsing = min(_TEXT, text) if table.parts[0].is_text else 0
     return ARROW + parsing + int(n_rows * per_row + found.coding_bytes(names.user, names.item))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from limelight._native import kernels
-from limelight.data.rows import row_starts
+from limelight.data.rows import row_numbers, row_starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +54,18 @@ def keep(data: Interactions, users: Mask, items: Mask) -> Interactions:
         out_order=order,
     )
     user_ids, item_ids = data.user_ids[users], data.item_ids[items]
+    values = {name: getattr(data, name) for name in ("weights", "times")}
+    if any(array is not None for array in values.values()):
+        kept = users[row_numbers(data.indptr)] & items[data.indices]
+        values = {name: array if array is None else array[kept] for name, array in values.items()}
     return replace(
-        data, indptr=indptr, indices=indices, user_ids=user_ids, item_ids=item_ids, order=order
+        data,
+        indptr=indptr,
+        indices=indices,
+        user_ids=user_ids,
+        item_ids=item_ids,
+        order=order,
+        **values,
     )
 
 

@@ -5,7 +5,7 @@ Training users can stand in for them, with a part of their histories left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from limelight._base.documents import Document, pairs
 from limelight._base.errors import DataError
 from limelight._base.seeds import seed_of
 from limelight._base.text import count
-from limelight.data.interactions import binary_csr
-from limelight.data.rows import group, row_numbers
+from limelight.data.interactions import csr_rows
+from limelight.data.rows import by_pair, group, row_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,11 +33,14 @@ class HeldOut:
     Attributes
     ----------
     history, targets : csr_matrix
-        Binary, users x items of the training data; no pair is in both.
+        Users x items of the training data; no pair is in both. The history has the weights of its
+        pairs, or ones; targets are ones.
     user_ids : array
         The id of each row.
     history_order, targets_order : int32 array or None
         The file order inside each row, as in ``Interactions.order``.
+    target_weights : float32 array or None
+        The weights of the targets, which count where everybody is learnt from; None: all are 1.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class HeldOut:
     user_ids: Ids
     history_order: NDArray[np.int32] | None = None
     targets_order: NDArray[np.int32] | None = None
+    target_weights: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the same users and items."""
@@ -67,6 +71,25 @@ class HeldOut:
     def n_users(self) -> int:
         """Number of users, with or without targets."""
         return len(self.user_ids)
+
+    @property
+    def weighted_targets(self) -> csr_matrix[Any]:
+        """The targets with their weights, or ones."""
+        if self.target_weights is None:
+            return self.targets
+        found = self.targets.copy()
+        found.data = self.target_weights.copy()
+        return found
+
+    def everything(self) -> csr_matrix[Any]:
+        """Return history and targets in one matrix, with their weights."""
+        return scipy.sparse.csr_matrix(self.history + self.weighted_targets)
+
+    def take(self, rows: NDArray[np.integer]) -> HeldOut:
+        """Return some of the users, by their rows."""
+        weights = None if self.target_weights is None else self.weighted_targets[rows].data
+        history, targets = self.history[rows], self.targets[rows]
+        return HeldOut(history, targets, self.user_ids[rows], target_weights=weights)
 
     def __repr__(self) -> str:
         history, targets = count(self.history.nnz, "interaction"), count(self.targets.nnz, "target")
@@ -88,8 +111,9 @@ def held_out_of(
     is_target: NDArray[np.bool_],
     user_ids: Ids,
     n_items: int,
+    weights: NDArray[np.float32] | None = None,
 ) -> HeldOut:
-    """Build the two matrices from pairs in file order.
+    """Build the two matrices from pairs in file order, which may have weights.
 
     Examples
     --------
@@ -101,12 +125,19 @@ def held_out_of(
     shape = len(user_ids), n_items
     history = group(rows[~is_target], items[~is_target], *shape)
     targets = group(rows[is_target], items[is_target], *shape)
+    of_history, of_targets = None, None
+    if weights is not None:
+        of_history, of_targets = (
+            by_pair(rows[part], items[part], n_items, (weights[part], np.add))[0]
+            for part in (~is_target, is_target)
+        )
     return HeldOut(
-        binary_csr(history.indptr, history.indices, shape),
-        binary_csr(targets.indptr, targets.indices, shape),
+        csr_rows(history.indptr, history.indices, shape, of_history),
+        csr_rows(targets.indptr, targets.indices, shape),
         user_ids,
         history.order,
         targets.order,
+        of_targets,
     )
 
 
@@ -138,9 +169,12 @@ def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
     for fold in range(folds - 1):
         asked = is_scored & (places % (folds - 1) == fold)
         pairs = (users[asked], history.indices[asked])
-        targets = scipy.sparse.csr_matrix((history.data[asked], pairs), history.shape)
-        shown = scipy.sparse.csr_matrix(history + part.targets - targets)
-        shown.eliminate_zeros()
+        ones = np.ones(int(asked.sum()), dtype=np.float32)
+        targets = scipy.sparse.csr_matrix((ones, pairs), history.shape)
+        kept = history.copy()
+        kept.data[asked] = 0
+        kept.eliminate_zeros()
+        shown = replace(part, history=kept).everything()
         parts.append(HeldOut(shown, targets, part.user_ids))
     return parts
 

@@ -1,4 +1,4 @@
-"""Who interacted with what: a binary matrix, its ids, and the order of the file it came from."""
+"""Who interacted with what: a sparse matrix, its ids, and the order of the file it came from."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 import scipy
 
 from limelight._base.documents import Document, pairs
-from limelight._base.errors import DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import count
-from limelight.data.rows import group
+from limelight.data.rows import by_pair, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +27,7 @@ def fingerprint(
     indices: Iterable[NDArray[np.int32]],
     user_ids: Any,
     item_ids: Any,
+    weights: NDArray[np.float32] | None = None,
 ) -> str:
     """Digest shape, pairs and ids into 16 hexadecimal digits, the same on every platform.
 
@@ -36,6 +37,8 @@ def fingerprint(
         The pairs as rows, in as many stretches as one likes.
     user_ids, item_ids
         NumPy arrays, or Arrow arrays of int64 or large_string.
+    weights
+        Those of the pairs, where there are any; without them, nothing is added for them.
 
     Examples
     --------
@@ -52,6 +55,9 @@ def fingerprint(
     for ids in (user_ids, item_ids):
         for piece in _bytes_of(ids):
             digest.update(piece)
+    if weights is not None:
+        digest.update(b"w")
+        digest.update(np.ascontiguousarray(weights, dtype="<f4").data)
     return digest.hexdigest()
 
 
@@ -79,7 +85,7 @@ LARGEST = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
-    """Binary interactions of users with items.
+    """Interactions of users with items, each with a weight or all alike.
 
     Made by :func:`limelight.read` or :meth:`from_matrix`. The arrays are read-only, because models
     share them; :attr:`matrix` is a copy to do anything with.
@@ -98,11 +104,15 @@ class Interactions:
         How many repeated pairs were merged.
     has_ids : bool
         Whether the ids are the data's own; False where a matrix had none and they only count.
+    weights : float32[nnz] or None
+        How much each pair counts, finite and above 0; None means that all count 1.
+    times : float64[nnz] or None
+        When each pair first happened, in seconds since 1970, where that was read.
 
     Examples
     --------
     >>> from scipy.sparse import csr_matrix
-    >>> data = Interactions.from_matrix(csr_matrix([[1, 0, 2], [0, 5, 0]]))
+    >>> data = Interactions.from_matrix(csr_matrix([[1, 0, 1], [0, 1, 0]]))
     >>> data
     Interactions(2 users x 3 items, 3 interactions)
     >>> data.matrix.toarray()
@@ -117,11 +127,14 @@ class Interactions:
     order: NDArray[np.int32] | None = None
     duplicates: int = 0
     has_ids: bool = True
+    weights: NDArray[np.float32] | None = None
+    times: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that cannot belong together, and protect them: models share them."""
-        for array in (self.indptr, self.indices):
-            array.flags.writeable = False
+        for array in (self.indptr, self.indices, self.weights, self.times):
+            if array is not None:
+                array.flags.writeable = False
         if self.indptr.dtype != np.int64 or self.indices.dtype != np.int32:
             types = f"{self.indptr.dtype}, {self.indices.dtype}"
             message = f"indptr and indices must be int64 and int32: {types}"
@@ -133,18 +146,41 @@ class Interactions:
                 f"but there are {len(self.user_ids):,} user ids and {len(self.indices):,} indices"
             )
             raise DataError(message, hint="build from a sparse matrix: Interactions.from_matrix(X)")
+        for name, array in (("weights", self.weights), ("times", self.times)):
+            if array is not None and array.shape != self.indices.shape:
+                message = f"{name} of shape {array.shape} for {len(self.indices):,} interactions"
+                raise DataError(
+                    message, hint=f"{name} have one number for each index, in its order"
+                )
+        if self.weights is not None:
+            self._check_weights(self.weights)
+
+    def _check_weights(self, weights: NDArray[np.float32]) -> None:
+        if weights.dtype != np.float32:
+            message = f"weights must be float32: {weights.dtype}"
+            raise DataError(message, hint="convert them with weights.astype('float32')")
+        bad = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
+        if bad.size:
+            row = int(np.searchsorted(self.indptr, bad[0], side="right")) - 1
+            message = (
+                f"a weight must be a finite number above 0, got {weights[bad[0]]} in row {row}"
+            )
+            raise DataError(message, hint="drop what should not count")
 
     @classmethod
-    def from_matrix(cls, X: Any) -> Interactions:
+    def from_matrix(cls, X: Any, *, weight: str | None = None) -> Interactions:
         """Convert a SciPy sparse matrix of users x items; ids become 0, 1, 2, ...
 
-        A stored positive value counts 1 whatever its size. Explicit zeros are dropped, repeated
-        entries are merged and counted. The matrix itself is left alone.
+        Explicit zeros are dropped, repeated entries are merged and counted. The matrix itself is
+        left alone.
 
         Parameters
         ----------
         X : scipy sparse matrix or array
             Any format, any real type.
+        weight
+            ``"values"``: what is stored is how much a pair counts, and repeated entries are added
+            up. Without it, all stored values must be 1.
 
         Returns
         -------
@@ -155,25 +191,41 @@ class Interactions:
         --------
         >>> from scipy.sparse import coo_array
         >>> X = coo_array(([3.0, 1.0, 1.0], ([0, 0, 1], [2, 2, 0])), shape=(2, 4))
-        >>> Interactions.from_matrix(X)
-        Interactions(2 users x 4 items, 2 interactions, 1 duplicate merged)
+        >>> Interactions.from_matrix(X, weight="values").weights
+        array([4., 1.], dtype=float32)
         """
+        _check_weight(weight)
         _refuse_not_sparse(X)
         if X.ndim != 2 or max(X.shape) > LARGEST:
             message = f"expected a matrix of users x items below 2^31 each, got shape: {X.shape}"
             raise DataError(message, hint="one row for each user, one column for each item")
         users, items = (np.arange(n, dtype=np.int64) for n in X.shape)
         if X.format == "csr":
-            canonical = _canonical(X)
+            canonical = _canonical(X, weight)
             if canonical is not None:
-                return cls(*canonical, users, items, has_ids=False)
+                indptr, indices, weights = canonical
+                return cls(indptr, indices, users, items, has_ids=False, weights=weights)
         coo = X.tocoo()
         _refuse_bad_values(coo.data)
         _refuse_bad_indices(coo.row, X.shape[0])
         _refuse_bad_indices(coo.col, X.shape[1])
         stored = coo.data != 0
-        rows = group(coo.row[stored], coo.col[stored], *X.shape)
-        return cls(rows.indptr, rows.indices, users, items, None, rows.duplicates, has_ids=False)
+        pairs, values = (coo.row[stored], coo.col[stored]), coo.data[stored]
+        rows, weights = group(*pairs, *X.shape), None
+        if weight is None:
+            _refuse_values(values)
+        else:
+            [summed] = by_pair(*pairs, X.shape[1], (values.astype(np.float64), np.add))
+            weights = summed.astype(np.float32)
+        return cls(
+            rows.indptr,
+            rows.indices,
+            users,
+            items,
+            duplicates=rows.duplicates,
+            has_ids=False,
+            weights=weights,
+        )
 
     @property
     def n_users(self) -> int:
@@ -197,11 +249,11 @@ class Interactions:
 
     @cached_property
     def matrix(self) -> scipy.sparse.csr_matrix[Any]:
-        """The users x items matrix of float32 ones, a copy."""
-        return binary_csr(self.indptr, self.indices, self.shape)
+        """The users x items matrix of float32, a copy: the weights, or ones."""
+        return csr_rows(self.indptr, self.indices, self.shape, self.weights)
 
     def fingerprint(self) -> str:
-        """Digest shape, pairs and ids into 16 hexadecimal digits, the same on every platform.
+        """Digest shape, pairs, ids and weights into 16 hexadecimal digits, alike on every platform.
 
         Examples
         --------
@@ -209,10 +261,12 @@ class Interactions:
         >>> Interactions.from_matrix(csr_matrix([[1, 0], [0, 1]])).fingerprint()
         '7efaa93d20cf6004'
         """
-        return fingerprint([self.indptr], [self.indices], self.user_ids, self.item_ids)
+        ids = self.user_ids, self.item_ids
+        return fingerprint([self.indptr], [self.indices], *ids, self.weights)
 
     def __repr__(self) -> str:
         merged = f", {count(self.duplicates, 'duplicate')} merged" if self.duplicates else ""
+        merged += "" if self.weights is None else ", weighted"
         users, items = count(self.n_users, "user"), count(self.n_items, "item")
         return f"Interactions({users} x {items}, {count(self.nnz, 'interaction')}{merged})"
 
@@ -233,8 +287,11 @@ class Interactions:
         return [(name, f"{number:,}") for name, number in counts.items()] + merged
 
 
-def as_interactions(X: Any) -> Interactions:
+def as_interactions(X: Any, *, weight: str | None = None) -> Interactions:
     """Pass Interactions through, convert sparse matrices, refuse the rest.
+
+    ``weight`` is that of :meth:`Interactions.from_matrix`. Interactions have their own weights, or
+    none.
 
     Examples
     --------
@@ -242,27 +299,35 @@ def as_interactions(X: Any) -> Interactions:
     >>> as_interactions(csr_array([[1, 1]])).shape
     (1, 2)
     """
-    return X if isinstance(X, Interactions) else Interactions.from_matrix(X)
+    if not isinstance(X, Interactions):
+        return Interactions.from_matrix(X, weight=weight)
+    if weight is not None:
+        message = f"weight is for a matrix, interactions have their own: weight={weight!r}"
+        raise ConfigError(message, hint="name the column when reading: read(..., weight='...')")
+    return X
 
 
-def binary_csr(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], shape: tuple[int, int]
+def csr_rows(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    shape: tuple[int, int],
+    weights: NDArray[np.float32] | None = None,
 ) -> scipy.sparse.csr_matrix[Any]:
-    """Make a csr_matrix of float32 ones from sorted, unique rows; it owns copies of the arrays.
+    """Make a csr_matrix of weights, or of ones, from sorted, unique rows; it owns its arrays.
 
     SciPy wants one type for both index arrays (with two, ``tocoo`` and printing fail), so the row
     pointers become int32 as long as they fit, and both become int64 beyond that.
 
     Examples
     --------
-    >>> X = binary_csr(np.array([0, 1]), np.array([2], dtype=np.int32), (1, 3))
+    >>> X = csr_rows(np.array([0, 1]), np.array([2], dtype=np.int32), (1, 3))
     >>> X.toarray(), X.indptr.dtype, X.indices.dtype
     (array([[0., 0., 1.]], dtype=float32), dtype('int32'), dtype('int32'))
     """
     matrix: scipy.sparse.csr_matrix[Any] = scipy.sparse.csr_matrix(shape, dtype=np.float32)  # type: ignore[arg-type]
     dtype = np.int32 if len(indices) <= LARGEST else np.int64
     matrix.indptr, matrix.indices = indptr.astype(dtype), indices.astype(dtype)
-    matrix.data = np.ones(len(indices), dtype=np.float32)
+    matrix.data = np.ones(len(indices), np.float32) if weights is None else weights.copy()
     matrix.has_canonical_format = True
     return matrix
 
@@ -274,7 +339,26 @@ def _refuse_not_sparse(X: Any) -> None:
         raise DataError(message, hint=hint)
 
 
-def _canonical(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+def _check_weight(weight: str | None) -> None:
+    if weight not in {None, "values"}:
+        message = f"a matrix has no columns to take weights from: weight={weight!r}"
+        raise ConfigError(message, hint='weight="values" takes what the matrix stores')
+
+
+def _refuse_values(values: NDArray[Any]) -> None:
+    """Refuse stored values other than 1: to count them as 1 would lose what they say."""
+    others = values[values != 1]
+    if len(others):
+        message = f"a matrix of interactions stores 1 for a pair, got: {others[0]}"
+        hint = (
+            'keep weights with weight="values", as in Interactions.from_matrix(X, weight="values")'
+        )
+        raise DataError(message, hint=f"{hint}; or drop them with X.data[:] = 1")
+
+
+def _canonical(
+    X: Any, weight: str | None
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None] | None:
     """Return the arrays of a CSR matrix if they need no sorting, merging or dropping."""
     indptr = np.asarray(X.indptr, dtype=np.int64)
     if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > len(X.indices):
@@ -289,8 +373,11 @@ def _canonical(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
     rising[starts[starts < len(rising)]] = True
     if not rising.all() or not np.all(data):
         return None
+    if weight is None:
+        _refuse_values(data)
     # Copied: the matrix stays its owner's, who may change it after a fit.
-    return indptr.copy(), np.array(indices, dtype=np.int32)
+    weights = None if weight is None else np.array(data, dtype=np.float32)
+    return indptr.copy(), np.array(indices, dtype=np.int32), weights
 
 
 def _refuse_bad_values(data: NDArray[Any]) -> None:

@@ -14,8 +14,9 @@ from limelight.data.columns import NumberColumn, TimeColumn, join, scan
 from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
 from limelight.data.ids import IdColumn
 from limelight.data.interactions import Interactions
-from limelight.data.rows import group
+from limelight.data.rows import by_pair, group
 from limelight.data.sources import listed, open_parts, require_column
+from limelight.data.times import decay, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +37,7 @@ PAIRS = (
     ("user_id:token", "item_id:token"),
 )
 """The pairs of names under which users and items are found without being named."""
+_LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
 
 
 class Names(NamedTuple):
@@ -45,6 +47,7 @@ class Names(NamedTuple):
     item: str
     rating: str | None = None
     timestamp: str | None = None
+    weight: str | None = None
 
 
 class ReadOptions(NamedTuple):
@@ -67,16 +70,25 @@ class ReadOptions(NamedTuple):
     min_item: int | None = None
     filter_order: FilterOrder = "together"
     core: int | None = None
+    weight: str | None = None
+    half_life: float | str | None = None
 
     def check(self) -> None:
         """Refuse settings that make no sense, or not together."""
-        check_names(user=self.user, item=self.item, rating=self.rating, timestamp=self.timestamp)
+        columns = ("user", "item", "rating", "timestamp", "weight")
+        check_names(**{name: getattr(self, name) for name in columns})
         _check_settings(self.rating, self.min_rating, self.filter_order)
+        if self.half_life is not None and self.timestamp is None:
+            message = f"half_life needs a column of times: half_life={self.half_life!r}"
+            raise ConfigError(message, hint="name it with timestamp='...'")
+        if self.half_life is not None:
+            duration(self.half_life)
         _check_counts(min_user=self.min_user, min_item=self.min_item, core=self.core)
 
     def names(self, part: Part) -> Names:
         """Choose the columns of a table by its first part."""
-        return Names(*choose_columns(part, self.user, self.item), self.rating, self.timestamp)
+        pair = choose_columns(part, self.user, self.item)
+        return Names(*pair, self.rating, self.timestamp, self.weight)
 
     def open(self, source: Source) -> OpenTable:
         """Check the options, open a table and choose its columns.
@@ -103,7 +115,7 @@ class OpenTable(NamedTuple):
     def read(self) -> Interactions:
         """Read all rows, and drop what the options say."""
         options = self.options
-        data = _read_pairs(self.parts, self.names, options.min_rating)
+        data = _read_pairs(self.parts, self.names, options)
         found = data.nnz
         if options.core is not None:
             data = k_core(data, options.core)
@@ -126,8 +138,10 @@ def read(  # noqa: PLR0913
     min_item: int | None = None,
     filter_order: FilterOrder = "together",
     core: int | None = None,
+    weight: str | None = None,
+    half_life: float | str | None = None,
 ) -> Interactions:
-    """Read binary interactions from a file, a folder of parts or a frame.
+    """Read interactions from a file, a folder of parts or a frame.
 
     Ids may be integers or strings and are numbered in ascending order. In text files they are
     integers only if every one of them is written like one (``7``, not ``007``). Repeated pairs
@@ -146,7 +160,9 @@ def read(  # noqa: PLR0913
         says otherwise. Never read unless named.
     timestamp
         A column of numbers or times. If named, the rows of a user are ordered by it (rows of the
-        same time stay in file order). Never read unless named.
+        same time stay in file order), and kept: :func:`limelight.split_time` cuts by it. Numbers
+        are seconds since 1970, or milliseconds where they are too large for that. Never read
+        unless named.
     min_rating
         Keep rows rated at least this.
     min_user, min_item
@@ -156,6 +172,13 @@ def read(  # noqa: PLR0913
         count the second after the first has been applied.
     core
         Keep the k-core instead: every user and every item left has at least so many pairs.
+    weight
+        A column of how much a row counts, such as a number of plays: finite numbers above 0. Those
+        of a repeated pair are added up. Without it all pairs count 1, repeated or not.
+    half_life
+        After how long a row counts half: ``"90d"``, ``"36h"``, ``"2w"`` or seconds. Ages are
+        counted from the newest row, and those of repeated pairs are added up. What is left of a
+        weight never falls below 2^-40, so that old pairs stay in the history. Needs `timestamp`.
 
     Returns
     -------
@@ -178,9 +201,21 @@ def read(  # noqa: PLR0913
     Interactions(2 users x 1 item, 2 interactions)
     >>> data.user_ids
     array(['a', 'b'], dtype=object)
+    >>> read(table, weight="rating").weights
+    array([4., 1., 5.], dtype=float32)
     """
     options = ReadOptions(
-        user, item, rating, timestamp, min_rating, min_user, min_item, filter_order, core
+        user,
+        item,
+        rating,
+        timestamp,
+        min_rating,
+        min_user,
+        min_item,
+        filter_order,
+        core,
+        weight,
+        half_life,
     )
     return options.open(source).read()
 
@@ -252,31 +287,63 @@ def choose_columns(part: Part, user: str | None, item: str | None) -> tuple[str,
     return user, item
 
 
-def _read_pairs(parts: Sequence[Part], names: Names, min_rating: float | None) -> Interactions:
+def _read_pairs(parts: Sequence[Part], names: Names, options: ReadOptions) -> Interactions:
     """Read all parts, drop low ratings and merge what remains into rows."""
     user, item, *others = columns_of(names)
-    columns: list[Column] = [user, item, *others]
-    if names.rating is None:
-        users, items, *times = join(scan(parts, columns))
-    else:
-        users, items, *times = join(_rated(scan(parts, columns), min_rating))
+    batches = scan(parts, [user, item, *others])
+    if names.rating is not None:
+        batches = _rated(batches, options.min_rating)
+    users, items, *more = join(batches)
     user_ids, item_ids = _number(users, user), _number(items, item)
-    del user, item, columns
-    rows = group(users, items, len(user_ids), len(item_ids), *times)
-    del users, items, times  # the pairs that are kept below need their memory
-    data = Interactions(rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates)
+    times = more.pop(0) if names.timestamp is not None else None
+    rows = group(users, items, len(user_ids), len(item_ids), times)
+    values: dict[str, Any] = {}
+    if times is not None:
+        clock = next(column for column in others if isinstance(column, TimeColumn))
+        values["times"] = clock.seconds(times), np.minimum
+    if names.weight is not None or options.half_life is not None:
+        values["weights"] = _weights(more, values, options.half_life), np.add
+    merged = by_pair(users, items, len(item_ids), *values.values()) if values else []
+    del users, items, times, more, user, item  # the pairs that are kept below need their memory
+    found: dict[str, Any] = dict(zip(values, merged, strict=True))
+    if "weights" in found:
+        found["weights"] = found["weights"].astype(np.float32)
+    data = Interactions(
+        rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates, **found
+    )
     # Ids may have lost all their rows to low ratings.
     return data if names.rating is None else drop_unused(data)
 
 
+def _weights(
+    given: list[NDArray[Any]], values: dict[str, Any], half_life: float | str | None
+) -> NDArray[np.float64]:
+    """Return how much each row counts: by its column, by its age, or by both."""
+    weights = given[0] if given else 1.0
+    if half_life is None:
+        return np.asarray(weights, np.float64)
+    times, _ = values["times"]
+    aged = decay(times, duration(half_life), times.max())
+    return np.maximum(weights * aged, _LEAST_WEIGHT)
+
+
 def columns_of(names: Names) -> tuple[IdColumn, IdColumn, *tuple[Column, ...]]:
-    """Make the columns to read: users, items, perhaps times, perhaps ratings, which come last."""
+    """Make the columns to read: users, items, and perhaps times, weights and, last, ratings."""
     others: list[Column] = []
     if names.timestamp is not None:
         others.append(TimeColumn(names.timestamp))
+    if names.weight is not None:
+        others.append(_weight(names.weight))
     if names.rating is not None:
         others.append(_rating(names.rating))
     return IdColumn(names.user), IdColumn(names.item), *others
+
+
+def _weight(name: str) -> NumberColumn:
+    rule = "a weight must be a finite number above 0"
+    most = float(np.finfo(np.float32).max)
+    # A weight that is 0 or infinite in 32 bits is refused as well.
+    return NumberColumn(name, rule, lambda w: (w >= _LEAST_WEIGHT) & (w <= most))
 
 
 def _rating(name: str) -> NumberColumn:

@@ -6,7 +6,7 @@ beside it as a permutation inside each row, because the published split depends 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight._base.arrays import Int64
+
+
+T = TypeVar("T", bound=np.generic)
 
 
 class Rows(NamedTuple):
@@ -79,6 +82,31 @@ def group(
     return Rows(indptr, indices, order, len(users) - n_kept)
 
 
+def by_pair(
+    users: NDArray[Any], items: NDArray[Any], n_items: int, *columns: tuple[NDArray[Any], np.ufunc]
+) -> list[NDArray[Any]]:
+    """Put columns of pairs in the order in which :func:`group` puts the pairs.
+
+    Each column comes with what makes one number of those of a repeated pair.
+
+    Examples
+    --------
+    >>> users, items = np.array([1, 0, 1]), np.array([2, 0, 2])
+    >>> by_pair(users, items, 3, (np.array([0.5, 1.0, 2.0]), np.add))
+    [array([1. , 2.5])]
+    """
+    keys = pair_numbers(users, items, n_items)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    is_first = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    del keys
+    if is_first.all():
+        return [values[order] for values, _ in columns]
+    starts = np.flatnonzero(is_first)
+    return [merge.reduceat(values[order], starts) for values, merge in columns]
+
+
 def row_starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Turn row lengths into row pointers.
 
@@ -105,16 +133,16 @@ def row_numbers(indptr: NDArray[np.int64]) -> NDArray[np.int32]:
 
 def walk(
     indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
+    values: NDArray[T],
     order: NDArray[np.int32] | None,
     rows: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[NDArray[np.int64], NDArray[T]]:
     """Walk the given rows one after the other, each in file order.
 
     Returns
     -------
     tuple
-        Row pointers of the walk, and the item numbers met on it.
+        Row pointers of the walk, and the values met on it: item numbers, or what stands by them.
 
     Examples
     --------
@@ -129,7 +157,7 @@ def walk(
     slot += base
     if order is not None:
         slot = base + order[slot]
-    return starts, indices[slot]
+    return starts, values[slot]
 
 
 def pair_numbers(rows: NDArray[Any], items: NDArray[Any], n_items: int) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from limelight._base.settings import is_integer
 from limelight._base.text import count
 from limelight.data.held_out import HeldOut, held_out_of
 from limelight.data.interactions import Interactions, as_interactions
-from limelight.data.rows import group, row_numbers, walk
+from limelight.data.rows import by_pair, group, row_numbers, walk
 from limelight.data.split_folder import read_split, write_split
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Split:
         Pairs of held-out users whose item no training user has.
     dropped_items : int
         Items that no training user has.
+    users_without_history : int
+        In a split by time, users who did nothing before and so are left out of a held-out part.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Split:
     test: HeldOut
     dropped_interactions: int = 0
     dropped_items: int = 0
+    users_without_history: int = 0
 
     def __repr__(self) -> str:
         """Show the parts, and what was left out of them."""
@@ -81,11 +84,14 @@ class Split:
         return Document(title, [Table(head, rows)], self._dropped()).html()
 
     def _dropped(self) -> list[str]:
-        if not self.dropped_items:
-            return []
-        interactions = count(self.dropped_interactions, "interaction")
-        items = count(self.dropped_items, "item")
-        return [f"dropped: {items} that no training user has, {interactions} with them"]
+        lines = []
+        if self.dropped_items:
+            interactions = count(self.dropped_interactions, "interaction")
+            items = count(self.dropped_items, "item")
+            lines.append(f"dropped: {items} that no training user has, {interactions} with them")
+        if self.users_without_history:
+            lines.append(f"left out: {count(self.users_without_history, 'user')} without a history")
+        return lines
 
     def everybody(self) -> Interactions:
         """Return all users with all that they did, over the items of the training.
@@ -99,10 +105,12 @@ class Split:
         >>> split_users(data, validation=10, test=10).everybody()
         Interactions(100 users x ... items, ... interactions)
         """
+        self.refuse_shared_users()
         parts = self.validation, self.test
-        rows = [self.train.matrix, *(part.history + part.targets for part in parts)]
+        rows = [self.train.matrix, *(part.everything() for part in parts)]
         ids = [self.train.user_ids, *(part.user_ids for part in parts)]
-        found = Interactions.from_matrix(scipy.sparse.vstack(rows, format="csr"))
+        weight = None if self.train.weights is None else "values"
+        found = Interactions.from_matrix(scipy.sparse.vstack(rows, format="csr"), weight=weight)
         return replace(
             found,
             user_ids=np.concatenate(ids),
@@ -110,13 +118,26 @@ class Split:
             has_ids=self.train.has_ids,
         )
 
+    @property
+    def has_shared_users(self) -> bool:
+        """Whether a user stands in several parts, as in a split by time."""
+        ids = [part.user_ids.tolist() for part in (self.train, self.validation, self.test)]
+        return len(set().union(*ids)) < sum(map(len, ids))
+
+    def refuse_shared_users(self) -> None:
+        """Refuse a split by time where everybody is asked for: its parts overlap."""
+        if self.has_shared_users:
+            message = "users stand in several parts of this split, so they cannot be put together"
+            raise DataError(message, hint="pass the interactions themselves, or use split_users")
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the split in the published layout, whole or not at all.
 
         The files are ``train.csv``, ``validation_tr.csv``, ``validation_te.csv``, ``test_tr.csv``
         and ``test_te.csv`` with the columns ``uid,sid``, and ``unique_sid.txt``, whose line i is
-        the item of sid i. Beside them, ``users.parquet`` and ``items.parquet`` keep the ids. An
-        earlier split in the same place is replaced, any other folder is refused.
+        the item of sid i. Beside them, ``users.parquet`` and ``items.parquet`` keep the ids. Where
+        pairs have weights, the tables have a third column, ``weight``. An earlier split in the same
+        place is replaced, any other folder is refused.
 
         Examples
         --------
@@ -261,7 +282,12 @@ def _train(data: Interactions, users: NDArray[np.int64]) -> tuple[Interactions, 
         raise DataError(message, hint="drop users without interactions before the split")
     sorted_rows = group(rows, number[items], len(users), len(seen))
     ids = data.user_ids[users], data.item_ids[seen]
-    train = Interactions(sorted_rows.indptr, sorted_rows.indices, *ids, sorted_rows.order)
+    weights = _weights_by_id(data, users)
+    if weights is not None:
+        [weights] = by_pair(rows, number[items], len(seen), (weights, np.add))
+    train = Interactions(
+        sorted_rows.indptr, sorted_rows.indices, *ids, sorted_rows.order, weights=weights
+    )
     return train, number
 
 
@@ -277,6 +303,8 @@ def _hold_out(
     rows, items = _walk_by_id(data, users)
     items = number[items]
     known = items >= 0
+    weights = _weights_by_id(data, users)
+    weights = None if weights is None else weights[known]
     rows, items = rows[known], items[known]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     is_target = np.zeros(len(rows), dtype=bool)
@@ -285,7 +313,8 @@ def _hold_out(
         if n >= min_items:
             drawn = draw.choice(n, size=int(target_share * n), replace=False)
             is_target[start + drawn] = True
-    part = held_out_of(rows, items, is_target, data.user_ids[users], int(number.max()) + 1)
+    n_items = int(number.max()) + 1
+    part = held_out_of(rows, items, is_target, data.user_ids[users], n_items, weights)
     return part, int(len(known) - known.sum())
 
 
@@ -296,6 +325,14 @@ def _walk_by_id(
     by_id = np.argsort(data.user_ids[users], kind="stable")
     starts, items = walk(data.indptr, data.indices, data.order, users[by_id])
     return by_id[row_numbers(starts)], items
+
+
+def _weights_by_id(data: Interactions, users: NDArray[np.int64]) -> NDArray[np.float32] | None:
+    """Return the weights on the same walk."""
+    if data.weights is None:
+        return None
+    by_id = np.argsort(data.user_ids[users], kind="stable")
+    return walk(data.indptr, data.weights, data.order, users[by_id])[1]
 
 
 def _counts(n_users: int, validation: float, test: float) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 A uid is a user's place in the shuffle: training users first, then validation, then test. Rows
 stand as the published scripts write them: users by id, each user's items in file order. Beside the
-published files, two Parquet files keep the ids, so that ids of any kind come back.
+published files, two Parquet files keep the ids, so that ids of any kind come back. Where pairs have
+weights, the tables have a column of them, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from limelight.data.columns import join, scan
 from limelight.data.held_out import held_out_of
 from limelight.data.ids import IdColumn, distinct_ids, ids_from_arrow, ids_to_arrow, integers_of
 from limelight.data.interactions import Interactions
-from limelight.data.rows import group, row_numbers, walk
+from limelight.data.rows import by_pair, group, row_numbers, walk
 from limelight.data.sources import open_parts, plain_errors
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ TABLES = ("train.csv", "validation_tr.csv", "validation_te.csv", "test_tr.csv", 
 ITEMS, OUR_USERS, OUR_ITEMS = "unique_sid.txt", "users.parquet", "items.parquet"
 FILES = (*TABLES, ITEMS, OUR_USERS, OUR_ITEMS)
 _DROPPED = "dropped_interactions", "dropped_items"
+_SHARED = "shared_users"  # a note that a user may stand in several parts
 _MANY_USERS, _USERS_A_ROW = 1 << 20, 10  # more uids than these, in so few rows, are a mistake
 
 
@@ -68,7 +70,7 @@ def _write_tables(folder: Path, split: Split) -> None:
     ]
     for part in (split.validation, split.test):
         matrices.append((part.history, part.history_order, part.user_ids))
-        matrices.append((part.targets, part.targets_order, part.user_ids))
+        matrices.append((part.weighted_targets, part.targets_order, part.user_ids))
     n_held_out = train.n_users + split.validation.n_users
     first_uids = 0, train.n_users, train.n_users, n_held_out, n_held_out
     options = pa.csv.WriteOptions(include_header=False, quoting_style="none")
@@ -76,10 +78,12 @@ def _write_tables(folder: Path, split: Split) -> None:
         by_id = np.argsort(ids, kind="stable")
         indptr = np.asarray(matrix.indptr, dtype=np.int64)
         starts, items = walk(indptr, matrix.indices, order, by_id)
-        table = pa.table({"uid": first + by_id[row_numbers(starts)], "sid": items})
+        columns = {"uid": first + by_id[row_numbers(starts)], "sid": items}
+        if train.weights is not None:
+            columns["weight"] = walk(indptr, matrix.data, order, by_id)[1]
         with (folder / name).open("wb") as file:
-            file.write(b"uid,sid\n")  # Arrow would put the names in quotes
-            pa.csv.write_csv(table, file, options)
+            file.write(",".join(columns).encode() + b"\n")  # Arrow would put the names in quotes
+            pa.csv.write_csv(pa.table(columns), file, options)
 
 
 def _write_ids(folder: Path, split: Split) -> None:
@@ -93,7 +97,8 @@ def _write_ids(folder: Path, split: Split) -> None:
     users = [part.user_ids for part in (split.train, split.validation, split.test)]
     names = np.repeat(["train", "validation", "test"], [len(ids) for ids in users])
     columns = {"user_id": ids_to_arrow(np.concatenate(users)), "part": names.tolist()}
-    pa.parquet.write_table(pa.table(columns), folder / OUR_USERS)
+    notes = {_SHARED: "1"} if split.has_shared_users else None
+    pa.parquet.write_table(pa.table(columns, metadata=notes), folder / OUR_USERS)
     dropped = {name: str(getattr(split, name)) for name in _DROPPED}
     items = pa.table({"item_id": ids_to_arrow(split.train.item_ids)}, metadata=dropped)
     pa.parquet.write_table(items, folder / OUR_ITEMS)
@@ -117,14 +122,35 @@ def read_split(
     _refuse_repeated(item_ids, "item", path)
     tables = [_read_table(path / name, len(item_ids)) for name in TABLES]
     train, *held_out = _read_users(path, tables)
-    _refuse_repeated(np.concatenate([users.ids for users in (train, *held_out)]), "user", path)
-    rows = group(train.rows(tables[0]), tables[0].sid, len(train.uids), len(item_ids))
-    data = Interactions(rows.indptr, rows.indices, train.ids, item_ids, rows.order, rows.duplicates)
+    ids = [users.ids for users in (train, *held_out)]
+    for together in ids if _may_share_users(path) else [np.concatenate(ids)]:
+        _refuse_repeated(together, "user", path)
+    pairs, weights = (train.rows(tables[0]), tables[0].sid), tables[0].weight
+    rows = group(*pairs, len(train.uids), len(item_ids))
+    if weights is not None:
+        [weights] = by_pair(*pairs, len(item_ids), (weights, np.add))
+    data = Interactions(
+        rows.indptr,
+        rows.indices,
+        train.ids,
+        item_ids,
+        rows.order,
+        rows.duplicates,
+        weights=weights,
+    )
     validation, test = (
         _join(users, tables[i], tables[i + 1], len(item_ids))
         for users, i in zip(held_out, (1, 3), strict=True)
     )
     return data, validation, test, *dropped
+
+
+def _may_share_users(path: Path) -> bool:
+    file = path / OUR_USERS
+    if not file.is_file():
+        return False
+    with plain_errors(str(file)):
+        return _SHARED.encode() in (pa.parquet.read_schema(file).metadata or {})
 
 
 def _refuse_repeated(ids: Ids, what: str, path: Path) -> None:
@@ -140,13 +166,15 @@ class _Table(NamedTuple):
     file: Path
     uid: NDArray[np.int64]
     sid: NDArray[np.int64]
+    weight: NDArray[np.float32] | None = None
 
 
 def _read_table(file: Path, n_items: int) -> _Table:
-    options = pa.csv.ConvertOptions(column_types={"uid": pa.int64(), "sid": pa.int64()})
+    types = {"uid": pa.int64(), "sid": pa.int64(), "weight": pa.float32()}
+    options = pa.csv.ConvertOptions(column_types=types)
     with plain_errors(str(file)):
         table = pa.csv.read_csv(file, convert_options=options)
-    if table.column_names != ["uid", "sid"]:
+    if table.column_names not in (["uid", "sid"], list(types)):
         message = f"{file} must have the columns uid,sid, not: {','.join(table.column_names)}"
         raise DataError(message, hint="check that the folder is a split")
     for name, bound in (("uid", 2**31), ("sid", n_items)):
@@ -156,7 +184,12 @@ def _read_table(file: Path, n_items: int) -> _Table:
             value = numbers[bad[0]]
             message = f"{file}, row {bad[0] + 1}: {name} outside 0..{bound - 1}, got: {value}"
             raise DataError(message, hint=f"{ITEMS} has a line for each sid; uids count from 0")
-    return _Table(file, table["uid"].to_numpy(), table["sid"].to_numpy())
+    weight = table["weight"].to_numpy() if "weight" in table.column_names else None
+    if weight is not None and not (np.isfinite(weight) & (weight > 0)).all():
+        row = int(np.argmin(np.isfinite(weight) & (weight > 0)))
+        message = f"{file}, row {row + 1}: a weight must be finite and above 0, got: {weight[row]}"
+        raise DataError(message, hint="write the split again")
+    return _Table(file, table["uid"].to_numpy(), table["sid"].to_numpy(), weight)
 
 
 class _Users(NamedTuple):
@@ -202,8 +235,14 @@ def _read_users(path: Path, tables: list[_Table]) -> list[_Users]:
 
 
 def _our_users(file: Path) -> list[_Users]:
-    ids, names = distinct_ids(file, "user_id"), IdColumn("part")
-    [codes] = join(scan(open_parts(file), [names]))
+    names = IdColumn("part")
+    if _may_share_users(file.parent):
+        users_of = IdColumn("user_id")
+        [numbers, codes] = join(scan(open_parts(file), [users_of, names]))
+        ids = ids_from_arrow(users_of.ids())[numbers]
+    else:
+        ids = distinct_ids(file, "user_id")
+        [codes] = join(scan(open_parts(file), [names]))
     part = np.asarray(names.ids().to_pylist(), dtype=object)[codes]
     users = [np.flatnonzero(part == name) for name in ("train", "validation", "test")]
     if sum(map(len, users)) != len(ids) or np.any(np.diff(np.concatenate(users)) < 0):
@@ -223,7 +262,9 @@ def _join(users: _Users, history: _Table, targets: _Table, n_items: int) -> Held
         pair = f"{users.uids[row]},{sid}"
         message = f"a pair is both in {history.file.name} and in {targets.file}: {pair}"
         raise DataError(message, hint="targets must not be part of the history")
-    return held_out_of(rows, items, is_target, users.ids, n_items)
+    weights = [table.weight for table in (history, targets) if table.weight is not None]
+    together = np.concatenate(weights) if len(weights) == 2 else None
+    return held_out_of(rows, items, is_target, users.ids, n_items, together)
 
 
 def _read_items(path: Path) -> tuple[Ids, tuple[int, ...]]:

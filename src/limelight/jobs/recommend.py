@@ -303,8 +303,8 @@ def _served(
     if not in_parts:
         return ServedUsers.unseen(histories, histories.user_ids)
     # Items get the model's numbers here, once, so that no piece has to compare ids.
-    rows = history_rows(histories, found.item_ids)
-    ones = np.ones(len(rows.indices), dtype=np.float32)
+    rows = history_rows(histories, found.item_ids, weighted=found.learned.weighted)
+    ones = np.ones(len(rows.indices), dtype=np.float32) if rows.weights is None else rows.weights
     shape = (len(histories.user_ids), len(found.item_ids))
     matrix = csr_matrix((ones, rows.indices, rows.indptr), shape=shape)
     return ServedUsers.unseen(matrix, histories.user_ids)

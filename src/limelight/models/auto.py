@@ -72,7 +72,8 @@ def settled(
     *,
     n_users: int,
     n_items: int,
-    observed: float,
+    observed: int,
+    weight: float | None = None,
     width: int | None = None,
 ) -> FactorNumbers:
     """Put numbers in place of "auto".
@@ -84,7 +85,9 @@ def settled(
     n_users, n_items
         The size of the training data.
     observed
-        How many pairs were observed; with weights, their sum.
+        How many pairs were observed.
+    weight
+        What they weigh together; each 1 unless given.
     width
         How long the vectors are that a fit starts from, if it starts from any.
 
@@ -100,14 +103,15 @@ def settled(
     given = {name: settings[name] for name in FactorNumbers._fields}
     if given["factors"] == AUTO:
         given["factors"] = width or _factors(n_users, n_items, observed)
-    pairs = float(n_users) * n_items
+    pairs, weight = float(n_users) * n_items, float(observed if weight is None else weight)
     if given["unobserved_weight"] == AUTO:
-        given["unobserved_weight"] = min(1.0, _UNOBSERVED_MASS * observed / pairs)
+        # No pair that was not observed weighs more than the average one that was.
+        given["unobserved_weight"] = min(weight / observed, _UNOBSERVED_MASS * weight / pairs)
     if given["regularization"] == AUTO:
         noise = float(np.sqrt(n_items / observed) + np.sqrt(n_users / observed))
         # The ridge of a row is the regularisation times all that the row weighs: what was observed,
         # and what was not. What counts is its share of the former.
-        mass = 1 + given["unobserved_weight"] * pairs / observed
+        mass = 1 + given["unobserved_weight"] * pairs / weight
         given["regularization"] = _SHRINKAGE * noise / mass
     return FactorNumbers(**given)
 

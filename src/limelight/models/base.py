@@ -68,11 +68,12 @@ class Model(Recommender, Configurable):
         self,
         X: Any,
         *,
+        weight: str | None = None,
         callback: Any = None,
         show_progress: bool | None = None,
         checkpoint: Place = None,
     ) -> Self:
-        """Learn from interactions."""
+        """Learn from interactions; ``weight="values"`` takes the values of a matrix for weights."""
 
     @abstractmethod
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
@@ -298,6 +299,8 @@ class Learned:
     trace: list[Any] = field(default_factory=list)
     """One record for each measured epoch."""
     status: Status | None = None
+    weighted: bool = False
+    """Whether the training data had weights; only then may histories of unseen users have them."""
     item_counts: NDArray[Any] | None = None
     """How many training users have each item, where the histories do not say it."""
 

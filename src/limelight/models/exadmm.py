@@ -161,6 +161,7 @@ class ExADMM(FactorModel):
         self,
         X: Any,
         *,
+        weight: str | None = None,
         init: tuple[np.ndarray, np.ndarray] | None = None,
         exposure: ExposureTargets | None = None,
         callback: Callback | None = None,
@@ -172,7 +173,9 @@ class ExADMM(FactorModel):
         Parameters
         ----------
         X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
+            Users x items. The weights of interactions are how much a pair counts.
+        weight
+            ``"values"`` takes the values of a matrix for such weights; without it all must be 1.
         init
             First factors ``(U, V)`` instead of random ones: a warm start.
         exposure
@@ -192,7 +195,7 @@ class ExADMM(FactorModel):
         Self
             The model itself, fitted.
         """
-        data, term = as_interactions(X), None
+        data, term = as_interactions(X, weight=weight), None
         if exposure is not None:
             self._refuse_targets_without_exact_steps()
             term = exposure.term(data.n_items)

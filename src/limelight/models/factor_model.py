@@ -101,6 +101,7 @@ def settled_for(config: FactorConfig, population: Population, init: Any = None) 
         n_users=population.n_users,
         n_items=population.rows.n_columns,
         observed=population.n_entries,
+        weight=population.total_weight,
         width=width,
     )
 
@@ -121,7 +122,7 @@ def training_rows(data: Interactions) -> Csr:
     if not data.nnz:
         message = f"there is nothing to learn from: {data!r}"
         raise DataError(message, hint="check the filters that were applied when reading")
-    return sparse_rows(data.indptr, data.indices, data.n_items)
+    return sparse_rows(data.indptr, data.indices, data.n_items, data.weights)
 
 
 def learned(
@@ -141,6 +142,7 @@ def learned(
         seen=seen,
         trace=list(trace),
         status=status,
+        weighted=data.weights is not None,
     )
 
 
@@ -211,6 +213,7 @@ class FactorModel(VectorModel):
         self,
         X: Any,
         *,
+        weight: str | None = None,
         init: tuple[np.ndarray, np.ndarray] | None = None,
         callback: Callback | None = None,
         show_progress: bool | None = None,
@@ -221,7 +224,9 @@ class FactorModel(VectorModel):
         Parameters
         ----------
         X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
+            Users x items. The weights of interactions are how much a pair counts.
+        weight
+            ``"values"`` takes the values of a matrix for such weights; without it all must be 1.
         init
             First factors ``(U, V)`` instead of random ones: a warm start.
         callback
@@ -239,7 +244,7 @@ class FactorModel(VectorModel):
         Self
             The model itself, fitted.
         """
-        data = as_interactions(X)
+        data = as_interactions(X, weight=weight)
         return self._fit(data, None, init, callback, checkpoint, show_progress=show_progress)
 
     def _fit(
@@ -319,7 +324,7 @@ class FactorModel(VectorModel):
         histories : sparse matrix or Interactions
             One row a user, one column for each item of the training data.
         """
-        rows = history_rows(histories, self.item_ids)
+        rows = history_rows(histories, self.item_ids, weighted=self.learned.weighted)
         return unpadded(self._fold_in(rows), self.numbers.factors)
 
     def _price(self) -> Float64 | None:

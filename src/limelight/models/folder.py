@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from limelight._native._kernels import Csr
     from limelight.models.base import Config, Model
     from limelight.store.model_folder import StoredControl
 
@@ -52,12 +53,18 @@ def save_model(
         path,
         ModelFolder(
             config=config_of(
-                model, learned.fingerprint, learned.trace, learned.status, model.chosen_
+                model,
+                learned.fingerprint,
+                learned.trace,
+                learned.status,
+                model.chosen_,
+                weighted=learned.weighted,
             ),
             arrays={**learned.arrays, **({} if counts is None else {_COUNTS: counts})},
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
             seen=(seen.indptr, seen.indices) if history and seen is not None else None,
+            seen_weights=None if seen is None else seen.weights,
             control=control,
             promise=promise,
         ),
@@ -70,12 +77,17 @@ def config_of(
     trace: Sequence[Any],
     status: Status | None,
     chosen: Mapping[str, Any] | None = None,
+    *,
+    weighted: bool = False,
 ) -> dict[str, Any]:
     """Say what a folder holds: a model with its settings, and how a fit to some data went."""
+    data: dict[str, Any] = {"fingerprint": fingerprint}
+    if weighted:
+        data["weighted"] = True
     return {
         "model": type(model).__name__,
         "hyperparameters": asdict(model.config),
-        "data": {"fingerprint": fingerprint},
+        "data": data,
         "fit": {
             "status": status.name if status else None,
             "trace": [asdict(record) for record in trace],
@@ -145,11 +157,18 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
         user_ids=folder.user_ids,
         item_ids=folder.item_ids,
         fingerprint=str(folder.config["data"].get("fingerprint", "")),
-        seen=sparse_rows(*folder.seen, len(folder.item_ids)) if folder.seen else None,
+        seen=_seen(folder),
         trace=trace,
         status=status,
         item_counts=counts,
+        weighted=folder.config["data"].get("weighted") is True,
     )
+
+
+def _seen(folder: ModelFolder) -> Csr | None:
+    if folder.seen is None:
+        return None
+    return sparse_rows(*folder.seen, len(folder.item_ids), folder.seen_weights)
 
 
 def _read_fit(

@@ -39,6 +39,7 @@ class WithoutEpochs(Model):
         self,
         X: Any,
         *,
+        weight: str | None = None,
         callback: Any = None,
         show_progress: bool | None = None,
         checkpoint: Place = None,
@@ -48,12 +49,14 @@ class WithoutEpochs(Model):
         Parameters
         ----------
         X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
+            Users x items. The weights of interactions are added up where pairs are counted.
+        weight
+            ``"values"`` takes the values of a matrix for such weights; without it all must be 1.
         callback, show_progress, checkpoint
             As for all models; there are no epochs to tell of.
         """
         del callback, show_progress, checkpoint
-        data = as_interactions(X)
+        data = as_interactions(X, weight=weight)
         rows = training_rows(data)
         self._learned = learned(data, rows, self._counted(rows))
         return self
@@ -65,7 +68,7 @@ class PopularityConfig(Config):
 
 
 class Popularity(WithoutEpochs, VectorModel):
-    """Shows everybody the items with the most interactions.
+    """Shows everybody the items with the most interactions, each counted by its weight.
 
     Parameters are the fields of :class:`~limelight.models.popularity.PopularityConfig`, by name.
 
@@ -86,7 +89,7 @@ class Popularity(WithoutEpochs, VectorModel):
         return {"item_counts": (n_items,)}
 
     def _counted(self, rows: Csr) -> dict[str, NDArray[Any]]:
-        return {"item_counts": np.bincount(rows.indices, minlength=rows.n_columns)}
+        return {"item_counts": np.bincount(rows.indices, rows.weights, minlength=rows.n_columns)}
 
     def _item_vectors(self) -> Float32:
         return self.learned.arrays["item_counts"].astype(np.float32)[:, None]

@@ -281,8 +281,9 @@ class Recommender(ABC):
             raise ConfigError(message, hint="pass histories for unseen users, users for known ones")
         model = self.model
         if histories is not None:
-            known = history_rows(histories, self.item_ids)
-            shown = known if hidden is None else history_rows(hidden, self.item_ids)
+            known = history_rows(histories, self.item_ids, weighted=self.learned.weighted)
+            # What is hidden is so by any weight.
+            shown = known if hidden is None else history_rows(hidden, self.item_ids, weighted=True)
             hidden = shown if filter_seen else None
             return model._rank(known, np.arange(known.n_rows), hidden, known)
         chosen, seen = model._known_users(users), self.learned.seen

@@ -82,15 +82,18 @@ def fold_in_parts(
 ) -> Contributions:
     """Take a score apart that fold-in gives to the only user of a problem.
 
-    Her score is v_j^T A^-1 (sum_i v_i - price), so that item i adds v_j^T A^-1 v_i, exactly.
+    Her score is v_j^T A^-1 (sum_i w_i v_i - price), so that item i adds w_i v_j^T A^-1 v_i,
+    exactly; without weights w_i is 1.
     """
     G = gramian(pad_factors(V), problem.threads)[: V.shape[1], : V.shape[1]]
     H = V[problem.rows.indices].astype(np.float64)
-    A = problem.unobserved_weight * G + H.T @ H
+    weights = problem.rows.weights
+    weighted = H if weights is None else H * weights[:, None]
+    A = problem.unobserved_weight * G + H.T @ weighted
     A[np.diag_indices_from(A)] += problem.users.regularization[0]
     try:
         toward = np.linalg.solve(A, V[item].astype(np.float64))
     except np.linalg.LinAlgError as error:
         message = "the vector of this history is not determined, so no score can be explained"
         raise SolveError(message, hint=problem.advice) from error
-    return Contributions(H @ toward, None if price is None else -float(price @ toward))
+    return Contributions(weighted @ toward, None if price is None else -float(price @ toward))

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 from limelight._base.arrays import factor_matrix
 from limelight._base.errors import DataError
 from limelight.data.ids import positions
-from limelight.data.interactions import Interactions, as_interactions
-from limelight.data.rows import group, row_numbers
+from limelight.data.interactions import Interactions
+from limelight.data.rows import by_pair, group, row_numbers
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.exact import coupled_u_step
 from limelight.solve.problem import gramian, sparse_rows
@@ -26,13 +26,18 @@ if TYPE_CHECKING:
     from limelight.solve.step_sizes import StepSizes
 
 
-def history_rows(histories: Any, item_ids: Ids) -> Csr:
+def history_rows(histories: Any, item_ids: Ids, *, weighted: bool = False) -> Csr:
     """Check histories against a catalogue and hand them to the kernels.
 
     A sparse matrix has one column for each item of the catalogue, in its order. Interactions with
-    ids are matched by item id; items that the catalogue does not have are left out.
+    ids are matched by item id; items that the catalogue does not have are left out. Only where a
+    model is ``weighted`` may histories be so: the values of a matrix then are weights.
     """
-    histories = as_interactions(histories)
+    if not isinstance(histories, Interactions):
+        histories = Interactions.from_matrix(histories, weight="values" if weighted else None)
+    if histories.weights is not None and not weighted:
+        message = "histories have weights, but the model knows of none"
+        raise DataError(message, hint="fit it to weighted data, or leave out the weights of both")
     if histories.has_ids:
         if not np.array_equal(histories.item_ids, item_ids):
             histories = match_items(histories, item_ids)
@@ -41,7 +46,7 @@ def history_rows(histories: Any, item_ids: Ids) -> Csr:
             f"histories have {histories.n_items:,} columns, the model has {len(item_ids):,} items"
         )
         raise DataError(message, hint="use the item numbering of the training matrix")
-    return sparse_rows(histories.indptr, histories.indices, len(item_ids))
+    return sparse_rows(histories.indptr, histories.indices, len(item_ids), histories.weights)
 
 
 def match_items(data: Interactions, item_ids: Ids) -> Interactions:
@@ -55,8 +60,11 @@ def match_items(data: Interactions, item_ids: Ids) -> Interactions:
         raise DataError(message, hint=f"the catalogue has ids such as {item_ids.item(0)!r}")
     columns = numbers[data.indices]
     known = columns >= 0
-    rows = group(row_numbers(data.indptr)[known], columns[known], data.n_users, len(item_ids))
-    return Interactions(rows.indptr, rows.indices, data.user_ids, item_ids)
+    pairs, weights = (row_numbers(data.indptr)[known], columns[known]), data.weights
+    rows = group(*pairs, data.n_users, len(item_ids))
+    if weights is not None:
+        [weights] = by_pair(*pairs, len(item_ids), (weights[known], np.add))
+    return Interactions(rows.indptr, rows.indices, data.user_ids, item_ids, weights=weights)
 
 
 def take_rows(rows: Csr, chosen: Int64) -> Csr:
@@ -66,7 +74,8 @@ def take_rows(rows: Csr, chosen: Int64) -> Csr:
     np.cumsum(lengths, out=indptr[1:])
     # Entry t of the result stands at its row's start plus its distance from that row's first entry.
     positions = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
-    return sparse_rows(indptr, rows.indices[positions], rows.n_columns)
+    weights = None if rows.weights is None else rows.weights[positions]
+    return sparse_rows(indptr, rows.indices[positions], rows.n_columns, weights)
 
 
 def take_columns(rows: Csr, chosen: Int32) -> Csr:
@@ -75,7 +84,8 @@ def take_columns(rows: Csr, chosen: Int32) -> Csr:
     numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
     columns = numbers[rows.indices]
     kept = np.concatenate([[0], np.cumsum(columns >= 0)])
-    return sparse_rows(kept[rows.indptr], columns[columns >= 0], len(chosen))
+    weights = None if rows.weights is None else rows.weights[columns >= 0]
+    return sparse_rows(kept[rows.indptr], columns[columns >= 0], len(chosen), weights)
 
 
 def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) -> Float32:

@@ -245,7 +245,7 @@ def build_exhibit(
         Further fields of :class:`Exhibit`, such as ``chosen`` and ``groups``.
     """
     if split is not None:
-        interactions = np.asarray(split.train.matrix.sum(axis=0), dtype=np.int64).ravel()
+        interactions = split.train.matrix.getnnz(axis=0).astype(np.int64)
         of_split = {
             "item_ids": split.train.item_ids,
             "interactions": interactions,

@@ -131,8 +131,13 @@ def _inverses(
     rows, width = problem.rows, len(shared)
     A, b = np.empty((len(users), width, width)), np.empty((len(users), width))
     for at, user in enumerate(users.tolist()):
-        F = V[rows.indices[rows.indptr[user] : rows.indptr[user + 1]]].astype(np.float64)
-        A[at], b[at] = shared + F.T @ F, F.sum(axis=0)
+        own = slice(rows.indptr[user], rows.indptr[user + 1])
+        F = V[rows.indices[own]].astype(np.float64)
+        if rows.weights is None:
+            A[at], b[at] = shared + F.T @ F, F.sum(axis=0)
+        else:
+            weights = rows.weights[own].astype(np.float64)
+            A[at], b[at] = shared + (F.T * weights) @ F, weights @ F
     # Without regularisation the columns of padding would make the matrices singular. What stands
     # there does not matter, because the factors are 0 in them.
     ridge = np.maximum(problem.users.regularization[users].astype(np.float64), 1e-30)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from limelight.solve.problem import RegularizedRows, gramian, largest_entry
+from limelight.solve.problem import RegularizedRows, gramian, largest_entry, row_weights
 from limelight.solve.steps import solve_side
 
 if TYPE_CHECKING:
@@ -50,12 +50,16 @@ class Population(Protocol):
         """The number of observed pairs of all users."""
 
     @property
+    def total_weight(self) -> float:
+        """The weights of all observed pairs together; without weights, their number."""
+
+    @property
     def first_user(self) -> int:
         """The number, among all users, of the first user of this process."""
 
     @property
-    def item_counts(self) -> Int64:
-        """The number of observed pairs of each item, over all users."""
+    def item_weights(self) -> Float64 | Int64:
+        """The weights of each item's pairs together; without weights, their number."""
 
     def total(self, part: Callable[[Cell], Sequence[Float64 | float]]) -> list[Float64]:
         """Add up what every cell of users contributes to some sums, over all users."""
@@ -69,7 +73,7 @@ class Population(Protocol):
     def solve_items(
         self, problem: Problem, state: State, shared: Float64, probe: Probe | None = None
     ) -> None:
-        """Solve for every item: v_j = (shared + reg_j I + sum_i u_i u_i^T)^-1 sum_i u_i.
+        """Solve for every item: v_j = (shared + reg_j I + sum_i w_ij u_i u_i^T)^-1 sum_i w_ij u_i.
 
         The sums run over all users, and every process gets all items. What the users have pending
         counts, and is used up. A probe is answered as by :func:`solve_side`.
@@ -93,6 +97,11 @@ class Whole:
         return self.rows.n_entries
 
     @property
+    def total_weight(self) -> float:
+        """The weights of all observed pairs together."""
+        return float(row_weights(self.rows).sum())
+
+    @property
     def first_user(self) -> int:
         """The number of the first user."""
         return 0
@@ -103,9 +112,9 @@ class Whole:
         return self.rows.transpose()
 
     @cached_property
-    def item_counts(self) -> Int64:
-        """The number of observed pairs of each item."""
-        return np.diff(self.by_item.indptr)
+    def item_weights(self) -> Float64 | Int64:
+        """The weights of each item's pairs together."""
+        return row_weights(self.by_item)
 
     def total(self, part: Callable[[Cell], Sequence[Float64 | float]]) -> list[Float64]:
         """Return what all users, who are one cell, contribute to some sums."""

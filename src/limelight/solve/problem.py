@@ -207,13 +207,13 @@ class Problem:
     r"""The objective, with ``a0`` the weight of unobserved pairs and ``lex`` that of exposure.
 
     .. math::
-        \tfrac12 \sum_S (1 - u_i \cdot v_j)^2 + \tfrac{a_0}{2} \|U V^T\|_F^2
+        \tfrac12 \sum_S w_{ij} (1 - u_i \cdot v_j)^2 + \tfrac{a_0}{2} \|U V^T\|_F^2
         + \tfrac12 \sum_i \lambda_i \|u_i\|^2 + \tfrac12 \sum_j \lambda_j \|v_j\|^2
         + \tfrac{\lambda_{ex}}{2} \|V s\|^2, \qquad s = \bar u
 
     The regularisation of a row grows with the data behind it: l2 (n_i + a0 N)^exponent, with n_i
-    the length of its history and N the number of rows on the other side. Another ``term`` may stand
-    in place of |V s|^2.
+    the sum of the weights of its history, which is its length where all are 1, and N the number of
+    rows on the other side. Another ``term`` may stand in place of |V s|^2.
     """
 
     population: Population
@@ -264,7 +264,7 @@ class Problem:
     def at_zeros(self) -> float:
         """The objective of zero factors, which predict nothing."""
         missed = 0.0 if self.term is None else float(self.term.tau @ self.term.tau)
-        return 0.5 * self.population.n_entries + 0.5 * self.exposure * missed
+        return 0.5 * self.population.total_weight + 0.5 * self.exposure * missed
 
     def mean_term(self, V: Float32, G_V: Float64) -> MeanTerm:
         """Return what lex multiplies as a function of the mean user, with these items."""
@@ -275,16 +275,16 @@ class Problem:
     @cached_property
     def users(self) -> RegularizedRows:
         """The users of this process."""
-        lengths = np.diff(self.rows.indptr)
-        return RegularizedRows(self.rows, self._regularization(lengths, self.rows.n_columns))
+        weights = row_weights(self.rows)
+        return RegularizedRows(self.rows, self._regularization(weights, self.rows.n_columns))
 
     @cached_property
     def item_regularization(self) -> Float32:
         """The regularisation of each item."""
-        return self._regularization(self.population.item_counts, self.n_users)
+        return self._regularization(self.population.item_weights, self.n_users)
 
-    def _regularization(self, lengths: Int64, n_others: int) -> Float32:
-        weights = lengths + self.unobserved_weight * n_others
+    def _regularization(self, observed: Float64 | Int64, n_others: int) -> Float32:
+        weights = observed + self.unobserved_weight * n_others
         with np.errstate(over="ignore"):
             scaled = self.regularization * weights**self.regularization_exponent
         if not (scaled <= LARGEST).all():
@@ -306,19 +306,41 @@ def padded_width(factors: int) -> int:
     return -(-factors // 16) * 16
 
 
-def sparse_rows(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> Csr:
-    """Hand a binary matrix to the kernels, with the index types they take."""
+def sparse_rows(
+    indptr: np.ndarray, indices: np.ndarray, n_columns: int, weights: np.ndarray | None = None
+) -> Csr:
+    """Hand a matrix to the kernels, with the types they take; without weights all of it are 1."""
     return kernels.Csr(
         np.ascontiguousarray(indptr, dtype=np.int64),
         np.ascontiguousarray(indices, dtype=np.int32),
         n_columns,
+        None if weights is None else np.ascontiguousarray(weights, dtype=np.float32),
     )
+
+
+def row_weights(rows: Csr) -> Float64 | Int64:
+    """Add up the weights of every row; without weights, count its entries.
+
+    Examples
+    --------
+    >>> weights = np.array([0.5, 2.0], np.float32)
+    >>> row_weights(sparse_rows(np.array([0, 2, 2]), np.array([0, 3]), 4, weights))
+    array([2.5, 0. ])
+    """
+    if rows.weights is None:
+        return np.diff(rows.indptr)
+    sums, has_entries = np.zeros(rows.n_rows), np.diff(rows.indptr) > 0
+    starts = rows.indptr[:-1][has_entries]
+    sums[has_entries] = np.add.reduceat(rows.weights, starts, dtype=np.float64)
+    return sums
 
 
 def some_rows(rows: Csr, run: slice) -> Csr:
     """Return a run of rows, which shares their memory."""
     indptr = rows.indptr[run.start : run.stop + 1]
-    return sparse_rows(indptr - indptr[0], rows.indices[indptr[0] : indptr[-1]], rows.n_columns)
+    entries = slice(indptr[0], indptr[-1])
+    weights = None if rows.weights is None else rows.weights[entries]
+    return sparse_rows(indptr - indptr[0], rows.indices[entries], rows.n_columns, weights)
 
 
 def stacked(blocks: Sequence[Csr]) -> Csr:

@@ -46,9 +46,10 @@ def solve_side(
 ) -> None:
     """Solve every row of one side, users and items alike.
 
-    x_i = (shared + reg_i I + sum_j f_j f_j^T)^-1 (sum_j f_j - shift), with f_j the rows of
-    ``other`` in the history of i, once what they have pending is applied. The kernels work in the
-    eigenbasis of ``shared``, where it is a diagonal. Only exact solves take a probe.
+    x_i = (shared + reg_i I + sum_j w_j f_j f_j^T)^-1 (sum_j w_j f_j - shift), with f_j the rows of
+    ``other`` in the history of i, once what they have pending is applied, and w_j their weights.
+    The kernels work in the eigenbasis of ``shared``, where it is a diagonal. Only exact solves take
+    a probe.
     """
     threads = problem.threads
     values, Q = eigenbasis(shared, problem.factors, problem.advice)
@@ -76,14 +77,14 @@ def solve_side(
 
 
 def exact_u_step(problem: Problem, state: State) -> None:
-    """Solve for every user: A_i = a0 G_V + reg_i I + sum_j v_j v_j^T."""
+    """Solve for every user: A_i = a0 G_V + reg_i I + sum_j w_ij v_j v_j^T."""
     shared = problem.unobserved_weight * problem.item_gramian(state.V)
     solve_side(problem, problem.users, state.V, shared=shared, out=state.U)
     state.gramian_U = None
 
 
 def v_step(problem: Problem, state: State) -> None:
-    """Solve for every item: A_j = a0 G_U + lex s s^T + reg_j I + sum_i u_i u_i^T.
+    """Solve for every item: A_j = a0 G_U + lex s s^T + reg_j I + sum_i w_ij u_i u_i^T.
 
     Where exposure has a term of its own, items are first solved without lex s s^T, and then give
     way along y_j = A_j^-1 s, all of them together: s is all that couples them.

@@ -4,7 +4,7 @@ factors.safetensors   the learnt arrays, and how many training users have each i
 config.json           schema and package version, model, hyper-parameters, data fingerprint
 users.parquet         user_id by row number
 items.parquet         item_id by column number
-seen.safetensors      indptr and indices of the training histories, if kept
+seen.safetensors      indptr, indices and perhaps weights of the training histories, if kept
 control.json          how its lists are re-ranked, if they are
 control.safetensors   all of this that serving changes: exposure so far, lists that were decided
 target.json           what was asked of the exposure of whom, what was reached, and the front
@@ -83,6 +83,7 @@ class ModelFolder:
     item_ids: NDArray[Any]
     seen: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
     """`indptr` and `indices` of the training histories, which `recommend` filters."""
+    seen_weights: NDArray[np.float32] | None = None
     control: StoredControl | None = None
     promise: dict[str, Any] | None = None
 
@@ -119,19 +120,16 @@ def save_model_folder(path: str | os.PathLike[str], folder: ModelFolder) -> None
         write_ids(temporary / USERS, "user_id", folder.user_ids)
         write_ids(temporary / ITEMS, "item_id", folder.item_ids)
         if folder.seen is not None:
-            indptr, indices = folder.seen
-            seen: dict[str, NDArray[Any]] = {
-                "indptr": indptr.astype(np.int64),
-                "indices": indices.astype(np.int32),
-            }
-            save_arrays(temporary / SEEN, seen)
+            types = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
+            seen = zip(types.items(), (*folder.seen, folder.seen_weights), strict=True)
+            arrays = {name: a.astype(dtype) for (name, dtype), a in seen if a is not None}
+            save_arrays(temporary / SEEN, arrays)
         if folder.control is not None:
             text = _to_json(folder.control.record)
             (temporary / CONTROL).write_text(text + "\n", encoding="utf-8")
             save_arrays(temporary / CONTROL_ARRAYS, folder.control.arrays)
         if folder.promise is not None:
-            text = _to_json(folder.promise)
-            (temporary / TARGET).write_text(text + "\n", encoding="utf-8")
+            (temporary / TARGET).write_text(_to_json(folder.promise) + "\n", encoding="utf-8")
 
 
 def config_text(config: dict[str, Any]) -> str:
@@ -175,7 +173,7 @@ def load_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
         arrays=load_arrays(root / FACTORS),
         user_ids=read_ids(root / USERS, "user_id"),
         item_ids=read_ids(root / ITEMS, "item_id"),
-        seen=_read_seen(root),
+        **_read_seen(root),
     )
     _check_folder(folder, f"model folder {os.fspath(path)!r}")
     return folder
@@ -289,11 +287,12 @@ def _read_config(root: Path) -> dict[str, Any]:
     return dict(config)
 
 
-def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+def _read_seen(root: Path) -> dict[str, Any]:
     if not (root / SEEN).exists():
-        return None
+        return {}
     arrays = load_arrays(root / SEEN)
     _check_names(arrays)
+    weights = arrays.pop("weights", None)
     for name, array in arrays.items():
         limits = np.iinfo(np.int64 if name == "indptr" else np.int32)
         # `astype` would wrap a number that is too large, and the history name another item.
@@ -302,11 +301,12 @@ def _read_seen(root: Path) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None
         ):
             what = f"{SEEN}: {name} must hold whole numbers up to {limits.max}: {array.dtype}"
             _refuse(what, _DAMAGED)
-    return arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32)
+    seen = arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int32)
+    return {"seen": seen, "seen_weights": weights}
 
 
 def _check_names(arrays: Mapping[str, NDArray[Any]]) -> None:
-    if set(arrays) != {"indptr", "indices"}:
+    if set(arrays) - {"weights"} != {"indptr", "indices"}:
         _refuse(f"{SEEN} must hold indptr and indices, found: {short(sorted(arrays))}", _DAMAGED)
 
 
@@ -344,7 +344,7 @@ def _check_folder(folder: ModelFolder, what: str) -> None:
     if len(set(widths.values())) > 1:
         _refuse(f"{what}: factors of different width: {widths}", _MIXED)
     if folder.seen is not None:
-        _check_seen(*folder.seen, n_users=rows["user"], n_items=rows["item"], what=what)
+        _check_seen(*folder.seen, folder.seen_weights, rows["user"], rows["item"], what)
 
 
 def require_finite(array: NDArray[Any], what: str) -> None:
@@ -355,7 +355,7 @@ def require_finite(array: NDArray[Any], what: str) -> None:
 
 
 def _check_seen(
-    indptr: NDArray[Any], indices: NDArray[Any], *, n_users: int, n_items: int, what: str
+    indptr: NDArray[Any], indices: NDArray[Any], weights: Any, n_users: int, n_items: int, what: str
 ) -> None:
     fits = (
         indptr.shape == (n_users + 1,)
@@ -365,6 +365,8 @@ def _check_seen(
         and bool((np.diff(indptr) >= 0).all())
         and (not indices.size or 0 <= indices.min() <= indices.max() < n_items)
         and _ascends(indptr, indices)
+        and (weights is None or weights.shape == indices.shape)
+        and (weights is None or bool(((weights > 0) & (weights < np.inf)).all()))
     )
     if not fits:
         _refuse(f"{what}: the histories do not fit {n_users:,} users and {n_items:,} items", _MIXED)

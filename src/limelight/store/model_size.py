@@ -29,11 +29,13 @@ class ModelSize(NamedTuple):
     """Bytes of the histories."""
     ids: int
     """Bytes of the ids of users and items."""
+    is_weighted: bool = False
+    """Whether the histories have weights."""
 
     @property
     def n_entries(self) -> int:
         """How many pairs the histories hold."""
-        return max(0, self.seen // 4 - 2 * self.n_users)
+        return max(0, (self.seen - 8 * self.n_users) // (8 if self.is_weighted else 4))
 
     @property
     def width(self) -> int:
@@ -59,13 +61,15 @@ def model_size(path: str | os.PathLike[str]) -> ModelSize:
         (_rows(root / file), sample_table(root / file, [column]).id_bytes(column))
         for file, column in ((USERS, "user_id"), (ITEMS, "item_id"))
     )
+    config = read_json(root / CONFIG)
     return ModelSize(
-        model=read_json(root / CONFIG)["model"],
+        model=config["model"],
         n_users=users[0],
         n_items=items[0],
         arrays=(root / FACTORS).stat().st_size,
         seen=(root / SEEN).stat().st_size if (root / SEEN).exists() else 0,
         ids=int(users[1] + items[1]),
+        is_weighted=config["data"].get("weighted") is True,
     )
 
 

@@ -116,6 +116,13 @@ table("a rating in words", HEAD + "1,2,good,4\n", "--rating rating")
 table("a negative time", HEAD + "1,2,3,-4\n", "--timestamp time")
 table("an infinite time", HEAD + "1,2,3,inf\n", "--timestamp time")
 table("a time in words", HEAD + "1,2,3,yesterday\n", "--timestamp time")
+table("a weight of 0", HEAD + "1,2,0,4\n", "--weight rating")
+table("a negative weight", GOOD + "1,3,-1,4\n", "--weight rating")
+table("a weight that is not a number", HEAD + "1,2,NaN,4\n", "--weight rating")
+table("a column of weights that is not there", GOOD, "--weight plays")
+table("a half-life without times", GOOD, "--half-life 90d")
+table("a half-life that is no duration", GOOD, "--timestamp time --half-life soon")
+table("a half-life of 0", GOOD, "--timestamp time --half-life 0d")
 table("a least rating without ratings", GOOD, "--min-rating 4")
 table("a least rating that is not finite", GOOD, "--rating rating --min-rating nan")
 table("nobody rated that high", GOOD, "--rating rating --min-rating 4")
@@ -229,6 +236,26 @@ case(SPLIT, "more held-out users than there are", "data split ratings.csv --test
 case(SPLIT, "a share above 1", "data split ratings.csv --test 1.5 -o new")
 case(SPLIT, "a negative number of users", "data split ratings.csv --test -1 -o new")
 case(SPLIT, "a negative seed", "data split ratings.csv --seed -1 -o new")
+case(SPLIT, "a split by time without times", "data split ratings.csv --by time -o new")
+case(SPLIT, "a time for a split by users", "data split ratings.csv --at 2021-01-01 -o new")
+case(
+    SPLIT,
+    "a split at a time that is none",
+    "data split x.csv --by time --timestamp time --at soon -o new",
+    text("x.csv", GOOD),
+)
+case(
+    SPLIT,
+    "a split by time that leaves nothing to learn from",
+    "data split x.csv --by time --timestamp time --at 1970-01-01 -o new",
+    text("x.csv", GOOD),
+)
+case(
+    SPLIT,
+    "a number of users for a split by time",
+    "data split x.csv --by time --timestamp time --test 5 -o new",
+    text("x.csv", GOOD),
+)
 case(SPLIT, "a folder that holds something else", "data split ratings.csv -o run")
 case(SPLIT, "a place below a file", "data split ratings.csv -o ratings.csv/new")
 case(SPLIT, "an unknown kind of output", "data convert ratings.csv -o out.xlsx")
@@ -648,6 +675,32 @@ call(
     "IALS().fit(csr_matrix((3, 4)))",
     lambda: ll.IALS().fit(sparse.csr_matrix((3, 4))),
 )
+call("a matrix of ratings", "IALS().fit(5 * X)", lambda: ll.IALS().fit(5 * SMALL))
+call(
+    "a matrix of weights below 0",
+    "IALS().fit(-X, weight='values')",
+    lambda: ll.IALS().fit(-SMALL, weight="values"),
+)
+call(
+    "weights by a name that a matrix has not",
+    "IALS().fit(X, weight='plays')",
+    lambda: ll.IALS().fit(SMALL, weight="plays"),
+)
+call(
+    "weighted histories for a model without weights",
+    "IALS().fit(X).recommend(Interactions.from_matrix(5 * X, weight='values'))",
+    lambda: (
+        ll.IALS(factors=2)
+        .fit(SMALL)
+        .recommend(ll.Interactions.from_matrix(5 * SMALL, weight="values"))
+    ),
+)
+call(
+    "weights for a network",
+    "MultVAE().fit(5 * X, weight='values')",
+    lambda: ll.MultVAE().fit(5 * SMALL, weight="values"),
+)
+call("a split by time of a matrix", "split_time(X)", lambda: ll.split_time(SMALL))  # type: ignore[arg-type]
 call("a dense matrix", "IALS().fit(np.ones((3, 4)))", lambda: ll.IALS().fit(np.ones((3, 4))))
 call("a setting by place", "IALS(64)", lambda: ll.IALS(64))  # type: ignore[arg-type]
 call("a setting with a slip of the pen", "IALS(factor=64)", lambda: ll.IALS(factor=64))

@@ -1,4 +1,5 @@
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -369,3 +370,17 @@ def test_damaged_shards(market, tmp_path):
     (tmp_path / "shards.json").write_text("{}")
     with pytest.raises(DataError, match="cannot read shards"):
         load_shards(tmp_path, range(1))
+
+
+def test_weights_are_refused_before_anything_is_read(tmp_path):
+    data = ll.marketplace(50, 20, 400).interactions
+    weighted = replace(data, weights=np.ones(data.nnz, np.float32))
+    ll.split_users(weighted, validation=5, test=5).save(tmp_path / "split")
+    for source, reading in (
+        (weighted, {}),
+        ("no/such/file", {"weight": "plays"}),
+        ("no/such/file", {"timestamp": "t", "half_life": "9d"}),
+        (tmp_path / "split", {}),
+    ):
+        with pytest.raises(ConfigError, match=r"a cluster fits .* without weights only"):
+            prepared(source, tmp_path / "shards", 2, 2, **reading)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,9 +8,10 @@ from scipy import sparse
 
 from limelight import ConfigError, DataError
 from limelight.data import Interactions, as_interactions
-from limelight.data.interactions import binary_csr
+from limelight.data.interactions import csr_rows
 
-DENSE = np.array([[2.0, 0.0, 0.5], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+DENSE = np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+WEIGHTED = np.array([[2.0, 0.0, 0.5], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
@@ -20,6 +23,43 @@ def test_every_sparse_format_is_accepted(kind, family):
     assert (data.shape, data.nnz, data.duplicates, data.order) == ((3, 3), 3, 0, None)
     assert data.user_ids.tolist() == data.item_ids.tolist() == [0, 1, 2]
     assert (data.indptr.dtype, data.indices.dtype) == (np.int64, np.int32)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+def test_values_are_weights_only_where_that_is_said(kind):
+    X = getattr(sparse, f"{kind}_matrix")(WEIGHTED)
+    with pytest.raises(
+        DataError, match=r'got: (2.0|0.5)\n\nhint: keep weights with weight="values"'
+    ):
+        Interactions.from_matrix(X)
+    data = Interactions.from_matrix(X, weight="values")
+    np.testing.assert_array_equal(data.matrix.toarray(), WEIGHTED)
+    assert data.weights.dtype == np.float32
+    assert repr(data).endswith("3 interactions, weighted)")
+    with pytest.raises(ConfigError, match="no columns to take weights from: weight='rating'"):
+        Interactions.from_matrix(X, weight="rating")
+    with pytest.raises(ConfigError, match="weight is for a matrix, interactions have their own"):
+        as_interactions(data, weight="values")
+
+
+@pytest.mark.parametrize("bad", [0.0, -2.0, np.nan, np.inf])
+def test_weights_must_be_finite_and_positive(bad):
+    arrays = np.array([0, 0, 2]), np.array([0, 1], dtype=np.int32), np.arange(2), np.arange(2)
+    weights = np.array([1, bad], np.float32)
+    with pytest.raises(DataError, match=f"finite number above 0, got {bad} in row 1"):
+        Interactions(*arrays, weights=weights)
+    with pytest.raises(DataError, match="weights must be float32: float64"):
+        Interactions(*arrays, weights=np.ones(2))
+    with pytest.raises(DataError, match=r"weights of shape \(3,\) for 2 interactions"):
+        Interactions(*arrays, weights=np.ones(3, np.float32))
+
+
+def test_a_fingerprint_knows_of_weights_but_not_of_times():
+    plain = Interactions.from_matrix(sparse.csr_matrix(DENSE))
+    weighted = Interactions.from_matrix(sparse.csr_matrix(WEIGHTED), weight="values")
+    assert plain.fingerprint() != weighted.fingerprint()
+    assert replace(weighted, weights=None).fingerprint() == plain.fingerprint()
+    assert replace(plain, times=np.zeros(3)).fingerprint() == plain.fingerprint()
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64, np.float32, np.float64])
@@ -44,14 +84,18 @@ def test_what_its_owner_does_to_a_matrix_changes_nothing():
 def test_unsorted_repeated_and_zero_entries_are_put_in_order():
     X = sparse.csr_matrix((2, 4))
     X.indptr, X.indices = np.array([0, 4, 5]), np.array([3, 1, 3, 0, 2])
-    X.data = np.array([1.0, 2.0, 1.0, 0.0, 5.0])
+    X.data = np.array([1.0, 1.0, 1.0, 0.0, 1.0])
     data = Interactions.from_matrix(X)
     assert data.indices.tolist() == [1, 3, 2]
     assert data.indptr.tolist() == [0, 2, 3]
     assert data.duplicates == 1
+    X.data = np.array([1.0, 2.0, 4.0, 0.0, 5.0])
+    weighted = Interactions.from_matrix(X, weight="values")
+    assert weighted.indices.tolist() == [1, 3, 2]
+    assert weighted.weights.tolist() == [2.0, 5.0, 5.0]
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2)), max_size=40))
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 1)), max_size=40))
 def test_from_matrix_equals_sets(entries):
     rows, columns, values = np.array(entries, dtype=np.int64).reshape(-1, 3).T
     X = sparse.coo_matrix((values, (rows, columns)), shape=(5, 4))
@@ -122,7 +166,7 @@ def test_as_interactions_passes_through():
 
 
 def test_matrix_survives_what_users_do_with_it():
-    matrix = binary_csr(np.array([0, 2, 3]), np.array([0, 2, 1], dtype=np.int32), (2, 3))
+    matrix = csr_rows(np.array([0, 2, 3]), np.array([0, 2, 1], dtype=np.int32), (2, 3))
     assert "(0, 2)" in str(matrix)
     assert matrix.T.tocsr()[2].nnz == matrix.tocoo().getcol(2).nnz == 1
     assert matrix.multiply(matrix).sum() == (matrix @ matrix.T).trace() == 3

@@ -78,12 +78,20 @@ def dense_of(R, model, exposure):
     )
 
 
-def test_agrees_with_its_twin_at_the_automatic_tempo():
+def weighted(X):
+    found = X.copy()
+    found.data = np.random.default_rng(1).lognormal(size=found.nnz).astype(np.float32)
+    return found
+
+
+@pytest.mark.parametrize("data", [X, weighted(X)], ids=["binary", "weighted"])
+def test_agrees_with_its_twin_at_the_automatic_tempo(data):
     generator = np.random.default_rng(0)
-    U, V = (generator.standard_normal((n, 6)) / 3 for n in X.shape)
+    U, V = (generator.standard_normal((n, 6)) / 3 for n in data.shape)
     settings = {"factors": 6, "epochs": 5, "trace_every": 1, "solver": "admm", **FIXED}
-    model = ExADMM(exposure_weight=1e-3, **settings).fit(X, init=(U, V))
-    dense = dense_of(X, model, 1e-3 * 60**2)
+    weight = None if data is X else "values"
+    model = ExADMM(exposure_weight=1e-3, **settings).fit(data, weight=weight, init=(U, V))
+    dense = dense_of(data, model, 1e-3 * 60**2)
     state, rho = oracles.DenseState(U, V, U.mean(axis=0), np.zeros(6)), 0.0
     for record in model.trace_:
         V = oracles.v_step(dense, state.U, state.s)
@@ -104,11 +112,14 @@ def test_tracing_changes_no_bit():
     np.testing.assert_array_equal(often.item_factors, once.item_factors)
 
 
-def test_conditions_of_optimality_at_convergence():
-    settings = {"factors": 4, "epochs": 4000, "trace_every": 0, "solver": "admm", **FIXED}
-    model = ExADMM(exposure_weight=1e-4, **settings).fit(X)
+@pytest.mark.parametrize("solver", ["admm", "exact"])
+@pytest.mark.parametrize("data", [X, weighted(X)], ids=["binary", "weighted"])
+def test_conditions_of_optimality_at_convergence(data, solver):
+    settings = {"factors": 4, "epochs": 4000, "trace_every": 0, "solver": solver, **FIXED}
+    weight = None if data is X else "values"
+    model = ExADMM(exposure_weight=1e-4, **settings).fit(data, weight=weight)
     U, V, s = model.user_factors.astype(float), model.item_factors.astype(float), model.mean_user_
-    dense = dense_of(X, model, 1e-4 * 60**2)
+    dense = dense_of(data, model, 1e-4 * 60**2)
     np.testing.assert_allclose(s, U.mean(axis=0), atol=1e-4)
     # Every user's gradient equals the price of exposure, with its sign.
     price = (dense.exposure / 60) * V.T @ V @ s

@@ -62,18 +62,25 @@ def test_agrees_with_the_stored_answers(golden, variant):
         assert np.linalg.norm(found - golden[stored]) < 1e-4 * np.linalg.norm(golden[stored])
 
 
-def test_agrees_with_its_twin():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_agrees_with_its_twin(weighted):
     R = random_interactions(50, 30, seed=7)
     generator = np.random.default_rng(0)
+    if weighted:
+        R.data = generator.lognormal(size=R.nnz).astype(np.float32)
     U, V = (generator.standard_normal((n, 5)) for n in R.shape)
     dense = oracles.DenseProblem(R.toarray().astype(float), 0.2, 0.01, 0.5)
     settings = {"unobserved_weight": 0.2, "regularization": 0.01, "regularization_exponent": 0.5}
-    model = IALS(factors=5, epochs=3, tolerance=0.0, **settings).fit(R, init=(U, V))
+    weight = "values" if weighted else None
+    settings = {"factors": 5, "epochs": 3, "tolerance": 0.0, **settings}
+    model = IALS(**settings).fit(R, weight=weight, init=(U, V))
     for _ in range(3):
         U, V = oracles.ials_epoch(dense, U, V)
     np.testing.assert_allclose(model.user_factors, U, atol=1e-5)
     np.testing.assert_allclose(model.item_factors, V, atol=1e-5)
     assert model.trace_[-1].objective == pytest.approx(dense.objective(U, V), rel=1e-5)
+    exact = oracles.solve_rows(dense.R, V, 0.2 * V.T @ V, dense.user_ridge)
+    np.testing.assert_allclose(model.fold_in(R), exact, atol=1e-4)
 
 
 def test_fold_in_of_a_training_user_is_her_last_update():

@@ -22,13 +22,20 @@ def each_variant(request):
         yield request.param
 
 
+@pytest.fixture(params=[False, True], ids=["binary", "weighted"])
+def weighted(request):
+    return request.param
+
+
 @pytest.fixture(params=SHAPES, ids=lambda shape: "x".join(map(str, shape)))
-def problem(request):
+def problem(request, weighted):
     n, m, width, density = request.param
     generator = np.random.default_rng(n)
     X, F = ((0.3 * generator.standard_normal((rows, width))).astype(np.float32) for rows in (n, m))
     R = random_interactions(n, m, density=density, seed=m)
-    return R.toarray(), sparse_rows(R.indptr, R.indices, m), X, F
+    if weighted:
+        R.data = generator.lognormal(size=R.nnz).astype(np.float32)
+    return R.toarray(), sparse_rows(R.indptr, R.indices, m, R.data if weighted else None), X, F
 
 
 def relative(found, expected):
@@ -61,7 +68,7 @@ def in_blocks(R, F, ends):
     """Cut the columns of a problem into blocks, as if their factors came from several places."""
     for columns in np.split(np.arange(R.shape[1]), ends):
         block = sparse.csr_array(R[:, columns])
-        yield sparse_rows(block.indptr, block.indices, len(columns)), F[columns]
+        yield sparse_rows(block.indptr, block.indices, len(columns), block.data), F[columns]
 
 
 @pytest.mark.parametrize("ends", [[], [1, 17, 40], [3, 3, 44]])
@@ -203,11 +210,13 @@ def test_descent_ends_where_the_solution_is(problem):
     assert errors[1] < errors[0]
 
 
-def test_descent_of_long_histories():
+def test_descent_of_long_histories(weighted):
     # Longer than what is copied together: 65,536 floats.
     generator = np.random.default_rng(0)
-    R = generator.random((3, 6000)) < 0.9
-    rows = sparse_rows(np.r_[0, np.cumsum(R.sum(axis=1))], np.nonzero(R)[1], 6000)
+    R = (generator.random((3, 6000)) < 0.9).astype(np.float32)
+    R *= generator.lognormal(size=R.shape).astype(np.float32) if weighted else 1
+    weights = R[R > 0] if weighted else None
+    rows = sparse_rows(np.r_[0, np.cumsum((R > 0).sum(axis=1))], np.nonzero(R)[1], 6000, weights)
     F = (0.1 * generator.standard_normal((6000, 16))).astype(np.float32)
     out = np.zeros((3, 16), np.float32)
     descend(rows, F, positive(16), positive(3, 2), out=out, steps=100)
@@ -265,11 +274,38 @@ def test_transpose(problem):
     R, rows, _, _ = problem
     by_item = rows.transpose()
     dense = np.zeros(R.T.shape)
-    dense[np.repeat(np.arange(len(dense)), np.diff(by_item.indptr)), by_item.indices] = 1
+    places = np.repeat(np.arange(len(dense)), np.diff(by_item.indptr)), by_item.indices
+    dense[places] = 1 if by_item.weights is None else by_item.weights
     np.testing.assert_array_equal(dense, R.T)
     again = by_item.transpose()
     np.testing.assert_array_equal(again.indptr, rows.indptr)
     np.testing.assert_array_equal(again.indices, rows.indices)
+    np.testing.assert_array_equal(again.weights, rows.weights)
+
+
+def test_weights_of_one_change_no_bit():
+    generator = np.random.default_rng(0)
+    R = random_interactions(60, 500, density=0.2, seed=1)
+    F, X = (generator.standard_normal((n, 64)).astype(np.float32) for n in (500, 60))
+    system = F, positive(64), positive(60, 2)
+    found = []
+    for weights in (None, np.ones(R.nnz, np.float32)):
+        rows = sparse_rows(R.indptr, R.indices, 500, weights)
+        out, descended = np.empty_like(X), X.copy()
+        solve(rows, *system, out=out)
+        descend(rows, *system, out=descended, steps=2)
+        found.append([out, descended, kernels.squared_error(rows, X, F, 2)])
+    for left, right in zip(*found, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_are_no_weights(bad):
+    arrays = np.array([0, 2]), np.array([0, 1])
+    with pytest.raises(ValueError, match="weights must be finite and positive: entry 1"):
+        sparse_rows(*arrays, 3, np.array([1.0, bad]))
+    with pytest.raises(ValueError, match="one weight an index is needed"):
+        sparse_rows(*arrays, 3, np.ones(3))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -1,5 +1,7 @@
 """The coupled half-step: stationary, monotone, and the stored answers of another implementation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -16,13 +18,17 @@ from limelight.solve.steps import v_step
 WEIGHTS = [1e-6, 1e-4, 1e-2, 1.0, 1e6]
 
 
-def market(n_users=300, n_items=80, n=5000, seed=0):
-    return ll.marketplace(n_users, n_items, n, seed=seed).interactions
+def market(n_users=300, n_items=80, n=5000, seed=0, *, weighted=False):
+    data = ll.marketplace(n_users, n_items, n, seed=seed).interactions
+    if not weighted:
+        return data
+    weights = np.random.default_rng(seed).lognormal(size=data.nnz).astype(np.float32)
+    return replace(data, weights=weights)
 
 
 def start(data, *, weight, factors=8):
     config = ll.ExADMM(factors=factors, exposure_weight=weight, **FIXED).config
-    rows = sparse_rows(data.indptr, data.indices, data.n_items)
+    rows = sparse_rows(data.indptr, data.indices, data.n_items, data.weights)
     problem = problem_of(config, rows, weight * data.n_users**2)
     U, V = (
         initial_factors(range(n), factors, scale=1.0, seed=0, side=side)
@@ -31,10 +37,11 @@ def start(data, *, weight, factors=8):
     return problem, State(U=U, V=V, s=problem.mean_user(U), w=np.zeros(U.shape[1]))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("weight", WEIGHTS)
-def test_passes_until_nothing_moves_are_exact(weight):
+def test_passes_until_nothing_moves_are_exact(weight, weighted):
     """A_i u_i = b_i - (lex / n) G_V mean(U) for every user."""
-    data = market()
+    data = market(weighted=weighted)
     problem, state = start(data, weight=weight)
     G_V = gramian(state.V, 1)
     coupled_u_step(problem, state, G_V, tolerance=0.0)
@@ -76,9 +83,10 @@ def test_few_passes_end_where_many_do(weight):
     assert objectives[0] <= 1.003 * objectives[1]
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("row_solver", ["cholesky", "cg"])
 @pytest.mark.parametrize("weight", [0.0, *WEIGHTS])
-def test_the_objective_never_rises(weight, row_solver):
+def test_the_objective_never_rises(weight, row_solver, weighted):
     model = ll.ExADMM(
         factors=8,
         exposure_weight=weight,
@@ -86,7 +94,7 @@ def test_the_objective_never_rises(weight, row_solver):
         row_solver=row_solver,
         epochs=20,
         trace_every=1,
-    ).fit(market())
+    ).fit(market(weighted=weighted))
     objectives = np.array([record.objective for record in model.trace_])
     assert (np.diff(objectives) <= 1e-6 * objectives[:-1]).all()
 

@@ -28,9 +28,12 @@ def relative(found, expected):
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
 
-@pytest.fixture
-def R():
-    return random_interactions(N_USERS, N_ITEMS, seed=5)
+@pytest.fixture(params=[False, True], ids=["binary", "weighted"])
+def R(request):
+    found = random_interactions(N_USERS, N_ITEMS, seed=5)
+    if request.param:
+        found.data = np.random.default_rng(6).lognormal(size=found.nnz).astype(np.float32)
+    return found
 
 
 @pytest.fixture
@@ -41,9 +44,13 @@ def dense(R):
 WEIGHTS_DENSE = {"unobserved_weight": 0.1, "regularization": 0.01, "exponent": 0.7}
 
 
+def weights_of(R):
+    return None if (R.data == 1).all() else R.data
+
+
 def problem_of(R, exposure=LEX, threads=2):
     return Problem(
-        population=Whole(sparse_rows(R.indptr, R.indices, R.shape[1])),
+        population=Whole(sparse_rows(R.indptr, R.indices, R.shape[1], weights_of(R))),
         factors=FACTORS,
         regularization_exponent=0.7,
         exposure=exposure,

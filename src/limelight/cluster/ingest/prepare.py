@@ -145,6 +145,7 @@ def prepare(
     >>> [rank.numbers for rank in ranks], ranks[0].fingerprint == data.fingerprint()
     ([range(0, 2), range(2, 4)], True)
     """
+    _refuse_weights(source, reading)
     root = Path(folder)
     mine = deal(comm.n_shards, comm.size)[comm.rank]
     if has_shards(root):
@@ -170,6 +171,7 @@ def about_source(
     >>> about_source("no/such/file", 4, rating="stars")
     {'shards': 4, 'files': '...', 'reading': {'rating': 'stars'}}
     """
+    _refuse_weights(source, reading)
     if isinstance(source, Interactions):
         return {"shards": n_shards, "data": source.fingerprint()}
     digest = hashlib.blake2b(digest_size=8)
@@ -179,6 +181,16 @@ def about_source(
         digest.update(json.dumps([file.name, stat.st_size, stat.st_mtime_ns]).encode())
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in reading.items()}
     return {"shards": n_shards, "files": digest.hexdigest(), "reading": plain}
+
+
+def _refuse_weights(
+    source: str | os.PathLike[str] | Interactions, reading: Mapping[str, Any]
+) -> None:
+    """Refuse weighted data, because shards have no place for weights."""
+    given = [name for name in ("weight", "half_life") if reading.get(name) is not None]
+    if given or (isinstance(source, Interactions) and source.weights is not None):
+        message = "a cluster fits models to interactions without weights only"
+        raise ConfigError(message, hint="fit on one machine, or read without weight and half_life")
 
 
 def _is_split(source: str | os.PathLike[str]) -> bool:
@@ -192,7 +204,9 @@ def _in_memory(
     if reading:
         message = f"what is read already, or split, does not take: {next(iter(reading))}"
         raise ConfigError(message, hint="give it to `limelight.read` or `limelight data split`")
-    return source if isinstance(source, Interactions) else read_split(source)[0]
+    found = source if isinstance(source, Interactions) else read_split(source)[0]
+    _refuse_weights(found, {})
+    return found
 
 
 def _read(

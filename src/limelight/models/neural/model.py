@@ -130,6 +130,7 @@ class NeuralModel(VectorModel):
         self,
         X: Any,
         *,
+        weight: str | None = None,
         validation: Any = None,
         callback: EpochCallback | None = None,
         show_progress: bool | None = None,
@@ -140,7 +141,9 @@ class NeuralModel(VectorModel):
         Parameters
         ----------
         X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
+            Users x items, without weights: a network cannot learn from them.
+        weight
+            Only None: all values of a matrix must be 1.
         validation
             Held-out users with ``history`` and ``targets``, such as ``split.validation``. Without
             them 10 % of the users are held out and not learnt from.
@@ -154,7 +157,10 @@ class NeuralModel(VectorModel):
         Self
             The model itself, fitted.
         """
-        data = as_interactions(X)
+        data = as_interactions(X, weight=weight)
+        if data.weights is not None:
+            message = f"{type(self).__name__} cannot learn from weights: {data!r}"
+            raise DataError(message, hint="use IALS or ExADMM, or read the data without weights")
         parts = divide(data, validation, self.config.random_state)
         require_jax()
         network = self._network(data.n_items)

@@ -1,0 +1,94 @@
+"""Times as seconds since 1970, durations as seconds, and weights that fall with age."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight._base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float64
+
+_UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LARGEST_SECONDS = 1e11
+"""The year 5138. Larger numbers count parts of seconds: as milliseconds this is the year 1973."""
+LEAST_DECAY = 2.0**-40
+"""What is left of a weight after 40 half-lives and more, so that old pairs stay in the history."""
+
+
+def duration(value: object, name: str = "half_life") -> float:
+    """Read a positive number of seconds, or a number with a unit: s, min, h, d or w.
+
+    Examples
+    --------
+    >>> duration("90d"), duration("36h"), duration(60)
+    (7776000.0, 129600.0, 60.0)
+    """
+    found = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*(s|min|h|d|w|)\s*", str(value))
+    try:
+        seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
+    except ValueError:
+        seconds = math.nan
+    if isinstance(value, bool) or not 0 < seconds < math.inf:
+        message = f"{name} must be a positive duration: {value!r}"
+        raise ConfigError(message, hint="for example 90d, 36h or 2w; a number alone is of seconds")
+    return seconds
+
+
+def moment(value: object, name: str = "at") -> float:
+    """Read a time as seconds since 1970: a number, a date, or text such as 2021-01-01 12:00.
+
+    Without a time zone, it is of UTC.
+
+    Examples
+    --------
+    >>> moment("2021-01-01"), moment(1609459200)
+    (1609459200.0, 1609459200.0)
+    """
+    when: Any = value
+    try:
+        if isinstance(value, str):
+            when = dt.datetime.fromisoformat(value)
+        elif isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+            when = dt.datetime(value.year, value.month, value.day)
+        if isinstance(when, dt.datetime):
+            when = (when if when.tzinfo else when.replace(tzinfo=dt.UTC)).timestamp()
+        seconds = math.nan if isinstance(value, bool) else float(when)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        message = f"{name} must be a time: {value!r}"
+        raise ConfigError(message, hint="for example 2021-01-01, or seconds since 1970")
+    return seconds
+
+
+def number_seconds(times: NDArray[Any]) -> Float64:
+    """Take numbers as seconds, or as thousandths of them, and so on, where they are too large.
+
+    Examples
+    --------
+    >>> number_seconds(np.array([1_600_000_000_000, 0]))
+    array([1.6e+09, 0.0e+00])
+    """
+    seconds = times.astype(np.float64)
+    while seconds.max(initial=0.0) > _LARGEST_SECONDS:
+        seconds /= 1000
+    return seconds
+
+
+def decay(times: Float64, half_life: float, newest: float) -> Float64:
+    """Return 2^(-age / half_life) of every time, with ages counted from the newest.
+
+    Examples
+    --------
+    >>> decay(np.array([0.0, 50.0, 100.0]), 50, 100)
+    array([0.25, 0.5 , 1.  ])
+    """
+    return np.maximum(np.exp2((times - newest) / half_life), LEAST_DECAY)
