@@ -8,14 +8,13 @@
 
 namespace limelight {
 
-// The lower triangle of rows [begin, end) of D (X^T X) D, with ones on the diagonal and zeros to the right of it as far
-// as a step of the inversion looks. Whole numbers are counted, so nothing is rounded before the scales.
+// The lower triangle of rows [begin, end) of D (X^T X) D, with ones on the diagonal and zeros behind it to the
+// end of the block that the inversion looks at. Whole numbers are counted, so nothing is rounded before the scales.
 inline void co_occurrences(const SparseRows& users, const SparseRows& items, int64_t n_items, const double* scale,
                            int64_t begin, int64_t end, int64_t size, int32_t* counts, float* matrix) {
-  constexpr int64_t kLooked = 32;
   for (int64_t i = begin; i < end; ++i) {
     float* row = matrix + i * size;
-    std::fill(row, row + std::min(size, (i / kLooked + 1) * kLooked), 0.0f);
+    std::fill(row, row + std::min(size, (i / kSweepRows + 1) * kSweepRows), 0.0f);
     if (i < n_items) {
       std::fill(counts, counts + i, 0);
       for (int64_t at = items.indptr[i]; at < items.indptr[i + 1]; ++at) {

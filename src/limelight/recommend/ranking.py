@@ -1,4 +1,4 @@
-"""Rankings of the catalogue for each user: by vectors, at random, or of given candidates.
+"""Rankings of the catalogue for each user: by vectors, by items, at random, or of candidates.
 
 Lists from vectors are exact and made in batches: scores of users x items are never held.
 """
@@ -8,21 +8,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+import scipy
 
-from limelight._base.arrays import batches
+from limelight._base.arrays import batches, factor_matrix
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight._native import kernels
 from limelight.data.candidates.candidates import Candidates
 from limelight.data.rows import cut_rows, row_starts
 from limelight.metrics.lists import Lists
 from limelight.recommend.fold_in import take_columns, take_rows
-from limelight.solve.problem import LARGEST, largest_entry
+from limelight.solve.problem import LARGEST, largest_entry, padded_width
 from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limelight._base.arrays import Float32, Int32, Int64
+    from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight._native._kernels import Csr
     from limelight.data.candidates.candidates import Block
 
@@ -150,6 +151,104 @@ class VectorRanking:
             self._item_vectors,
             self._user_vectors,
             n_users=self.n_users,
+            hidden=self._hidden,
+            threads=self._threads,
+            items=items,
+        )
+
+
+_SCORES = 1 << 25
+"""How many scores are held at a time."""
+
+
+class ItemToItemRanking:
+    """Scores are sums over a history of the rows of a symmetric items x items matrix.
+
+    An item j scores ``x_j + gains_j (x matrix)_j - pulls_j (x . response)`` with the history x, a
+    row of ``histories``; ``users`` are their rows. Hidden items, one row a user, are never listed;
+    with ``items``, these alone are. The matrix has one row an item, filled up to a multiple of 16
+    columns.
+
+    Examples
+    --------
+    >>> from limelight.solve.problem import sparse_rows
+    >>> matrix = np.zeros((3, 16), dtype=np.float32)
+    >>> matrix[:, :3] = [[0, 2, 1], [2, 0, 0], [1, 0, 0]]
+    >>> histories = sparse_rows(np.array([0, 1]), np.array([0]), 3)
+    >>> vectors = {"gains": np.ones(3), "pulls": np.zeros(3), "response": np.zeros(3)}
+    >>> ranking = ItemToItemRanking(
+    ...     matrix, histories, np.array([0]), **vectors, hidden=histories, threads=1
+    ... )
+    >>> ranking.top(np.array([0]), k=2)
+    Lists(ids=array([[1, 2]], dtype=int32), scores=array([[2., 1.]], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        matrix: Float32,
+        histories: Csr,
+        users: Int64,
+        *,
+        gains: Float64,
+        pulls: Float64,
+        response: Float64,
+        hidden: Csr | None,
+        threads: int,
+        items: Int32 | None = None,
+    ) -> None:
+        self.n_users, self.n_items = len(users), len(matrix)
+        self._matrix, self._histories, self._users = matrix, histories, users
+        self._vectors = {"gains": gains, "pulls": pulls, "response": response}
+        self._hidden, self._threads = hidden, threads
+        self._items = np.arange(len(matrix), dtype=np.int32) if items is None else items
+        width = padded_width(len(self._items))
+        self._gains, self._pulls = np.zeros((2, width), dtype=np.float32)
+        self._gains[: len(self._items)] = gains[self._items]
+        self._pulls[: len(self._items)] = pulls[self._items]
+
+    def top(self, users: Int64, k: int) -> Lists:
+        """Return the first k items of some users."""
+        lists, width = empty_lists(len(users), k), len(self._gains)
+        for rows in batches(len(users), max(1, _SCORES // max(1, width))):
+            found = self._top(users[rows], min(k, len(self._items)))
+            lists.ids[rows, : found.ids.shape[1]] = found.ids
+            lists.scores[rows, : found.ids.shape[1]] = found.scores
+        return lists
+
+    def _top(self, users: Int64, k: int) -> Lists:
+        found = empty_lists(len(users), k)
+        if not k:
+            return found
+        histories = take_rows(self._histories, self._users[users])
+        hidden = None if self._hidden is None else take_rows(self._hidden, users)
+        sums = factor_matrix(len(users), len(self._gains))
+        kernels.item_sums(
+            histories, self._matrix, columns=self._items, out=sums, threads=self._threads
+        )
+        ones = np.ones(histories.n_entries)
+        shape = (len(users), self.n_items)
+        X = scipy.sparse.csr_array((ones, histories.indices, histories.indptr), shape)
+        kernels.rank_sums(
+            sums,
+            history=take_columns(histories, self._items),
+            hidden=None if hidden is None else take_columns(hidden, self._items),
+            gains=self._gains,
+            pulls=self._pulls,
+            offsets=(X @ self._vectors["response"]).astype(np.float32),
+            ids=found.ids,
+            scores=found.scores,
+            threads=self._threads,
+        )
+        # The padding, -1, picks the last element, which is -1 again.
+        return Lists(np.append(self._items, np.int32(-1))[found.ids], found.scores)
+
+    def among(self, items: Int32) -> ItemToItemRanking:
+        """Return the ranking of these items alone."""
+        return ItemToItemRanking(
+            self._matrix,
+            self._histories,
+            self._users,
+            **self._vectors,
             hidden=self._hidden,
             threads=self._threads,
             items=items,
