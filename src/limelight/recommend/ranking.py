@@ -157,8 +157,8 @@ class VectorRanking:
         )
 
 
-_SCORES = 1 << 25
-"""How many scores are held at a time."""
+SCORES = 1 << 25
+"""How many scores of users x items are held at a time."""
 
 
 class ItemToItemRanking:
@@ -209,7 +209,7 @@ class ItemToItemRanking:
     def top(self, users: Int64, k: int) -> Lists:
         """Return the first k items of some users."""
         lists, width = empty_lists(len(users), k), len(self._gains)
-        for rows in batches(len(users), max(1, _SCORES // max(1, width))):
+        for rows in batches(len(users), max(1, SCORES // max(1, width))):
             found = self._top(users[rows], min(k, len(self._items)))
             lists.ids[rows, : found.ids.shape[1]] = found.ids
             lists.scores[rows, : found.ids.shape[1]] = found.scores

@@ -10,7 +10,8 @@ from limelight._base.errors import ConfigError, DataError, MemoryLimitError, Sol
 from limelight._native import kernels, use_variant
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
-from limelight.models.folder import load_model
+from limelight.models.folder import load_model, open_model
+from limelight.recommend.fold_in import take_rows
 from limelight.testing.contracts import LearnerContract
 from limelight.testing.planted import random_interactions
 
@@ -184,3 +185,15 @@ def test_rankings_of_some_items(X):
         listed = [item for item in ids[user].tolist() if item in items]
         assert some == listed + [-1] * (9 - len(listed))
     assert ranking.among(items[:0]).top(np.arange(2), 3).ids.tolist() == [[-1] * 3] * 2
+
+
+def test_it_serves_from_its_folder_as_it_does_in_memory(tmp_path):
+    data = marketplace(300, 100, 4000, seed=1).interactions
+    model = ll.EASE(exposure_strength=0.1).fit(data)
+    model.save(tmp_path / "model")
+    opened, rows = open_model(tmp_path / "model"), np.arange(20, 50)
+    seen = take_rows(model.learned.seen, rows)
+    for filter_seen in (True, False):
+        found = opened.ranking_of(rows, seen, filter_seen=filter_seen).top(np.arange(30), 7)
+        expected = model.recommend(users=rows, k=7, filter_seen=filter_seen)
+        np.testing.assert_array_equal(found.ids, expected.ids)
