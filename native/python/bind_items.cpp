@@ -90,10 +90,9 @@ void item_sums(const Csr& rows, const Matrix& matrix, const Array1<const int32_t
           "columns must be items");
   const ItemSums task{rows.rows(), rows.n_rows(), matrix.data(), width, columns.data(), n, out.data(), stride};
   nb::gil_scoped_release unlocked;
-  for_each_block(stride / kPanel, threads, kPanel * width * sizeof(float),
-                 [&](int64_t panel, const Scratch& scratch) {
-                   active_variant->item_sums(task, panel, scratch.floats());
-                 });
+  for_each_block(stride / kPanel, threads, kPanel * width * sizeof(float), [&](int64_t panel, const Scratch& scratch) {
+    active_variant->item_sums(task, panel, scratch.floats());
+  });
 }
 
 void rank_sums(const MutableMatrix& sums, const Csr& history, const Csr* hidden, const Floats& gains,
@@ -119,8 +118,16 @@ void rank_sums(const MutableMatrix& sums, const Csr& history, const Csr* hidden,
   require(scores.shape(1) == ids.shape(1), "ids and scores must have one row a history");
   require(!hidden || (hidden->n_rows() == n && hidden->n_columns() == n_columns),
           "what is hidden must have the shape of the histories");
-  const RankSums task{sums.data(), n_columns,    stride,         history.rows(), hidden ? hidden->rows() : SparseRows{},
-                      gains.data(), pulls.data(), offsets.data(), k,             ids.data(),
+  const RankSums task{sums.data(),
+                      n_columns,
+                      stride,
+                      history.rows(),
+                      hidden ? hidden->rows() : SparseRows{},
+                      gains.data(),
+                      pulls.data(),
+                      offsets.data(),
+                      k,
+                      ids.data(),
                       scores.data()};
   nb::gil_scoped_release unlocked;
   constexpr int64_t kRows = 64;
@@ -134,8 +141,8 @@ void rank_sums(const MutableMatrix& sums, const Csr& history, const Csr* hidden,
 
 void bind_items(nb::module_& m) {
   m.attr("SWEEP_ROWS") = kSweepRows;
-  m.def("co_occurrences", &co_occurrences_of, "users"_a, nb::kw_only(), "scale"_a.noconvert(),
-        "out"_a.noconvert(), "threads"_a,
+  m.def("co_occurrences", &co_occurrences_of, "users"_a, nb::kw_only(), "scale"_a.noconvert(), "out"_a.noconvert(),
+        "threads"_a,
         "The lower triangle of D (X^T X) D with ones on the diagonal; rows behind the last item are those of I.");
   m.def("sweep", &sweep, "matrix"_a.noconvert(), nb::kw_only(), "first"_a, "inverse"_a.noconvert(),
         "columns"_a.noconvert(), "products"_a.noconvert(), "threads"_a,

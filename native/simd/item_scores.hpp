@@ -29,8 +29,7 @@ static void item_sums(const ItemSums& task, int64_t panel, float* scratch) {
       for (int v = 0; v < kVectors; ++v)
         sum[0][v] += load(scratch + task.rows.indices[at] * int64_t{kPanel} + v * kLanes);
     float* out = task.sums + user * task.stride + first;
-    for (int v = 0; v < kVectors; ++v)
-      store(out + v * kLanes, (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]));
+    for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]));
   }
 }
 

@@ -54,8 +54,8 @@ def fit(
         option(
             "NAME",
             "exadmm; ials: the same without control over exposure; ease: item weights in closed "
-            "form, for up to about 50,000 items; multvae and multdae: neural networks; multifr: one "
-            "with control over exposure; popularity and random: to compare with.",
+            "form, for up to about 50,000 items; multvae and multdae: neural networks; multifr: "
+            "one with control over exposure; popularity and random: to compare with.",
             rich_help_panel="Model",
         ),
     ] = ModelName["exadmm"],

@@ -186,7 +186,8 @@ class ExposureControl(ModelControl):
 
     def trace(self, strength: float) -> Sequence[Any]:
         """Return the records of the fit."""
-        return self.at(strength).trace_
+        found: Sequence[Any] = self.at(strength).trace_
+        return found
 
 
 def fit_at(config: Any, start: Any, data: Interactions, strength: float) -> Any:

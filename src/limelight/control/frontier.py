@@ -54,7 +54,7 @@ _FEWEST = 3
 _PARTS = ("validation", "test")
 
 
-def frontier(
+def frontier(  # noqa: PLR0913
     data: Any,
     *,
     methods: Sequence[str] | None = None,
@@ -283,7 +283,9 @@ def _check_methods(methods: Sequence[str], own: str) -> list[str]:
         check_choice("method", name, METHODS)
         if name in _EXPOSURE and name != own:
             message = f"the front of {own} has no such method: {name!r}"
-            raise ConfigError(message, hint=f"use {own!r}, or model=ll.{_EXPOSURE[name].__name__}()")
+            raise ConfigError(
+                message, hint=f"use {own!r}, or model=ll.{_EXPOSURE[name].__name__}()"
+            )
     if not names or len(set(names)) < len(names):
         message = f"methods must be one or several different names: {names!r}"
         raise ConfigError(message, hint=f"choose from: {', '.join(METHODS)}")
@@ -309,9 +311,9 @@ def _checked_model(model: ExADMM | EASE, settings: dict[str, Any]) -> ExADMM | E
     for name, value in (settings | given).items():
         message = f"the model has the settings of its front, without control: {name}={value!r}"
         raise ConfigError(message, hint="leave it out, or pass it to the model if it is no control")
-    if isinstance(model, EASE):
-        return EASE(**model.config.changed())
-    return ExADMM(**model.config.changed() | {"solver": "exact"})
+    exact = {"solver": "exact"} if isinstance(model, ExADMM) else {}
+    plain: ExADMM | EASE = type(model)(**model.config.changed(), **exact)
+    return plain
 
 
 def _about(plain: ExADMM | EASE, split: Split) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Config, Model
 from limelight.models.factor_model import learned, training_rows
-from limelight.recommend.ranking import ItemToItemRanking
+from limelight.recommend.ranking import ItemToItemRanking, ItemWeights
 from limelight.solve.ease import ItemInverse, exposure_pulls, inverse_bytes, invert_gramian
 from limelight.solve.problem import padded_width
 
@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from limelight.store.checkpoint import Place
 
 
+_AUTO = 6.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class EASEConfig(Config):
     """The settings of :class:`EASE`."""
 
     regularization: float | Literal["auto"] = setting(
         "auto",
-        "Weight of the squared norms of what is learnt. EASE: auto is AUTO_RULE.",
+        "Weight of the squared norms of what is learnt; auto: six times the mean history.",
         above=0,
     )
     exposure_strength: float = setting(
@@ -52,9 +55,9 @@ class EASE(Model):
     """Item weights that score every item by the items of a history, solved for at once.
 
     The weights B, with a diagonal of zeros, minimise
-    ``|X - X B|^2 + regularization |B|^2 + exposure_strength n_users |mean score|^2``, where the mean
+    ``|X - X B|^2 + regularization |B|^2 + exposure_strength n_users |mean scores|^2``. The mean
     score of an item is the mean of what it scores with all users. There are no epochs and no random
-    numbers. A fit inverts one matrix of items x items; any other strength then follows from a few
+    numbers. The usual regularization is six times the mean number of items in a history. A fit inverts one matrix of items x items; any other strength then follows from a few
     vectors: see :meth:`at_strength`.
 
     Parameters are the fields of :class:`~limelight.models.ease.EASEConfig`, by name.
@@ -143,20 +146,22 @@ class EASE(Model):
     @property
     def item_weights(self) -> Float32:
         """The weights B, as a new array of items x items: a history x has the scores x B."""
-        solved, n_items = self._solved, len(self.item_ids)
-        pulls = self._pulls.astype(np.float32)
-        weights = solved.inverse[:, :n_items] * self._gains.astype(np.float32)
-        weights -= solved.response.astype(np.float32)[:, None] * pulls
+        inverse, *vectors = self._weights
+        gains, pulls, response = (vector.astype(np.float32) for vector in vectors)
+        weights = inverse[:, : len(gains)] * gains
+        weights -= response[:, None] * pulls
         np.fill_diagonal(weights, 0)
         return weights
 
     @property
     def mean_scores_(self) -> Float64:
-        """What each item scores with the training users, on average; exposure control acts on it."""
+        """The mean of what each item scores with the training users, which control acts on."""
         solved = self._solved
         own = solved.response / solved.diagonal
-        return solved.means - own - self._pulls * (
-            solved.means @ solved.response - own * solved.response
+        return (
+            solved.means
+            - own
+            - self._pulls * (solved.means @ solved.response - own * solved.response)
         )
 
     def ranking_of(self, rows: Int64, seen: Csr | None, *, filter_seen: bool = True) -> Ranking:
@@ -167,12 +172,9 @@ class EASE(Model):
 
     def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
         return ItemToItemRanking(
-            self._solved.inverse,
+            self._weights,
             self._seen() if histories is None else histories,
             chosen,
-            gains=self._gains,
-            pulls=self._pulls,
-            response=self._solved.response,
             hidden=hidden,
             threads=resolve_threads(self.config.num_threads),
         )
@@ -193,22 +195,22 @@ class EASE(Model):
         return self.learned.arrays["pulls"]
 
     @property
-    def _gains(self) -> Float64:
-        """What a column of the inverse is multiplied by."""
+    def _weights(self) -> ItemWeights:
         solved = self._solved
-        return (self._pulls * solved.response - 1) / solved.diagonal
+        gains = (self._pulls * solved.response - 1) / solved.diagonal
+        return ItemWeights(solved.inverse, gains, self._pulls, solved.response)
 
     def _kappa(self, n_users: int) -> float:
         return self.config.exposure_strength * n_users
 
     def _regularization(self, rows: Csr) -> float:
+        """Return the setting; for "auto", six times the mean length of a history.
+
+        Held-out users of four sets, with 16 to 176 items a history, were served best by four to
+        nine times that, and within 2 % of it by six, whatever the numbers of users and items.
+        """
         given = self.config.regularization
-        return auto_regularization(rows.n_entries, rows.n_columns) if given == "auto" else given
-
-
-def auto_regularization(n_entries: int, n_items: int) -> float:
-    """Return four times the mean count of an item."""
-    return 4.0 * n_entries / n_items
+        return _AUTO * rows.n_entries / rows.n_rows if given == "auto" else given
 
 
 def require_memory(n_items: int, n_entries: int, threads: int) -> int:

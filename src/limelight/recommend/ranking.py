@@ -5,7 +5,7 @@ Lists from vectors are exact and made in batches: scores of users x items are ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy
@@ -161,13 +161,24 @@ SCORES = 1 << 25
 """How many scores of users x items are held at a time."""
 
 
-class ItemToItemRanking:
-    """Scores are sums over a history of the rows of a symmetric items x items matrix.
+class ItemWeights(NamedTuple):
+    """What every item of a history says of every other: I + matrix diag(gains) - response pulls^T.
 
-    An item j scores ``x_j + gains_j (x matrix)_j - pulls_j (x . response)`` with the history x, a
-    row of ``histories``; ``users`` are their rows. Hidden items, one row a user, are never listed;
-    with ``items``, these alone are. The matrix has one row an item, filled up to a multiple of 16
-    columns.
+    So a history x gives item j the score ``x_j + gains_j (x matrix)_j - pulls_j (x . response)``.
+    """
+
+    matrix: Float32
+    """Symmetric; one row an item, filled up to a multiple of 16 columns."""
+    gains: Float64
+    pulls: Float64
+    response: Float64
+
+
+class ItemToItemRanking:
+    """Scores are sums over a history of item weights.
+
+    ``users`` are rows of the histories. Hidden items, one row a user, are never listed; with
+    ``items``, these alone are.
 
     Examples
     --------
@@ -175,36 +186,31 @@ class ItemToItemRanking:
     >>> matrix = np.zeros((3, 16), dtype=np.float32)
     >>> matrix[:, :3] = [[0, 2, 1], [2, 0, 0], [1, 0, 0]]
     >>> histories = sparse_rows(np.array([0, 1]), np.array([0]), 3)
-    >>> vectors = {"gains": np.ones(3), "pulls": np.zeros(3), "response": np.zeros(3)}
-    >>> ranking = ItemToItemRanking(
-    ...     matrix, histories, np.array([0]), **vectors, hidden=histories, threads=1
-    ... )
-    >>> ranking.top(np.array([0]), k=2)
+    >>> weights = ItemWeights(matrix, np.ones(3), pulls=np.zeros(3), response=np.zeros(3))
+    >>> users = np.array([0])
+    >>> ranking = ItemToItemRanking(weights, histories, users, hidden=histories, threads=1)
+    >>> ranking.top(users, k=2)
     Lists(ids=array([[1, 2]], dtype=int32), scores=array([[2., 1.]], dtype=float32))
     """
 
     def __init__(
         self,
-        matrix: Float32,
+        weights: ItemWeights,
         histories: Csr,
         users: Int64,
         *,
-        gains: Float64,
-        pulls: Float64,
-        response: Float64,
         hidden: Csr | None,
         threads: int,
         items: Int32 | None = None,
     ) -> None:
-        self.n_users, self.n_items = len(users), len(matrix)
-        self._matrix, self._histories, self._users = matrix, histories, users
-        self._vectors = {"gains": gains, "pulls": pulls, "response": response}
+        self.n_users, self.n_items = len(users), len(weights.gains)
+        self._weights, self._histories, self._users = weights, histories, users
         self._hidden, self._threads = hidden, threads
-        self._items = np.arange(len(matrix), dtype=np.int32) if items is None else items
+        self._items = np.arange(self.n_items, dtype=np.int32) if items is None else items
         width = padded_width(len(self._items))
         self._gains, self._pulls = np.zeros((2, width), dtype=np.float32)
-        self._gains[: len(self._items)] = gains[self._items]
-        self._pulls[: len(self._items)] = pulls[self._items]
+        self._gains[: len(self._items)] = weights.gains[self._items]
+        self._pulls[: len(self._items)] = weights.pulls[self._items]
 
     def top(self, users: Int64, k: int) -> Lists:
         """Return the first k items of some users."""
@@ -223,7 +229,7 @@ class ItemToItemRanking:
         hidden = None if self._hidden is None else take_rows(self._hidden, users)
         sums = factor_matrix(len(users), len(self._gains))
         kernels.item_sums(
-            histories, self._matrix, columns=self._items, out=sums, threads=self._threads
+            histories, self._weights.matrix, columns=self._items, out=sums, threads=self._threads
         )
         ones = np.ones(histories.n_entries)
         shape = (len(users), self.n_items)
@@ -234,7 +240,7 @@ class ItemToItemRanking:
             hidden=None if hidden is None else take_columns(hidden, self._items),
             gains=self._gains,
             pulls=self._pulls,
-            offsets=(X @ self._vectors["response"]).astype(np.float32),
+            offsets=np.asarray(X @ self._weights.response, np.float32),
             ids=found.ids,
             scores=found.scores,
             threads=self._threads,
@@ -245,10 +251,9 @@ class ItemToItemRanking:
     def among(self, items: Int32) -> ItemToItemRanking:
         """Return the ranking of these items alone."""
         return ItemToItemRanking(
-            self._matrix,
+            self._weights,
             self._histories,
             self._users,
-            **self._vectors,
             hidden=self._hidden,
             threads=self._threads,
             items=items,

@@ -109,7 +109,9 @@ def _invert(matrix: Float32, threads: int, *, show_progress: bool | None) -> Non
     with progress_bar(f"inverse of {size:,} items", len(steps), show=show_progress) as advance:
         for first in steps:
             own = slice(first, first + depth)
-            factor, failed = scipy.linalg.lapack.dpotrf(matrix[own, own].astype(np.float64), lower=1)
+            factor, failed = scipy.linalg.lapack.dpotrf(
+                matrix[own, own].astype(np.float64), lower=1
+            )
             if failed:
                 message = "the Gramian of the items has no inverse in 32-bit numbers"
                 raise SolveError(message, hint=_HINT)

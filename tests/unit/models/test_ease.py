@@ -62,7 +62,12 @@ def test_the_gradient_of_the_objective_vanishes(X, asked, strength):
     model = ll.EASE(regularization=5.0, exposure_strength=strength).fit(X, exposure=asked)
     term = (ll.ExposureTargets() if asked is None else asked).term(24)
     slope = oracles.ease_slope(
-        X.toarray(), model.item_weights.astype(float), 5.0, strength * 90, term.W.toarray(), term.tau
+        X.toarray(),
+        model.item_weights.astype(float),
+        5.0,
+        strength * 90,
+        term.W.toarray(),
+        term.tau,
     )
     np.fill_diagonal(slope, 0)  # where the weights are held at 0
     assert np.abs(slope).max() < 1e-5 * max(1, strength * 90)
@@ -143,7 +148,9 @@ def test_bits_do_not_depend_on_threads(variant):
 def test_what_does_not_fit_into_memory_is_refused_before_anything_is_allocated(monkeypatch):
     monkeypatch.setenv("LIMELIGHT_MEMORY", "2GiB")
     X = sparse.csr_matrix((np.ones(2), ([0, 1], [0, 49_999])))
-    with pytest.raises(MemoryLimitError, match=r"EASE of 50,000 items takes about 9\.\d GiB") as caught:
+    with pytest.raises(
+        MemoryLimitError, match=r"EASE of 50,000 items takes about 9\.\d GiB"
+    ) as caught:
         ll.EASE().fit(X)
     assert "--min-item" in caught.value.hint
 
@@ -169,7 +176,7 @@ def test_settings_that_nobody_could_use(settings, message):
         ll.EASE(**settings)
     if "exposure_strength" in settings:
         with pytest.raises(ConfigError, match=message):
-            ll.EASE().fit(random_interactions(30, 20, seed=1)).at_strength(**{"strength": -1})
+            ll.EASE().fit(random_interactions(30, 20, seed=1)).at_strength(-1)
 
 
 def test_targets_of_another_catalogue(X):
@@ -180,7 +187,7 @@ def test_targets_of_another_catalogue(X):
 def test_rankings_of_some_items(X):
     ranking = ll.EASE(exposure_strength=0.2).fit(X).ranking()
     items = np.array([3, 4, 11, 20, 23], dtype=np.int32)
-    ids, scores = ranking.top(np.arange(90), 24)
+    ids = ranking.top(np.arange(90), 24).ids
     for user, some in enumerate(ranking.among(items).top(np.arange(90), 9).ids.tolist()):
         listed = [item for item in ids[user].tolist() if item in items]
         assert some == listed + [-1] * (9 - len(listed))

@@ -125,22 +125,19 @@ def test_a_sweep_stays_within_its_matrix(first, inverse, columns, message):
 def test_columns_are_items():
     rows = sparse_rows(np.array([0, 1]), np.array([2]), 16)
     out = np.zeros((1, 16), np.float32)
+    matrix = np.eye(16, dtype=np.float32)
     for wrong in (16, -1):
+        columns = np.array([wrong], dtype=np.int32)
         with pytest.raises(ValueError, match="columns must be items"):
-            columns = np.array([wrong], dtype=np.int32)
-            kernels.item_sums(
-                rows, np.eye(16, dtype=np.float32), columns=columns, out=out, threads=1
-            )
+            kernels.item_sums(rows, matrix, columns=columns, out=out, threads=1)
 
 
 def test_scales_and_matrices_fit():
     rows = sparse_rows(np.array([0, 1]), np.array([2]), 16)
     with pytest.raises(ValueError, match="one scale an item"):
-        kernels.co_occurrences(
-            rows, scale=np.ones(3), out=np.eye(16, dtype=np.float32), threads=1
-        )
+        kernels.co_occurrences(rows, scale=np.ones(3), out=np.eye(16, dtype=np.float32), threads=1)
+    out = np.zeros((32, 16), np.float32)
     with pytest.raises(ValueError, match="square"):
-        out = np.zeros((32, 16), np.float32)
         kernels.co_occurrences(rows, scale=np.ones(16), out=out, threads=1)
     with pytest.raises(ValueError, match="one scale a row"):
         kernels.unscale_and_mirror(np.eye(16, dtype=np.float32), np.ones(3), 1)
