@@ -94,7 +94,8 @@ class EASE(Model):
         X : Interactions or sparse matrix
             Users x items; a stored positive value counts 1.
         exposure
-            Mean scores that items or groups are to get, instead of small ones for all.
+            Mean scores that items or groups are to get, instead of small ones for all; what they
+            ask counts ``exposure_strength * n_users`` times.
         show_progress
             Whether to show a bar on standard error; None does so on a terminal.
         callback, checkpoint
@@ -121,7 +122,8 @@ class EASE(Model):
     def at_strength(self, strength: float, exposure: ExposureTargets | None = None) -> EASE:
         """Return the model that a fit with another exposure strength gives, without a new fit.
 
-        The inverse, by far the largest part of a model, is shared with this one.
+        The inverse, by far the largest part of a model, is shared with this one. ``exposure`` is as
+        for :meth:`fit`; a model does not keep what its own fit was asked for.
 
         Examples
         --------

@@ -94,6 +94,8 @@ def invert_gramian(
     scale = 1 / np.sqrt(counts + regularization)
     matrix = factor_matrix(*[padded_width(n_items)] * 2)
     kernels.co_occurrences(rows, scale=scale, out=matrix, threads=threads)
+    # SciPy loads its linear algebra at first use, and only what is loaded can be limited.
+    _ = scipy.linalg.lapack
     with threadpool_limits(1, user_api="blas"):
         _invert(matrix, threads, show_progress=show_progress)
         padding = np.zeros(len(matrix) - n_items)
