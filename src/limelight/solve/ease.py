@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from limelight.solve.problem import ExposureTerm
 
 _HINT = "raise regularization"
+_LOADED = 48 << 20
+"""Bytes of SciPy's linear algebra."""
 _CHECKED = 8
 """Columns of the inverse that are checked in float64."""
 _ERROR = 1e-3
@@ -64,7 +66,7 @@ def inverse_bytes(n_items: int, n_entries: int, threads: int) -> int:
     """
     size = padded_width(n_items)
     panels = 2 * min(size, kernels.SWEEP_ROWS)
-    return 4 * (size * (size + panels + threads) + 3 * n_entries)
+    return _LOADED + 4 * (size * (size + panels + threads) + 3 * n_entries)
 
 
 def invert_gramian(
