@@ -216,8 +216,8 @@ class EASE(Model):
     def _regularization(self, rows: Csr) -> float:
         """Return the setting; for "auto", six times the mean length of a history.
 
-        Validation users of five sets, with 16 to 176 items a history, were served best by four to
-        ten times that length, and nearly as well by six, whatever the numbers of users and items.
+        Validation users of five sets, with 16 to 176 items a history, were served best by five to
+        eight times that length, and nearly as well by six, whatever the numbers of users and items.
         """
         given = self.config.regularization
         return _AUTO * rows.n_entries / rows.n_rows if given == "auto" else given
