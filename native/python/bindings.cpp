@@ -7,6 +7,7 @@ namespace nb = nanobind;
 namespace limelight {
 
 void bind_factors(nb::module_& m);
+void bind_items(nb::module_& m);
 void bind_market(nb::module_& m);
 void bind_pairs(nb::module_& m);
 void bind_round_robin(nb::module_& m);
@@ -20,6 +21,7 @@ NB_MODULE(_kernels, m) {
   bind_factors(m);
   bind_rows(m);
   bind_top_k(m);
+  bind_items(m);
   bind_market(m);
   bind_pairs(m);
   bind_round_robin(m);

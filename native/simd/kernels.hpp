@@ -77,6 +77,46 @@ struct TopK {
   int64_t width;
 };
 
+constexpr int64_t kSweepRows = 256;  // of a block of a matrix that is inverted
+
+// One step of an inversion in place; see sweep.hpp.
+struct Sweep {
+  float* matrix;  // square, of which the lower triangle counts
+  int64_t size;
+  int64_t first;  // the rows of the block: from here on, `depth` of them
+  int64_t depth;
+  const float* inverse_panels;  // pack_columns(K^-1)
+  float* columns;               // C and D, size x depth each
+  float* products;
+};
+
+// sums_u = the sum of matrix[i][columns] over the history of u
+struct ItemSums {
+  SparseRows rows;
+  int64_t n_users;
+  const float* matrix;  // symmetric
+  int64_t width;
+  const int32_t* columns;
+  int64_t n_columns;
+  float* sums;
+  int64_t stride;  // of the sums: n_columns, filled up to a multiple of 16
+};
+
+// The k largest scores of each row, made of its sums; ties to the lower column.
+struct RankSums {
+  float* sums;  // overwritten
+  int64_t n_columns;
+  int64_t stride;
+  SparseRows history;  // adds 1
+  SparseRows hidden;   // is left out; indptr == nullptr: nothing
+  const float* gains;
+  const float* pulls;
+  const float* offsets;
+  int64_t k;
+  int32_t* ids;
+  float* scores;
+};
+
 struct Kernels {
   const char* name;
   int lanes;
@@ -105,12 +145,17 @@ struct Kernels {
   double (*squared_error)(const SparseRows&, const float* X, const float* factors, int64_t begin, int64_t end,
                           int64_t width);
   void (*top_k)(const TopK&, int64_t begin, int64_t end, void* scratch);
+  void (*sweep_columns)(const Sweep&, int64_t block);
+  void (*sweep_block)(const Sweep&, int64_t row_block, int64_t column_block);
+  void (*item_sums)(const ItemSums&, int64_t panel, float* scratch);  // 16 x width floats
+  void (*rank_sums)(const RankSums&, int64_t begin, int64_t end, void* scratch);
 
   // Floats of one row of sums.
   int64_t (*sums_floats)(int64_t width);
-  // Floats of scratch that any function but top_k needs; bytes that top_k needs.
+  // Floats of scratch that a function needs which does not say; bytes that top_k and rank_sums need.
   int64_t (*scratch_floats)(int64_t width);
   int64_t (*top_k_bytes)(int64_t width, int64_t k);
+  int64_t (*rank_sums_bytes)(int64_t k);
 };
 
 }  // namespace limelight

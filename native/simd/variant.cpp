@@ -1,10 +1,12 @@
 // The kernels, compiled once per instruction set.
 #include "simd/gramian.hpp"
+#include "simd/item_scores.hpp"
 #include "simd/kernels.hpp"
 #include "simd/normal_equations.hpp"
 #include "simd/row_cg.hpp"
 #include "simd/row_gradient.hpp"
 #include "simd/row_solve.hpp"
+#include "simd/sweep.hpp"
 #include "simd/top_k.hpp"
 
 #define LIMELIGHT_TEXT_(name) #name
@@ -38,9 +40,14 @@ const Kernels kernels = {
     gradient_step,
     squared_error,
     top_k,
+    sweep_columns,
+    sweep_block,
+    item_sums,
+    rank_sums,
     sums_floats,
     scratch_floats,
     top_k_bytes,
+    rank_sums_bytes,
 };
 
 }  // namespace limelight::LIMELIGHT_VARIANT

@@ -37,7 +37,7 @@ _NAMES = {
     "limelight.metrics.evaluate": "Evaluation evaluate",
     "limelight.metrics.exposure": ("coverage entropy exposure gini gini_floor lorenz top_share"),
     "limelight.metrics.rarefaction": "GiniEstimate gini_at",
-    "limelight.models": "IALS ExADMM MultDAE MultVAE MultiFR Popularity Random",
+    "limelight.models": "EASE IALS ExADMM MultDAE MultVAE MultiFR Popularity Random",
     "limelight.models.compare": "ModelComparison compare",
     "limelight.models.exadmm": "ExposureTargets",
     "limelight.recommend.explain": "Explanation",

@@ -44,7 +44,7 @@ from limelight.metrics.exposure import (
     top_share,
 )
 from limelight.metrics.rarefaction import GiniEstimate, gini_at
-from limelight.models import IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
+from limelight.models import EASE, IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.compare import ModelComparison, compare
 from limelight.models.exadmm import ExposureTargets
 from limelight.recommend.explain import Explanation
@@ -65,6 +65,7 @@ from limelight.rerank import (
 __version__: str
 
 __all__ = [
+    "EASE",
     "IALS",
     "Allocate",
     "Audit",

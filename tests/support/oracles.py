@@ -334,3 +334,34 @@ def respond(relevance: Float64, order: list[int], lists: list[list[int]], turn: 
         lists[user] = [int(j) for j in by_relevance[best] if np.isfinite(own[j])]
         exposure[lists[user]] += turn.amounts(own[lists[user]])
     return exposure
+
+
+def ease_slope(
+    R: Float64, B: Float64, l2: float, kappa: float, W: Float64, tau: Float64
+) -> Float64:
+    """Half of the gradient of |R - R B|^2 + l2 |B|^2 + kappa |W B^T m - tau|^2, m the mean row."""
+    m = R.mean(axis=0)
+    return R.T @ (R @ B - R) + l2 * B + kappa * np.outer(m, W.T @ (W @ B.T @ m - tau))
+
+
+def ease(R: Float64, l2: float, kappa: float, W: Float64, tau: Float64) -> Float64:
+    """The weights B with a diagonal of zeros at which that gradient vanishes: one linear system."""
+    m, n = R.mean(axis=0), R.shape[1]
+    A = R.T @ R + l2 * np.eye(n)
+    system = np.kron(A, np.eye(n)) + kappa * np.kron(np.outer(m, m), W.T @ W)
+    right = (R.T @ R).ravel() + kappa * np.kron(m, W.T @ tau)
+    free = ~np.eye(n, dtype=bool).ravel()
+    B = np.zeros(n * n)
+    B[free] = np.linalg.solve(system[np.ix_(free, free)], right[free])
+    return B.reshape(n, n)
+
+
+def ease_by_columns(R: Float64, l2: float, kappa: float) -> Float64:
+    """The same for kappa |B^T m|^2, where no column depends on another."""
+    m, n = R.mean(axis=0), R.shape[1]
+    system = R.T @ R + l2 * np.eye(n) + kappa * np.outer(m, m)
+    B = np.zeros((n, n))
+    for j in range(n):
+        others = np.arange(n) != j
+        B[others, j] = np.linalg.solve(system[np.ix_(others, others)], (R.T @ R)[others, j])
+    return B

@@ -105,6 +105,31 @@ class Catalogue:
         The k items with the largest scores, history left out, ties to the lower item.
         """
 
+SWEEP_ROWS: int = 256
+
+def co_occurrences(users: Csr, *, scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    The lower triangle of D (X^T X) D with ones on the diagonal; rows behind the last item are those of I.
+    """
+
+def sweep(matrix: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], *, first: int, inverse: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], products: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    One step of an inversion in place, given the inverse of a block; -A^-1 is left after all of them.
+    """
+
+def unscale_and_mirror(matrix: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None:
+    """-D A D, of which the lower triangle is given."""
+
+def item_sums(rows: Csr, matrix: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], *, columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    Sums over each history of the rows of a symmetric matrix, at some columns.
+    """
+
+def rank_sums(sums: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], *, history: Csr, hidden: Csr | None, gains: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], pulls: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    """
+    The k largest of history + gains sums - offset pulls; the sums are overwritten, ties to the lower column.
+    """
+
 class RankedCandidates:
     """The candidates of some users, the most relevant first."""
 

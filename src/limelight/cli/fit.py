@@ -54,9 +54,9 @@ def fit(
         ModelName,
         option(
             "NAME",
-            "exadmm; ials: the same without control over exposure; multvae and multdae: "
-            "neural networks; multifr: one with control over exposure; popularity and random: to "
-            "compare with.",
+            "exadmm; ials: the same without control over exposure; ease: item weights in closed "
+            "form, for up to about 50,000 items; multvae and multdae: neural networks; multifr: "
+            "one with control over exposure; popularity and random: to compare with.",
             rich_help_panel="Model",
         ),
     ] = ModelName["exadmm"],
@@ -252,8 +252,14 @@ def _announce(data: "Interactions", config: "Config") -> None:
     from limelight._native import resolve_threads
     from limelight.models.auto import settled
     from limelight.models.base import FactorConfig
+    from limelight.models.ease import EASEConfig
     from limelight.solve.cost import fit_bytes, most_factors
+    from limelight.solve.ease import inverse_bytes
 
+    hint = "keep fewer users and items: --min-user, --min-item"
+    if isinstance(config, EASEConfig):
+        needed = inverse_bytes(data.n_items, data.nnz, resolve_threads(config.num_threads))
+        announce("the fit", max(peak(), resident() + needed), hint=hint)
     if not isinstance(config, FactorConfig):
         return
     sizes = {
@@ -264,7 +270,6 @@ def _announce(data: "Interactions", config: "Config") -> None:
     }
     held, room = resident(), limit()
     fits = 0 if room is None else most_factors(room - held, **sizes)
-    hint = "keep fewer users and items: --min-user, --min-item"
     shape = {"n_users": data.n_users, "n_items": data.n_items, "observed": data.nnz}
     factors = settled(asdict(config), **shape).factors
     if 0 < fits < factors:

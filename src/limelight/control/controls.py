@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from limelight._base.arrays import batches
+from limelight.models.ease import EASE
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.targets.controls import Control, SearchContext
 from limelight.rerank.targets.search import Trial
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32
     from limelight.control.population import RankedUsers, Sitting
     from limelight.data.interactions import Interactions
-    from limelight.models.base import FactorConfig
+    from limelight.models.base import Config, FactorConfig
     from limelight.models.exadmm import ExADMMConfig
     from limelight.rerank.reranker import Reranker
     from limelight.rerank.targets.search import Measure
@@ -152,15 +153,15 @@ class RerankControl(ModelControl):
 
 @dataclass(eq=False)
 class ExposureControl(ModelControl):
-    """ExADMM with a growing exposure strength, each fit from that of the nearest strength."""
+    """A growing exposure strength in training, each fit from that of the nearest strength."""
 
     most = 100.0
     first = (0.0, 0.1, 10.0)
-    config: ExADMMConfig
+    config: Config
     """Of the fit from nothing."""
     data: Interactions
     """What is fitted to."""
-    fits: MutableMapping[float, ExADMM]
+    fits: MutableMapping[float, Any]
     """The fits by strength, which begin with that of 0."""
     slight: float = 0.0
     """What is added to every strength, so that the fit of 0 has a distance in proportion."""
@@ -176,16 +177,35 @@ class ExposureControl(ModelControl):
         lists = [ranking.top(np.arange(rows.start, rows.stop), self.sitting.k) for rows in parts]
         return np.concatenate([found.ids for found in lists])
 
-    def at(self, strength: float) -> ExADMM:
+    def at(self, strength: float) -> Any:
         """Return the fit of a strength."""
         if strength not in self.fits:
             start = self.fits[nearest(list(self.fits), strength, self.slight)]
-            self.fits[strength] = warm_fit(self.config, start, self.data, strength)
+            self.fits[strength] = fit_at(self.config, start, self.data, strength)
         return self.fits[strength]
 
     def trace(self, strength: float) -> Sequence[Any]:
         """Return the records of the fit."""
-        return self.at(strength).trace_
+        found: Sequence[Any] = self.at(strength).trace_
+        return found
+
+
+def fit_at(config: Any, start: Any, data: Interactions, strength: float) -> Any:
+    """Return the model of another exposure strength, from one near it.
+
+    ExADMM is fitted again; EASE has every strength from the inverse of one fit.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(300, 100, 4000).interactions
+    >>> plain = ll.EASE().fit(data)
+    >>> fit_at(plain.config, plain, data, strength=0.1)
+    EASE(exposure_strength=0.1) fitted to 300 users x 100 items
+    """
+    if isinstance(start, EASE):
+        return start.at_strength(strength)
+    return warm_fit(config, start, data, strength)
 
 
 def fewer_epochs(config: FactorConfig) -> int:

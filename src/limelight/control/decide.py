@@ -12,6 +12,7 @@ from limelight._native import resolve_threads
 from limelight.control.controls import ExposureControl, RerankControl
 from limelight.control.target_result import TriedMethod
 from limelight.metrics.exposure import gini_floor
+from limelight.models.ease import EASE
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.relevance import BY_RANK, Relevance, calibrate
 from limelight.rerank.targets.search import (
@@ -183,11 +184,9 @@ def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> l
             served = Served(serve, rule, welfare, settings, groups)
             named = f"{name} of {scale}"
             controls.append(RerankControl(named, sitting, served, resolve_threads(threads)))
-    if isinstance(plain, ExADMM) and groups is None:
-        fits = {0.0: plain}
-        controls.append(
-            ExposureControl("exadmm", sitting, plain.config, split.train, fits, _SLIGHT)
-        )
+    if isinstance(plain, ExADMM | EASE) and groups is None:
+        name, fits = type(plain).__name__.lower(), {0.0: plain}
+        controls.append(ExposureControl(name, sitting, plain.config, split.train, fits, _SLIGHT))
     return controls
 
 

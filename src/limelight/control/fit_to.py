@@ -59,9 +59,9 @@ def fit_to(  # noqa: PLR0913
     """Fit a model, and find the control that meets a target at the least loss of accuracy.
 
     A target speaks of the people who are served: exposure is that of the lists of all users of the
-    data, unless told otherwise. Control is tried in training, by the exposure strength of ExADMM,
-    and afterwards, by re-ranking what the model likes best. Held-out users are served among all
-    others. Those of validation decide by what they find; test users, whom nothing was decided by,
+    data, unless told otherwise. Control is tried in training, by its exposure strength, and
+    afterwards, by re-ranking what the model likes best. Held-out users are served among all others.
+    Those of validation decide by what they find; test users, whom nothing was decided by,
     say what it costs. Then the model is fitted to everybody, held-out users as well, and the
     strength is confirmed over everybody's lists. What comes out knows the population, and serves
     one user, a hundred or all of them as a part of it.
@@ -86,7 +86,7 @@ def fit_to(  # noqa: PLR0913
         ids, of the users who are served; or "held-out", for the published protocol: validation and
         test users each alone, as if nobody else were served. Then nothing is fitted again.
     model
-        What to fit; ``ExADMM()`` unless given. Only ExADMM can be controlled in training.
+        What to fit; ``ExADMM()`` unless given. Only ExADMM and EASE can be controlled in training.
     serve
         How users will be served: many together (``batch``), one after the other (``stream``), or
         by machines that share nothing (``stateless``).

@@ -25,6 +25,7 @@ from limelight.control.frontier_result import (
 from limelight.control.population import as_population, sitting_of
 from limelight.data.interactions import Interactions
 from limelight.data.split import as_split
+from limelight.models.ease import EASE
 from limelight.models.exadmm import ExADMM
 from limelight.report.exhibit import measure_lists
 from limelight.rerank.targets.serving import Served
@@ -42,11 +43,11 @@ if TYPE_CHECKING:
     from limelight.rerank.relevance import Relevance
     from limelight.rerank.targets.serving import Serve
 
-_EXPOSURE = "exadmm"
+_EXPOSURE = {"exadmm": ExADMM, "ease": EASE}
 _RERANKERS: dict[str, Serve] = {
     "best-response": "batch", "online": "stream", "prices": "stateless"
 }  # fmt: skip
-METHODS = (_EXPOSURE, *_RERANKERS)
+METHODS = (*_EXPOSURE, *_RERANKERS)
 _OURS = (
     "exposure_weight", "exposure_strength", "solver", "penalty", "learning_rate", "fold_in"
 )  # fmt: skip
@@ -54,10 +55,11 @@ _FEWEST = 3
 _PARTS = ("validation", "test")
 
 
-def frontier(
+def frontier(  # noqa: PLR0913
     data: Any,
     *,
-    methods: Sequence[str] = ("exadmm", "best-response"),
+    methods: Sequence[str] | None = None,
+    model: ExADMM | EASE | None = None,
     points: int = 12,
     at: int = 20,
     population: For = "everyone",
@@ -73,7 +75,7 @@ def frontier(
     Further points go where the curve has its widest gap. Validation users decide where points go
     and which of them are on the front; test users are only measured. Each fit of exADMM starts
     from the nearest one before it and has at most an eighth of the epochs that a fit from nothing
-    may have.
+    may have; those of EASE follow from one fit.
 
     Parameters
     ----------
@@ -81,9 +83,12 @@ def frontier(
         What to learn from and to measure with. Unless it is split, a tenth of the users is held
         out for validation and another for the test, at most 5,000 each.
     methods
-        "exadmm" controls exposure in training, by ``exposure_strength``. The others re-rank the
-        plain model: "best-response" for users who are served together, "online" for one after the
-        other, "prices" without any state.
+        "exadmm" and "ease" control exposure in training, by ``exposure_strength``. The others
+        re-rank the plain model: "best-response" for users who are served together, "online" for one
+        after the other, "prices" without any state. Unless given, the model's own and
+        "best-response".
+    model
+        An ``EASE`` or an ``ExADMM`` without control, in place of ``settings``.
     points
         How many points each method has.
     at
@@ -101,7 +106,8 @@ def frontier(
         The same seed gives the same front.
     **settings
         Of the factor model, such as ``factors``, ``epochs``, ``regularization`` and
-        ``unobserved_weight``; see :class:`~limelight.models.exadmm.ExADMMConfig`.
+        ``unobserved_weight``; see :class:`~limelight.models.exadmm.ExADMMConfig`. With ``model``,
+        it has them.
 
     Returns
     -------
@@ -119,9 +125,10 @@ def frontier(
     >>> front.best(max_ndcg_loss=0.2).test.gini < front.points[0].test.gini
     True
     """
-    names = _check_methods(methods)
+    plain = _plain(settings, random_state) if model is None else _checked_model(model, settings)
+    own = type(plain).__name__.lower()
+    names = _check_methods((own, "best-response") if methods is None else methods, own)
     check_integer("points", points, least=_FEWEST)
-    plain = _plain(settings, random_state)
     split = as_split(data)
     check_integer("at", at, least=1, most=split.train.n_items)
     people = as_population(population, split)
@@ -133,7 +140,7 @@ def frontier(
         ExitStack() as stack,
         progress_bar("points", n_points, show=show_progress) as advance,
     ):
-        tracer = _Tracer(plain, split, people, at, kept, advance, stack)
+        tracer = _Tracer(plain, split, people, at, kept, advance, stack, random_state)
         first = tracer.point(PLAIN, 0, 0.0, tracer.fit_plain)
         if kept.checkpoint is not None:
             kept.checkpoint.remove()
@@ -149,7 +156,7 @@ def frontier(
 class _Tracer:
     """Finds the points of one method after the other."""
 
-    unfitted: ExADMM
+    unfitted: ExADMM | EASE
     """The model without control."""
     split: Split
     people: TargetPopulation
@@ -159,6 +166,7 @@ class _Tracer:
     """Called after every point."""
     stack: ExitStack
     """Closes candidates."""
+    seed: int
 
     def __post_init__(self) -> None:
         both = None if self.people.held_out_alone else self._sitting(*_PARTS)
@@ -171,7 +179,7 @@ class _Tracer:
 
     def trace(self, name: str, first: FrontierPoint, points: int) -> list[FrontierPoint]:
         """Find so many points, the first of which is known; from strength 0 up."""
-        strengths = ExposureControl.first if name == _EXPOSURE else RerankControl.first
+        strengths = ExposureControl.first if name in _EXPOSURE else RerankControl.first
         found = [replace(first, method=name)]
         base = first.validation.ndcg or 1.0
         while len(found) < points:
@@ -213,7 +221,7 @@ class _Tracer:
             )
 
         found = self.kept.once(f"{name}-{number}", find_out)
-        if name in (PLAIN, _EXPOSURE):
+        if name in (PLAIN, *_EXPOSURE):
             self.kept.fits.add_known(strength)
         self.advance()
         return found
@@ -234,16 +242,17 @@ class _Tracer:
 
     def _exposure(self, sitting: Sitting) -> ExposureControl:
         config, fits = self.unfitted.config, self.kept.fits
-        return ExposureControl(_EXPOSURE, sitting, config, self.split.train, fits)
+        name = type(self.unfitted).__name__.lower()
+        return ExposureControl(name, sitting, config, self.split.train, fits)
 
     def _control(self, name: str, sitting: Sitting) -> ModelControl:
         """Return a control; a re-ranker's candidates are there before a point is timed."""
-        if name == _EXPOSURE:
+        if name in _EXPOSURE:
             return self._exposure(sitting)
         config = self._plain.config
         settings = {
             "candidates": sitting.users.width,
-            "random_state": config.random_state,
+            "random_state": self.seed,
             "num_threads": config.num_threads,
         }
         sitting.users.pool(self._law)
@@ -251,8 +260,8 @@ class _Tracer:
         return RerankControl(name, sitting, served, resolve_threads(config.num_threads))
 
     @cached_property
-    def _plain(self) -> ExADMM:
-        fitted: ExADMM = self.kept.fits[0.0]
+    def _plain(self) -> ExADMM | EASE:
+        fitted: ExADMM | EASE = self.kept.fits[0.0]
         return fitted
 
     @cached_property
@@ -269,10 +278,15 @@ def _lists(control: ModelControl, strength: float) -> Int32:
     return control.lists(strength) if isinstance(control, RerankControl) else ids
 
 
-def _check_methods(methods: Sequence[str]) -> list[str]:
+def _check_methods(methods: Sequence[str], own: str) -> list[str]:
     names = [methods] if isinstance(methods, str) else list(methods)
     for name in names:
         check_choice("method", name, METHODS)
+        if name in _EXPOSURE and name != own:
+            message = f"the front of {own} has no such method: {name!r}"
+            raise ConfigError(
+                message, hint=f"use {own!r}, or model=ll.{_EXPOSURE[name].__name__}()"
+            )
     if not names or len(set(names)) < len(names):
         message = f"methods must be one or several different names: {names!r}"
         raise ConfigError(message, hint=f"choose from: {', '.join(METHODS)}")
@@ -289,7 +303,21 @@ def _plain(settings: dict[str, Any], random_state: RandomState) -> ExADMM:
     return plain
 
 
-def _about(plain: ExADMM, split: Split) -> dict[str, Any]:
+def _checked_model(model: ExADMM | EASE, settings: dict[str, Any]) -> ExADMM | EASE:
+    """Refuse a model that has no front, that has a strength already, or settings beside it."""
+    if not isinstance(model, ExADMM | EASE):
+        message = f"a front is traced with ExADMM or EASE: {model!r}"
+        raise ConfigError(message, hint="for any other model, use fit_to with one target")
+    given = {name: value for name, value in model.config.changed().items() if name in _OURS}
+    for name, value in (settings | given).items():
+        message = f"the model has the settings of its front, without control: {name}={value!r}"
+        raise ConfigError(message, hint="leave it out, or pass it to the model if it is no control")
+    exact = {"solver": "exact"} if isinstance(model, ExADMM) else {}
+    plain: ExADMM | EASE = type(model)(**model.config.changed(), **exact)
+    return plain
+
+
+def _about(plain: ExADMM | EASE, split: Split) -> dict[str, Any]:
     """Say what a front is of; the number of threads makes no difference to it."""
     weight = None if split.train.weights is None else "values"
     held_out = [

@@ -20,6 +20,7 @@ from limelight._base.files import atomic_file, delete_within, refuse_stranger
 from limelight._base.signals import finishing
 from limelight._base.text import short
 from limelight.control.frontier_result import FrontierPoint
+from limelight.models.ease import EASE
 from limelight.models.folder import load_model
 from limelight.report.exhibit import ShownLists
 from limelight.report.exhibit_folder import load_shown_lists, save_exhibit, shown_arrays
@@ -40,7 +41,8 @@ _MODELS, _STATE, _SIGHTS = "models", "state", "sights"
 class FrontierFits(UserDict[float, Any]):
     """The fits of a front by strength, in the order of its points.
 
-    With a folder, models are kept there, and only the last fit stays in memory.
+    With a folder, models are kept there, and only the last fit stays in memory. Of EASE only the
+    plain model is: other strengths share its inverse, which is nearly all that there is to keep.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -51,16 +53,19 @@ class FrontierFits(UserDict[float, Any]):
         """Take the next model of the folder for that of a strength."""
         self.data.setdefault(strength, None)
 
-    def __setitem__(self, strength: float, model: ExADMM) -> None:
-        if self._folder is not None:
+    def __setitem__(self, strength: float, model: ExADMM | EASE) -> None:
+        is_kept = self._folder is not None and not (strength and isinstance(model, EASE))
+        if is_kept:
             self.data = dict.fromkeys(self.data)
         self.data[strength] = model
-        if self._folder is not None:
+        if is_kept:
             model.save(self._file(strength))
 
     def __getitem__(self, strength: float) -> Any:
-        found = self.data[strength]
-        return load_model(self._file(strength)) if found is None else found
+        found, file = self.data[strength], self._file(strength)
+        if found is None and strength and not file.exists():
+            found = self[0.0].at_strength(strength)
+        return load_model(file) if found is None else found
 
     def _file(self, strength: float) -> Path:
         number = list(self.data).index(strength)

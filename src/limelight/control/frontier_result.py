@@ -328,6 +328,7 @@ def _short(found: PointFigures) -> tuple[str, str, str]:
 _NAMES = {
     "plain": "No control",
     "exadmm": "exADMM",
+    "ease": "EASE",
     "best-response": "Best response",
     "online": "Online",
     "prices": "Prices",

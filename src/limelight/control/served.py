@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._native import resolve_threads
-from limelight.control.controls import fewer_epochs, warm_fit
+from limelight.control.controls import fewer_epochs, fit_at
 from limelight.control.population import WIDER, room_for_candidates
 from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.ids import positions
@@ -158,7 +158,7 @@ class Everybody:
         return tuple(map(GroupShare, members.group_ids, before, after, *bounds))
 
     def retrain(self, goal: Goal | None, strength: float) -> Confirmed:
-        """Fit exADMM at the strength that meets a goal for everybody, or at the given one."""
+        """Control training at the strength that meets a goal for everybody, or at the given one."""
         control = _Retrained(self, {0.0: self.model})
         before, found = _confirm(control, goal, strength)
         is_met = goal is None or goal.is_met(found.measure)
@@ -192,7 +192,7 @@ def measure_exposure(ids: Int32, n_items: int) -> Measure:
 
 @dataclass(eq=False)
 class _Retrained(Control):
-    """ExADMM fitted to everybody, each strength from the one before."""
+    """A model fitted to everybody, each exposure strength from the one before."""
 
     everybody: Everybody
     fits: dict[float, Any]
@@ -202,7 +202,7 @@ class _Retrained(Control):
         if strength not in self.fits:
             plain = self.fits[0.0]
             start = self.fits[max(self.fits)] if len(self.fits) > 1 else plain
-            self.fits[strength] = warm_fit(plain.config, start, self.everybody.data, strength)
+            self.fits[strength] = fit_at(plain.config, start, self.everybody.data, strength)
         return Trial(strength, self.everybody.measure(self.fits[strength]))
 
 

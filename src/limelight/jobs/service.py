@@ -15,6 +15,7 @@ import numpy as np
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.ids import positions
+from limelight.models.ease import EASE
 from limelight.models.exadmm import ExADMM
 from limelight.models.neural.model import NeuralModel
 from limelight.models.popularity import Random
@@ -230,8 +231,9 @@ def refuse_without_history(found: Model | Reranked, folder: Path, *, filter_seen
     """Refuse what a model cannot do that was saved without the histories of its users."""
     if (folder / SEEN).exists():
         return
-    if isinstance(found.model, NeuralModel):
-        message = "the network was saved without histories, which it answers its users from"
+    if isinstance(found.model, NeuralModel | EASE):
+        what = "network" if isinstance(found.model, NeuralModel) else "model"
+        message = f"the {what} was saved without histories, which it answers its users from"
         raise DataError(message, hint="give the histories with --history")
     if filter_seen:
         message = "the model was saved without histories, so it cannot leave out what was seen"

@@ -1,28 +1,29 @@
-"""Rankings of the catalogue for each user: by vectors, at random, or of given candidates.
+"""Rankings of the catalogue for each user: by vectors, by items, at random, or of candidates.
 
 Lists from vectors are exact and made in batches: scores of users x items are never held.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
+import scipy
 
-from limelight._base.arrays import batches
+from limelight._base.arrays import batches, factor_matrix
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight._native import kernels
 from limelight.data.candidates.candidates import Candidates
 from limelight.data.rows import cut_rows, row_starts
 from limelight.metrics.lists import Lists
 from limelight.recommend.fold_in import take_columns, take_rows
-from limelight.solve.problem import LARGEST, largest_entry
+from limelight.solve.problem import LARGEST, largest_entry, padded_width
 from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limelight._base.arrays import Float32, Int32, Int64
+    from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight._native._kernels import Csr
     from limelight.data.candidates.candidates import Block
 
@@ -150,6 +151,109 @@ class VectorRanking:
             self._item_vectors,
             self._user_vectors,
             n_users=self.n_users,
+            hidden=self._hidden,
+            threads=self._threads,
+            items=items,
+        )
+
+
+SCORES = 1 << 25
+"""How many scores of users x items are held at a time."""
+
+
+class ItemWeights(NamedTuple):
+    """What every item of a history says of every other: I + matrix diag(gains) - response pulls^T.
+
+    So a history x gives item j the score ``x_j + gains_j (x matrix)_j - pulls_j (x . response)``.
+    """
+
+    matrix: Float32
+    """Symmetric; one row an item, filled up to a multiple of 16 columns."""
+    gains: Float64
+    pulls: Float64
+    response: Float64
+
+
+class ItemToItemRanking:
+    """Scores are sums over a history of item weights.
+
+    ``users`` are rows of the histories. Hidden items, one row a user, are never listed; with
+    ``items``, these alone are.
+
+    Examples
+    --------
+    >>> from limelight.solve.problem import sparse_rows
+    >>> matrix = np.zeros((3, 16), dtype=np.float32)
+    >>> matrix[:, :3] = [[0, 2, 1], [2, 0, 0], [1, 0, 0]]
+    >>> histories = sparse_rows(np.array([0, 1]), np.array([0]), 3)
+    >>> weights = ItemWeights(matrix, np.ones(3), pulls=np.zeros(3), response=np.zeros(3))
+    >>> users = np.array([0])
+    >>> ranking = ItemToItemRanking(weights, histories, users, hidden=histories, threads=1)
+    >>> ranking.top(users, k=2)
+    Lists(ids=array([[1, 2]], dtype=int32), scores=array([[2., 1.]], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        weights: ItemWeights,
+        histories: Csr,
+        users: Int64,
+        *,
+        hidden: Csr | None,
+        threads: int,
+        items: Int32 | None = None,
+    ) -> None:
+        self.n_users, self.n_items = len(users), len(weights.gains)
+        self._weights, self._histories, self._users = weights, histories, users
+        self._hidden, self._threads = hidden, threads
+        self._items = np.arange(self.n_items, dtype=np.int32) if items is None else items
+        width = padded_width(len(self._items))
+        self._gains, self._pulls = np.zeros((2, width), dtype=np.float32)
+        self._gains[: len(self._items)] = weights.gains[self._items]
+        self._pulls[: len(self._items)] = weights.pulls[self._items]
+
+    def top(self, users: Int64, k: int) -> Lists:
+        """Return the first k items of some users."""
+        lists, width = empty_lists(len(users), k), len(self._gains)
+        for rows in batches(len(users), max(1, SCORES // max(1, width))):
+            found = self._top(users[rows], min(k, len(self._items)))
+            lists.ids[rows, : found.ids.shape[1]] = found.ids
+            lists.scores[rows, : found.ids.shape[1]] = found.scores
+        return lists
+
+    def _top(self, users: Int64, k: int) -> Lists:
+        found = empty_lists(len(users), k)
+        if not k:
+            return found
+        histories = take_rows(self._histories, self._users[users])
+        hidden = None if self._hidden is None else take_rows(self._hidden, users)
+        sums = factor_matrix(len(users), len(self._gains))
+        kernels.item_sums(
+            histories, self._weights.matrix, columns=self._items, out=sums, threads=self._threads
+        )
+        ones = np.ones(histories.n_entries)
+        shape = (len(users), self.n_items)
+        X = scipy.sparse.csr_array((ones, histories.indices, histories.indptr), shape)
+        kernels.rank_sums(
+            sums,
+            history=take_columns(histories, self._items),
+            hidden=None if hidden is None else take_columns(hidden, self._items),
+            gains=self._gains,
+            pulls=self._pulls,
+            offsets=np.asarray(X @ self._weights.response, np.float32),
+            ids=found.ids,
+            scores=found.scores,
+            threads=self._threads,
+        )
+        # The padding, -1, picks the last element, which is -1 again.
+        return Lists(np.append(self._items, np.int32(-1))[found.ids], found.scores)
+
+    def among(self, items: Int32) -> ItemToItemRanking:
+        """Return the ranking of these items alone."""
+        return ItemToItemRanking(
+            self._weights,
+            self._histories,
+            self._users,
             hidden=self._hidden,
             threads=self._threads,
             items=items,
