@@ -53,6 +53,12 @@ class Model(Recommender):
     ) -> Self:
         """Learn from interactions."""
 
+    def partial_fit(self, new: Any) -> Self:
+        """Take in new interactions without a fit to all of them, in models that can."""
+        del new
+        message = f"{type(self).__name__} cannot take in new interactions alone"
+        raise ConfigError(message, hint="fit it to all interactions, the new ones among them")
+
     @abstractmethod
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Learned, VectorModel
+from limelight.models.grow import Grower, united
 from limelight.recommend.fold_in import history_rows
 from limelight.solve.epochs import FactorSolver
 from limelight.solve.loop import Schedule, run
@@ -249,6 +251,40 @@ class FactorModel(VectorModel):
             at_items = term.at_items(arrays["item_factors"])
             arrays |= {"exposure_curvature": at_items.Q, "exposure_pull": at_items.q}
         self._learned = learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
+        return self
+
+    def partial_fit(self, new: Any) -> Self:
+        """Take in new users, items and pairs without a fit to all interactions.
+
+        Only users and items that are new or have new pairs are solved for, exactly, against the
+        vectors of the others. New users and items are numbered after those that the model has.
+
+        Parameters
+        ----------
+        new : Interactions or sparse matrix
+            Pairs of known or new users with known or new items, told apart by their ids; of a
+            matrix, by the numbers of rows and columns. Pairs that the model has change nothing.
+
+        Returns
+        -------
+        Self
+            The model itself, grown; unchanged if this fails.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> data = ll.marketplace(300, 100, 4000).interactions.matrix
+        >>> model = ll.IALS(factors=8, epochs=5).fit(data[:290])
+        >>> model.partial_fit(data)
+        IALS(factors=8, epochs=5) fitted to 300 users x 100 items
+        """
+        data = united(self.learned, new)
+        grower = Grower(
+            self.learned,
+            partial(problem_of, self.config),
+            lambda n_users: self._method(n_users).exposure,
+        )
+        self._learned = grower.take_in(data, training_rows(data))
         return self
 
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:

@@ -1,0 +1,225 @@
+"""Users, items and pairs that arrive after a fit: only rows that they change are solved for.
+
+New users are solved for against the items that the model knows, then new items against all users
+who have them, then every user whose history changed against all items. All solves are exact. Items
+that the model knows keep their vectors unless their histories have grown by a tenth. Where exposure
+is controlled, users are solved for at the price that the model has; what that changes of the mean
+user then shifts the price, and all users by their mean response to it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from limelight._base.arrays import factor_matrix
+from limelight._base.errors import DataError, SolveError
+from limelight.data.ids import positions
+from limelight.data.interactions import Interactions, as_interactions
+from limelight.data.rows import group, row_numbers
+from limelight.recommend.fold_in import take_rows
+from limelight.solve.exact import common_shift
+from limelight.solve.problem import MeanTerm, gramian, largest_entry, padded_width
+from limelight.solve.state import State, pad_factors, told_in_words
+from limelight.solve.steps import solve_side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float32, Float64, Int32, Int64
+    from limelight._native._kernels import Csr
+    from limelight.data.interactions import Ids
+    from limelight.models.base import Learned
+    from limelight.solve.problem import Problem
+
+_MUCH = 0.2
+"""The share of new pairs from which a fit to everything is worth its time."""
+_GROWN = 0.1
+"""By which share the history of a known item has to grow, for its vector to be solved for again."""
+
+
+def united(known: Learned, new: Any) -> Interactions:
+    """Add pairs to the histories of a model; users and items that are new come after the others.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> from scipy.sparse import csr_array
+    >>> model = ll.Popularity().fit(csr_array([[1, 0], [1, 1]]))
+    >>> united(model.learned, csr_array([[0, 1, 0], [0, 0, 0], [0, 1, 1]]))
+    Interactions(3 users x 3 items, 6 interactions)
+    """
+    if known.seen is None:
+        message = "the model was saved without histories, so new pairs cannot be added to them"
+        raise DataError(message, hint="save it with its histories, or fit to all interactions")
+    data = as_interactions(new)
+    users, user_ids = appended("user", known.user_ids, data, data.user_ids)
+    items, item_ids = appended("item", known.item_ids, data, data.item_ids)
+    rows = group(
+        np.concatenate([row_numbers(known.seen.indptr), users[row_numbers(data.indptr)]]),
+        np.concatenate([known.seen.indices, items[data.indices]]),
+        len(user_ids),
+        len(item_ids),
+    )
+    _note_much(known.seen.n_entries, len(rows.indices))
+    return Interactions(rows.indptr, rows.indices, user_ids, item_ids)
+
+
+def appended(what: str, known: Ids, data: Interactions, ids: Ids) -> tuple[Int32, Ids]:
+    """Number ids as a model does, new ones after the others; return all ids, too."""
+    if not data.has_ids and not np.array_equal(known, np.arange(len(known))):
+        message = f"the model knows its {what}s by ids such as {known.item(0)!r}, a matrix has none"
+        raise DataError(message, hint="pass interactions with ids: ll.read(table)")
+    numbers = positions(ids, known)
+    new = numbers < 0
+    numbers[new] = len(known) + np.arange(np.count_nonzero(new))
+    more = ids[new]
+    if known.dtype == object:
+        more = np.array([str(one) for one in more.tolist()], dtype=object)
+    elif len(more) and more.dtype == object:
+        message = f"the {what} ids of the model are integers, a new one is text: {more[0]!r}"
+        raise DataError(message, hint="write new ids as those of the model are written")
+    return numbers.astype(np.int32), np.concatenate([known, more])
+
+
+def _note_much(n_before: int, n_after: int) -> None:
+    share = 1 - n_before / max(n_after, 1)
+    if share > _MUCH:
+        message = (
+            f"{share:.0%} of the pairs are new: partial_fit solves for the rows that they change, "
+            "but only a fit to all interactions also moves the others"
+        )
+        warnings.warn(message, stacklevel=4)
+
+
+class Grower:
+    """What grows the factors of a model, which itself is not changed.
+
+    Parameters
+    ----------
+    known
+        What the model has learnt.
+    problem_of
+        Returns the problem of some rows at some weight of exposure.
+    exposure_of
+        Returns the weight of exposure for so many users.
+    """
+
+    def __init__(
+        self,
+        known: Learned,
+        problem_of: Callable[[Csr, float], Problem],
+        exposure_of: Callable[[int], float],
+    ) -> None:
+        self._known, self._problem_of, self._exposure_of = known, problem_of, exposure_of
+
+    def take_in(self, data: Interactions, rows: Csr) -> Learned:
+        """Return what is learnt once new interactions are united with those of the model."""
+        before = cast("Csr", self._known.seen)
+        by_item = rows.transpose()
+        users, items = _longer(before, rows), _longer(before.transpose(), by_item, _GROWN)
+        if not len(users) and not len(items):
+            return self._known
+        if "exposure_pull" in self._known.arrays:
+            # What the targets ask of known items is not kept: those cannot be solved for again.
+            items = items[items >= before.n_columns]
+        problem = self._problem_of(rows, self._exposure_of(rows.n_rows))
+        state = self._extended(rows.n_rows, rows.n_columns)
+        with (
+            threadpool_limits(1, user_api="blas"),
+            told_in_words(problem, "while new interactions were taken in"),
+        ):
+            self._solve_users(rows, users[users >= before.n_rows], state)
+            self._solve_items(take_rows(by_item, items), items, state, problem.exposure)
+            self._solve_users(rows, users, state)
+            arrays = self._settled(problem, state)
+        return replace(
+            self._known,
+            arrays=arrays,
+            user_ids=data.user_ids,
+            item_ids=data.item_ids,
+            fingerprint=data.fingerprint(),
+            seen=rows,
+        )
+
+    @property
+    def _price(self) -> Float64:
+        """What exposure has taken off the right-hand side of every user so far."""
+        arrays = self._known.arrays
+        n_users, width = len(arrays["user_factors"]), padded_width(len(arrays["mean_user"]))
+        term = self._term(pad_factors(arrays["item_factors"]))
+        s = np.pad(arrays["mean_user"], (0, width - len(arrays["mean_user"])))
+        return self._exposure_of(n_users) / n_users * (term.Q @ s - term.q)
+
+    def _term(self, V: Float32) -> MeanTerm:
+        """Return what the weight of exposure multiplies, as a function of the mean user."""
+        arrays = self._known.arrays
+        if "exposure_pull" in arrays:
+            term = MeanTerm(arrays["exposure_curvature"], arrays["exposure_pull"])
+            return term.padded(V.shape[1])
+        return MeanTerm(gramian(V, 1), np.zeros(V.shape[1]))
+
+    def _extended(self, n_users: int, n_items: int) -> State:
+        """Start from the factors of the model, with rows of zeros for whoever is new."""
+        arrays = self._known.arrays
+        U, V = (
+            pad_factors(np.pad(factors, ((0, n - len(factors)), (0, 0))))
+            for factors, n in ((arrays["user_factors"], n_users), (arrays["item_factors"], n_items))
+        )
+        s = np.pad(arrays["mean_user"], (0, U.shape[1] - len(arrays["mean_user"])))
+        return State(U, V, s=s, w=self._price)
+
+    def _solve_users(self, rows: Csr, users: Int64, state: State) -> None:
+        """Solve for some users, at the price of the model."""
+        problem = self._problem_of(take_rows(rows, users), 0.0)
+        shared = problem.unobserved_weight * problem.item_gramian(state.V)
+        state.U[users] = _solved(problem, state.V, shared, state.w)
+
+    def _solve_items(self, by_item: Csr, items: Int64, state: State, exposure: float) -> None:
+        """Solve for some items, given who has each of them."""
+        problem = self._problem_of(by_item, 0.0)
+        shared = problem.unobserved_weight * problem.item_gramian(state.U)
+        if "exposure_pull" not in self._known.arrays:
+            shared += exposure * np.outer(state.s, state.s)
+        state.V[items] = _solved(problem, state.U, shared)
+
+    def _settled(self, problem: Problem, state: State) -> dict[str, NDArray[Any]]:
+        """Bring the mean user and the price together again; return all arrays of the model."""
+        known, old_price = self._known.arrays, state.w
+        common_shift(problem, state, self._term(state.V))
+        factors = len(known["mean_user"])
+        if not np.isfinite(largest_entry(state.U) * largest_entry(state.V)):
+            message = "the model could not take in what is new: factors are not finite"
+            raise SolveError(message, hint="fit it to all interactions")
+        # The dual variable is in proportion to the price; of exact steps it is the price.
+        ratio = known["dual"] @ old_price[:factors] / (old_price @ old_price or 1.0)
+        return {
+            **known,
+            "user_factors": np.ascontiguousarray(state.U[:, :factors]),
+            "item_factors": np.ascontiguousarray(state.V[:, :factors]),
+            "mean_user": state.s[:factors],
+            "dual": ratio * state.w[:factors],
+        }
+
+
+def _longer(before: Csr, after: Csr, share: float = 0.0) -> Int64:
+    """Find the rows that are new, or have grown by more than a share of what they were."""
+    lengths = np.zeros(after.n_rows, dtype=np.int64)
+    lengths[: before.n_rows] = np.diff(before.indptr)
+    is_new = np.arange(after.n_rows) >= before.n_rows
+    return np.flatnonzero(is_new | (np.diff(after.indptr) > (1 + share) * lengths))
+
+
+def _solved(
+    problem: Problem, other: Float32, shared: Float64, price: Float64 | None = None
+) -> Float32:
+    """Solve for all rows of a problem, against the factors of the other side."""
+    out = factor_matrix(problem.n_users, other.shape[1])
+    solve_side(problem, problem.users, other, shared=shared, out=out, shift=price)
+    return out
