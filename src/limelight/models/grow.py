@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -137,7 +137,9 @@ class Grower:
         ):
             self._solve_users(rows, users[users >= before.n_rows], state)
             self._solve_items(take_rows(by_item, items), items, state, problem.exposure)
-            self._solve_users(rows, users, state)
+            grown = _longer(before, rows, _GROWN)
+            self._solve_users(rows, grown, state)
+            self._solve_users(rows, np.setdiff1d(users, grown), state, "cg")
             arrays = self._settled(problem, state)
         return replace(
             self._known,
@@ -175,11 +177,13 @@ class Grower:
         s = np.pad(arrays["mean_user"], (0, U.shape[1] - len(arrays["mean_user"])))
         return State(U, V, s=s, w=self._price)
 
-    def _solve_users(self, rows: Csr, users: Int64, state: State) -> None:
+    def _solve_users(
+        self, rows: Csr, users: Int64, state: State, row_solver: Literal["cholesky", "cg"] = "cholesky"
+    ) -> None:
         """Solve for some users, at the price of the model."""
-        problem = self._problem_of(take_rows(rows, users), 0.0)
+        problem = replace(self._problem_of(take_rows(rows, users), 0.0), row_solver=row_solver)
         shared = problem.unobserved_weight * problem.item_gramian(state.V)
-        state.U[users] = _solved(problem, state.V, shared, state.w)
+        state.U[users] = _solved(problem, pad_factors(state.U[users]), state.V, shared, state.w)
 
     def _solve_items(self, by_item: Csr, items: Int64, state: State, exposure: float) -> None:
         """Solve for some items, given who has each of them."""
@@ -187,7 +191,7 @@ class Grower:
         shared = problem.unobserved_weight * problem.item_gramian(state.U)
         if "exposure_pull" not in self._known.arrays:
             shared += exposure * np.outer(state.s, state.s)
-        state.V[items] = _solved(problem, state.U, shared)
+        state.V[items] = _solved(problem, pad_factors(state.V[items]), state.U, shared)
 
     def _settled(self, problem: Problem, state: State) -> dict[str, NDArray[Any]]:
         """Bring the mean user and the price together again; return all arrays of the model."""
@@ -217,9 +221,7 @@ def _longer(before: Csr, after: Csr, share: float = 0.0) -> Int64:
 
 
 def _solved(
-    problem: Problem, other: Float32, shared: Float64, price: Float64 | None = None
+    problem: Problem, out: Float32, other: Float32, shared: Float64, price: Float64 | None = None
 ) -> Float32:
-    """Solve for all rows of a problem, against the factors of the other side."""
-    out = factor_matrix(problem.n_users, other.shape[1])
     solve_side(problem, problem.users, other, shared=shared, out=out, shift=price)
     return out
