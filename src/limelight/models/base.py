@@ -229,6 +229,8 @@ class Learned:
     trace: list[Any] = field(default_factory=list)
     """One record for each measured epoch."""
     status: Status | None = None
+    features: dict[str, Any] | None = None
+    """How features of items are read, as JSON, if the fit was given some."""
 
 
 _WEIGHTS = (

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from limelight._base.errors import DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight._native import resolve_threads
+from limelight.data.features import Encoding, read_item_features
+from limelight.data.ids import positions
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Learned, VectorModel
-from limelight.models.grow import Grower, united
+from limelight.models.grow import Grower, kept_promise, united
 from limelight.recommend.fold_in import history_rows
 from limelight.solve.epochs import FactorSolver
 from limelight.solve.loop import Schedule, run
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Int64
     from limelight._native._kernels import Csr
-    from limelight.data.interactions import Interactions
+    from limelight.data.features import ItemFeatures
+    from limelight.data.interactions import Ids, Interactions
     from limelight.models.base import FactorConfig
     from limelight.solve.epochs import FactorMethod
     from limelight.solve.loop import Callback, Status
@@ -184,6 +187,7 @@ class FactorModel(VectorModel):
         callback: Callback | None = None,
         show_progress: bool | None = None,
         checkpoint: Place = None,
+        item_features: Any = None,
     ) -> Self:
         """Learn the factors.
 
@@ -202,6 +206,10 @@ class FactorModel(VectorModel):
             A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
             minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
             the same bits. Delete it once the model is saved.
+        item_features
+            What is known of the items: a table with item ids, or a matrix with a row for each
+            column of X. A map from features to vectors is learnt, and gives vectors to items
+            without interactions; those of the table that X does not have are added.
 
         Returns
         -------
@@ -209,7 +217,27 @@ class FactorModel(VectorModel):
             The model itself, fitted.
         """
         data = as_interactions(X)
-        return self._fit(data, None, init, callback, checkpoint, show_progress=show_progress)
+        about = self._features_of(item_features, data)
+        self._fit(data, None, init, callback, checkpoint, show_progress=show_progress)
+        return self._learn_features(about)
+
+    def _features_of(self, given: Any, data: Interactions) -> ItemFeatures | None:
+        """Read features of items; refuse those that no map can be learnt from."""
+        if given is None:
+            return None
+        features = read_item_features(given, data.item_ids)
+        places = positions(features.ids, data.item_ids)
+        known = np.bincount(data.indices, minlength=data.n_items)[places[places >= 0]]
+        if np.count_nonzero(known) < 2:
+            message = f"too few items with interactions have features: {np.count_nonzero(known)}"
+            raise DataError(message, hint="use the same item ids in features and interactions")
+        return features
+
+    def _learn_features(self, features: ItemFeatures | None) -> Self:
+        """Learn a map from features to vectors, and give vectors to items without interactions."""
+        if features is not None:
+            self._learned = self._grower(self.learned).add_items(features)
+        return self
 
     def _fit(
         self,
@@ -253,7 +281,7 @@ class FactorModel(VectorModel):
         self._learned = learned(data, rows, arrays, trace=outcome.trace, status=outcome.status)
         return self
 
-    def partial_fit(self, new: Any) -> Self:
+    def partial_fit(self, new: Any, *, item_features: Any = None) -> Self:
         """Take in new users, items and pairs without a fit to all interactions.
 
         Only users and items that are new or have new pairs are solved for, exactly, against the
@@ -264,6 +292,9 @@ class FactorModel(VectorModel):
         new : Interactions or sparse matrix
             Pairs of known or new users with known or new items, told apart by their ids; of a
             matrix, by the numbers of rows and columns. Pairs that the model has change nothing.
+        item_features
+            Features as the fit was given, of items that are to be shown before they have
+            interactions; of a matrix, a row for each column of ``new``.
 
         Returns
         -------
@@ -278,14 +309,62 @@ class FactorModel(VectorModel):
         >>> model.partial_fit(data)
         IALS(factors=8, epochs=5) fitted to 300 users x 100 items
         """
-        data = united(self.learned, new)
-        grower = Grower(
-            self.learned,
+        given = as_interactions(new)
+        features = self._read_features(item_features, given.item_ids)
+        data = united(self.learned, given)
+        grown = self._grower(self.learned).take_in(data, training_rows(data))
+        if features is not None:
+            grown = self._grower(grown).add_items(features, grown.arrays["feature_map"])
+        self._learned, self.promise = grown, kept_promise(self, grown)
+        return self
+
+    def add_items(self, item_features: Any) -> Self:
+        """Add items that nobody has interacted with yet, by their features.
+
+        Parameters
+        ----------
+        item_features
+            A table with item ids and the columns that the fit was given. Items that have
+            interactions are left as they are.
+
+        Returns
+        -------
+        Self
+            The model itself, with more items; unchanged if this fails.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> import pyarrow as pa
+        >>> data = ll.marketplace(300, 100, 4000).interactions
+        >>> about = pa.table({"item_id": np.arange(100), "shelf": ["a", "b"] * 50})
+        >>> model = ll.IALS(factors=8, epochs=5).fit(data, item_features=about)
+        >>> model.add_items(pa.table({"item_id": [100], "shelf": ["b"]}))
+        IALS(factors=8, epochs=5) fitted to 300 users x 101 items
+        """
+        features = self._read_features(item_features, None)
+        if features is None:
+            raise DataError("there are no item features: None", hint="pass a table with item ids")
+        grown = self._grower(self.learned).add_items(features, self.learned.arrays["feature_map"])
+        self._learned, self.promise = grown, kept_promise(self, grown)
+        return self
+
+    def _grower(self, known: Learned) -> Grower:
+        return Grower(
+            known,
             partial(problem_of, self.config),
             lambda n_users: self._method(n_users).exposure,
         )
-        self._learned = grower.take_in(data, training_rows(data))
-        return self
+
+    def _read_features(self, given: Any, item_ids: Ids | None) -> ItemFeatures | None:
+        """Read features of items as those of the fit were read."""
+        if given is None:
+            return None
+        if self.learned.features is None:
+            message = "the model was fitted without item features, so it knows no use for them"
+            raise ConfigError(message, hint="fit it with item_features=...")
+        encoding = Encoding.of(self.learned.features)
+        return read_item_features(given, item_ids, encoding=encoding)
 
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words, short
+from limelight.data.features import Encoding
 from limelight.solve.loop import Status
 from limelight.solve.problem import sparse_rows
 from limelight.store.model_folder import (
@@ -45,10 +46,13 @@ def save_model(
     """
     learned = model.learned
     seen = learned.seen
+    config = config_of(model, learned.fingerprint, learned.trace, learned.status)
+    if learned.features is not None:
+        config["features"] = learned.features
     save_model_folder(
         path,
         ModelFolder(
-            config=config_of(model, learned.fingerprint, learned.trace, learned.status),
+            config=config,
             arrays=dict(learned.arrays),
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
@@ -123,6 +127,11 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
     """Take over what a fit left behind, unless a model with these settings cannot have left it."""
     shapes = {array: values.shape for array, values in folder.arrays.items()}
     expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
+    features = folder.config.get("features")
+    if features is not None:
+        # A map has a row for the constant and for each feature, and makes vectors of items.
+        width = 1 + Encoding.of(features).width
+        expected["feature_map"] = (width, *expected.get("item_factors", ())[1:])
     if shapes not in (expected, expected | model.optional_shapes()):
         message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
         raise DataError(message, hint="its parts come from different models; save it again")
@@ -135,6 +144,7 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
         seen=sparse_rows(*folder.seen, len(folder.item_ids)) if folder.seen else None,
         trace=trace,
         status=status,
+        features=features,
     )
 
 

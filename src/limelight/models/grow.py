@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limelight._base.arrays import factor_matrix
 from limelight._base.errors import DataError, SolveError
 from limelight.data.ids import positions
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import group, row_numbers
+from limelight.models.feature_map import feature_map
 from limelight.recommend.fold_in import take_rows
 from limelight.solve.exact import common_shift
-from limelight.solve.problem import MeanTerm, gramian, largest_entry, padded_width
+from limelight.solve.problem import MeanTerm, gramian, largest_entry, padded_width, sparse_rows
 from limelight.solve.state import State, pad_factors, told_in_words
 from limelight.solve.steps import solve_side
 
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight._native._kernels import Csr
+    from limelight.data.features import ItemFeatures
     from limelight.data.interactions import Ids
-    from limelight.models.base import Learned
+    from limelight.models.base import Learned, Model
     from limelight.solve.problem import Problem
 
 _MUCH = 0.2
@@ -55,25 +56,23 @@ def united(known: Learned, new: Any) -> Interactions:
     >>> united(model.learned, csr_array([[0, 1, 0], [0, 0, 0], [0, 1, 1]]))
     Interactions(3 users x 3 items, 6 interactions)
     """
-    if known.seen is None:
-        message = "the model was saved without histories, so new pairs cannot be added to them"
-        raise DataError(message, hint="save it with its histories, or fit to all interactions")
-    data = as_interactions(new)
-    users, user_ids = appended("user", known.user_ids, data, data.user_ids)
-    items, item_ids = appended("item", known.item_ids, data, data.item_ids)
+    seen, data = _histories(known), as_interactions(new)
+    users, user_ids = _appended("user", known.user_ids, data.user_ids, has_ids=data.has_ids)
+    items, item_ids = _appended("item", known.item_ids, data.item_ids, has_ids=data.has_ids)
     rows = group(
-        np.concatenate([row_numbers(known.seen.indptr), users[row_numbers(data.indptr)]]),
-        np.concatenate([known.seen.indices, items[data.indices]]),
+        np.concatenate([row_numbers(seen.indptr), users[row_numbers(data.indptr)]]),
+        np.concatenate([seen.indices, items[data.indices]]),
         len(user_ids),
         len(item_ids),
     )
-    _note_much(known.seen.n_entries, len(rows.indices))
     return Interactions(rows.indptr, rows.indices, user_ids, item_ids)
 
 
-def appended(what: str, known: Ids, data: Interactions, ids: Ids) -> tuple[Int32, Ids]:
+def _appended(
+    what: str, known: Ids, ids: Ids, *, has_ids: bool = True
+) -> tuple[Int32, Ids]:
     """Number ids as a model does, new ones after the others; return all ids, too."""
-    if not data.has_ids and not np.array_equal(known, np.arange(len(known))):
+    if not has_ids and not np.array_equal(known, np.arange(len(known))):
         message = f"the model knows its {what}s by ids such as {known.item(0)!r}, a matrix has none"
         raise DataError(message, hint="pass interactions with ids: ll.read(table)")
     numbers = positions(ids, known)
@@ -86,6 +85,13 @@ def appended(what: str, known: Ids, data: Interactions, ids: Ids) -> tuple[Int32
         message = f"the {what} ids of the model are integers, a new one is text: {more[0]!r}"
         raise DataError(message, hint="write new ids as those of the model are written")
     return numbers.astype(np.int32), np.concatenate([known, more])
+
+
+def _histories(known: Learned) -> Csr:
+    if known.seen is None:
+        message = "the model was saved without histories, so it cannot grow"
+        raise DataError(message, hint="save it with its histories, or fit to all interactions")
+    return known.seen
 
 
 def _note_much(n_before: int, n_after: int) -> None:
@@ -121,11 +127,12 @@ class Grower:
 
     def take_in(self, data: Interactions, rows: Csr) -> Learned:
         """Return what is learnt once new interactions are united with those of the model."""
-        before = cast("Csr", self._known.seen)
+        before = _histories(self._known)
         by_item = rows.transpose()
         users, items = _longer(before, rows), _longer(before.transpose(), by_item, _GROWN)
         if not len(users) and not len(items):
             return self._known
+        _note_much(before.n_entries, rows.n_entries)
         if "exposure_pull" in self._known.arrays:
             # What the targets ask of known items is not kept: those cannot be solved for again.
             items = items[items >= before.n_columns]
@@ -141,14 +148,30 @@ class Grower:
             self._solve_users(rows, grown, state)
             self._solve_users(rows, np.setdiff1d(users, grown), state, "cg")
             arrays = self._settled(problem, state)
-        return replace(
-            self._known,
-            arrays=arrays,
-            user_ids=data.user_ids,
-            item_ids=data.item_ids,
-            fingerprint=data.fingerprint(),
-            seen=rows,
-        )
+        return _learned_of(self._known, data, rows, arrays)
+
+    def add_items(self, features: ItemFeatures, weights: Float32 | None = None) -> Learned:
+        """Return what is learnt once items without interactions have vectors by their features.
+
+        ``weights`` map features to vectors; without them, a map is learnt from items that have
+        interactions. Items that the model does not know are appended.
+        """
+        seen = _histories(self._known)
+        items, item_ids = _appended("item", self._known.item_ids, features.ids)
+        data = Interactions(seen.indptr, seen.indices, self._known.user_ids, item_ids)
+        rows = sparse_rows(seen.indptr, seen.indices, len(item_ids))
+        counts = np.bincount(seen.indices, minlength=len(item_ids))[items]
+        state, cold = self._extended(rows.n_rows, rows.n_columns), counts == 0
+        factors = len(self._known.arrays["mean_user"])
+        if weights is None:
+            warm = state.V[items[~cold], :factors]
+            weights = feature_map(features.matrix[~cold], warm, counts[~cold])
+        state.V[items[cold], :factors] = features.matrix[cold] @ weights
+        problem = self._problem_of(rows, self._exposure_of(rows.n_rows))
+        with threadpool_limits(1, user_api="blas"):
+            arrays = self._settled(problem, state) | {"feature_map": weights}
+        known = replace(self._known, features=features.encoding.record())
+        return _learned_of(known, data, rows, arrays)
 
     @property
     def _price(self) -> Float64:
@@ -212,6 +235,20 @@ class Grower:
         }
 
 
+def _learned_of(
+    known: Learned, data: Interactions, rows: Csr, arrays: dict[str, NDArray[Any]]
+) -> Learned:
+    """Put new arrays beside the interactions that they are of."""
+    return replace(
+        known,
+        arrays=arrays,
+        user_ids=data.user_ids,
+        item_ids=data.item_ids,
+        fingerprint=data.fingerprint(),
+        seen=rows,
+    )
+
+
 def _longer(before: Csr, after: Csr, share: float = 0.0) -> Int64:
     """Find the rows that are new, or have grown by more than a share of what they were."""
     lengths = np.zeros(after.n_rows, dtype=np.int64)
@@ -225,3 +262,15 @@ def _solved(
 ) -> Float32:
     solve_side(problem, problem.users, other, shared=shared, out=out, shift=price)
     return out
+
+
+def kept_promise(model: Model, grown: Learned) -> dict[str, Any] | None:
+    """Return what was promised of a model's exposure, unless it has grown: then warn.
+
+    The promise is of the lists of certain users; nobody has looked at those of the grown model.
+    """
+    if grown is model.learned or model.promise is None:
+        return model.promise
+    message = "the target of this model was met for the users that it had: the promise is dropped"
+    warnings.warn(f"{message}; meet the target again with ll.fit_to", stacklevel=3)
+    return None
