@@ -12,6 +12,7 @@ from limelight._base.documents import pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
 from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
+from limelight.cli.fit_from import fit_from
 from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
@@ -50,15 +51,32 @@ def fit(
     ],
     *,
     model: Annotated[
-        ModelName,
+        ModelName | None,
         option(
             "NAME",
             "exadmm; ials: the same without control over exposure; multvae and multdae: "
             "neural networks; multifr: one with control over exposure; popularity and random: to "
-            "compare with.",
+            "compare with.  [exadmm]",
             rich_help_panel="Model",
         ),
-    ] = ModelName["exadmm"],
+    ] = None,
+    start: Annotated[
+        Path | None,
+        option(
+            "FOLDER",
+            "Grow this model by the interactions, with its own settings, instead of fitting one.",
+            "--from",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    item_features: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "A table of item_id and features, so that items without interactions can be shown.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
     targets: Targets,
     settings: Annotated[dict[str, Any], SettingFlags([config for _, config in MODELS.values()])],
     reading: Reading,
@@ -95,6 +113,9 @@ def fit(
     same command needs to go on with --resume, to the same bits. It is also written every minute,
     and deleted once the model is there.
 
+    With --from a model takes in new interactions without a fit to all of them: only users and items
+    that are new or have new interactions are solved for.
+
     With --executor ray the same fit is shared by the workers of a Ray cluster, all of which must
     see the data and the folder of the model. A worker or a machine may be lost meanwhile.
 
@@ -108,11 +129,24 @@ def fit(
       limelight fit ratings.parquet --gini 0.7 --max-ndcg-loss 3% --nearest -o model/
       limelight fit ratings.parquet --gini 0.6 --for 100000 -o model/
       limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
+      limelight fit new.parquet --from model/ -o model/
+      limelight fit ratings.parquet --item-features films.parquet -o model/
       limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """
     check_page(page)
-    fitted = _make(model, settings)
     refuse_no_model(output)
+    if start is not None:
+        _refuse_with_from(targets, page, resume=resume, on_cluster=cluster.check())
+        fitted, record = fit_from(
+            start, model and model.value, settings, source, reading, item_features
+        )
+        fitted.save(output, history=not no_history)
+        record["output"] = str(output)
+        summarise(_summary(record), record, as_json=as_json)
+        return
+    model = model or ModelName["exadmm"]
+    fitted = _make(model, settings)
+    more = _with_features(fitted, item_features, targets, on_cluster=cluster.check())
     if cluster.check():
         _refuse_on_cluster(targets, page)
         ended = fit_cluster(
@@ -152,10 +186,11 @@ def fit(
     _announce(data, fitted.config)
     started = time.perf_counter()
     with until_done(kept):
-        _learn(fitted, data, validation, kept)
+        _learn(fitted, data, validation, kept, more)
         seconds = time.perf_counter() - started
         fitted.save(output, history=not no_history)
-    record = _record(model, fitted, data, seconds) | {"output": str(output)}
+    record = _record(model, fitted, data, seconds)
+    record |= {"items": len(fitted.item_ids), "output": str(output)}
     summarise(_summary(record), record, as_json=as_json)
 
 
@@ -166,6 +201,37 @@ def _refuse_on_cluster(targets: Targets, page: Path | None) -> None:
         message = f"{what} on one machine, not by --executor ray"
         hint = "fit on the cluster with --exposure-strength, then use `limelight rerank`"
         raise ConfigError(message, hint=hint)
+
+
+def _refuse_with_from(
+    targets: Targets, page: Path | None, *, resume: bool, on_cluster: bool
+) -> None:
+    """Refuse what only a fit to all interactions can do."""
+    for is_given, what in (
+        (targets.any, "a target"),
+        (page is not None, "--report"),
+        (resume, "--resume"),
+        (on_cluster, "--executor ray"),
+    ):
+        if is_given:
+            message = f"{what} needs a fit to all interactions, not --from"
+            raise ConfigError(message, hint="leave out one of the two")
+
+
+def _with_features(
+    fitted: "Model", item_features: Path | None, targets: Targets, *, on_cluster: bool
+) -> dict[str, Any]:
+    """Return what a fit is given of the features of items, or refuse them."""
+    from limelight.models.factor_model import FactorModel
+
+    if item_features is None:
+        return {}
+    if targets.any or on_cluster or not isinstance(fitted, FactorModel):
+        what = "a target" if targets.any else "--executor ray"
+        what = what if targets.any or on_cluster else f"--model {type(fitted).__name__.lower()}"
+        message = f"{what} has no use for --item-features: {item_features}"
+        raise ConfigError(message, hint="use --model ials or exadmm, on one machine")
+    return {"item_features": item_features}
 
 
 def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
@@ -186,7 +252,11 @@ def _make(name: ModelName, settings: dict[str, Any]) -> "Model":
 
 
 def _learn(
-    fitted: "Model", data: "Interactions", validation: "HeldOut | None", kept: "Checkpoint"
+    fitted: "Model",
+    data: "Interactions",
+    validation: "HeldOut | None",
+    kept: "Checkpoint",
+    more: dict[str, Any],
 ) -> None:
     """Fit, with the held-out users of a split for the models that want some."""
     from limelight.models.neural.model import NeuralModel
@@ -196,7 +266,7 @@ def _learn(
         given = validation if validation is not None and validation.targets.nnz else None
         fitted.fit(data, validation=given, checkpoint=kept)
     else:
-        fitted.fit(data, checkpoint=kept)
+        fitted.fit(data, checkpoint=kept, **more)
 
 
 def _defaults() -> dict[str, str]:
@@ -272,6 +342,9 @@ _SHOWN = {
     "users": ",",
     "items": ",",
     "interactions": ",",
+    "new_users": ",",
+    "new_items": ",",
+    "new_interactions": ",",
     "epochs": ",",
     "seconds": ".1f",
     "objective": ".6g",

@@ -1,9 +1,9 @@
 """Features of items: columns of a table, or a matrix, as numbers that a linear map can take.
 
-Text becomes one indicator for each word, and so do lists, and text with ``|`` between words. Numbers
-are standardised and also cut into ten bins, because what people like is rarely linear in them. A
-missing value has an indicator of its own. Words of fewer than three items tell nothing: they are
-left out.
+Text becomes one indicator for each word, and so do lists, and text with ``|`` between words.
+Numbers are standardised and also cut into ten bins, because what people like is rarely linear in
+them. A missing value has an indicator of its own. Words of fewer than three items tell nothing:
+they are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import scipy
 
 from limelight._base.errors import DataError
 from limelight._base.text import short
-from limelight.data.columns import Chunk
+from limelight.data.columns import Chunk, no_rows
 from limelight.data.ids import IdColumn, ids_from_arrow
 from limelight.data.read import PAIRS
 from limelight.data.sources import describe, listed, open_parts, require_column
@@ -89,7 +89,8 @@ def _of_matrix(given: Any, item_ids: Ids, encoding: Encoding | None) -> ItemFeat
         message = f"item features must have a row for each of {len(item_ids):,} items: {shape}"
         raise DataError(message, hint="rows are items, in the order of the columns of the data")
     if given.dtype.kind not in "biuf":
-        raise DataError(f"item features must be numbers: {given.dtype}", hint="pass a table instead")
+        message = f"item features must be numbers: {given.dtype}"
+        raise DataError(message, hint="pass a table, where text is allowed")
     _check_width(shape[1])
     if encoding is not None and (encoding.columns or encoding.width != shape[1]):
         message = f"the model knows items by other features: {encoding}, not {shape[1]:,} numbers"
@@ -182,7 +183,8 @@ class FeatureColumn(NamedTuple):
             parts, missing = self._encode_numbers(column.numbers())
         else:
             rows, words, missing = column.words()
-            at = np.asarray(pc.fill_null(pc.index_in(words, pa.array(self.words, pa.large_string())), -1))
+            place = pc.index_in(words, pa.array(self.words, pa.large_string()))
+            at = np.asarray(pc.fill_null(place, -1))
             known = at >= 0
             parts = [_indicators(rows[known], at[known], (len(missing), len(self.words)))]
         if self.has_missing:
@@ -230,7 +232,8 @@ class _Column(NamedTuple):
             message = f"{self.where}: the model knows numbers here, got type: {self.values.type}"
             raise DataError(message, hint="pass features of the kind that it was fitted with")
         if np.isinf(found).any():
-            raise DataError(f"{self.where}: a feature must be finite", hint="leave it empty if it is unknown")
+            message = f"{self.where}: a feature must be finite"
+            raise DataError(message, hint="leave it empty if it is unknown")
         return found
 
     def words(self) -> tuple[Any, Any, Any]:
@@ -250,8 +253,9 @@ class _Column(NamedTuple):
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             message = f"{self.where}: a list of another kind, got type: {type_}"
             raise DataError(message, hint=_HINT) from error
-        table = pa.table({"row": rows, "word": pc.utf8_trim_whitespace(flat)})
-        table = table.filter(pc.field("word") != "").group_by(["row", "word"], use_threads=False).aggregate([])
+        pairs = pa.table({"row": rows, "word": pc.utf8_trim_whitespace(flat)})
+        pairs = pairs.filter(pc.field("word") != "")
+        table = pairs.group_by(["row", "word"], use_threads=False).aggregate([])
         rows = np.asarray(table["row"])
         missing = np.ones(len(values), dtype=bool)
         missing[rows] = False
@@ -295,18 +299,17 @@ def _read_table(
             n_rows += len(ids.convert(Chunk(batch[key], where, n_rows, part.is_text)))
             batches.append(pa.table({name: batch[name] for name in names}))
     if not n_rows:
-        raise DataError(f"no rows in {describe(parts)}", hint="pass a row for each item")
+        raise no_rows(parts)
     found = ids.ids()
     if len(found) != n_rows:
-        message = f"{describe(parts)} has {n_rows:,} rows of item features, but {len(found):,} items"
+        message = f"{describe(parts)} has {n_rows:,} rows, but {len(found):,} different items"
         raise DataError(message, hint="keep one row for each item; join several values by |")
     if not names:
-        raise DataError(f"no features beside {key!r} in {describe(parts)}", hint=_HINT)
+        message = f"no features beside {key!r} in {describe(parts)}"
+        raise DataError(message, hint=_HINT)
     table = pa.concat_tables(batches, promote_options="permissive").unify_dictionaries()
     return ids_from_arrow(found), {
-        name: _Column(
-            _plain(table[name]), f"{describe(parts)}, column {name!r}", parts[0].is_text
-        )
+        name: _Column(_plain(table[name]), f"{describe(parts)}, column {name!r}", parts[0].is_text)
         for name in names
     }
 
