@@ -12,7 +12,7 @@ from limelight._base.documents import pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
 from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
-from limelight.cli.fit_from import fit_from
+from limelight.cli.fit_from import fit_from, refuse_with_from, with_features
 from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
@@ -136,7 +136,12 @@ def fit(
     check_page(page)
     refuse_no_model(output)
     if start is not None:
-        _refuse_with_from(targets, page, resume=resume, on_cluster=cluster.check())
+        refuse_with_from(
+            target=targets.any,
+            report=page is not None,
+            checkpoint=resume or checkpoint_every is not None,
+            cluster=cluster.check(),
+        )
         fitted, record = fit_from(
             start, model and model.value, settings, source, reading, item_features
         )
@@ -146,7 +151,7 @@ def fit(
         return
     model = model or ModelName["exadmm"]
     fitted = _make(model, settings)
-    more = _with_features(fitted, item_features, targets, on_cluster=cluster.check())
+    more = with_features(fitted, item_features, has_target=targets.any, on_cluster=cluster.check())
     if cluster.check():
         _refuse_on_cluster(targets, page)
         ended = fit_cluster(
@@ -201,37 +206,6 @@ def _refuse_on_cluster(targets: Targets, page: Path | None) -> None:
         message = f"{what} on one machine, not by --executor ray"
         hint = "fit on the cluster with --exposure-strength, then use `limelight rerank`"
         raise ConfigError(message, hint=hint)
-
-
-def _refuse_with_from(
-    targets: Targets, page: Path | None, *, resume: bool, on_cluster: bool
-) -> None:
-    """Refuse what only a fit to all interactions can do."""
-    for is_given, what in (
-        (targets.any, "a target"),
-        (page is not None, "--report"),
-        (resume, "--resume"),
-        (on_cluster, "--executor ray"),
-    ):
-        if is_given:
-            message = f"{what} needs a fit to all interactions, not --from"
-            raise ConfigError(message, hint="leave out one of the two")
-
-
-def _with_features(
-    fitted: "Model", item_features: Path | None, targets: Targets, *, on_cluster: bool
-) -> dict[str, Any]:
-    """Return what a fit is given of the features of items, or refuse them."""
-    from limelight.models.factor_model import FactorModel
-
-    if item_features is None:
-        return {}
-    if targets.any or on_cluster or not isinstance(fitted, FactorModel):
-        what = "a target" if targets.any else "--executor ray"
-        what = what if targets.any or on_cluster else f"--model {type(fitted).__name__.lower()}"
-        message = f"{what} has no use for --item-features: {item_features}"
-        raise ConfigError(message, hint="use --model ials or exadmm, on one machine")
-    return {"item_features": item_features}
 
 
 def _make(name: ModelName, settings: dict[str, Any]) -> "Model":

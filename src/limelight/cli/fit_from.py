@@ -54,6 +54,30 @@ def fit_from(
     return model, {"model": type(model).__name__.lower(), **after, **new, "seconds": seconds}
 
 
+def refuse_with_from(**given: bool) -> None:
+    """Refuse what only a fit to all interactions can do."""
+    for what, is_given in given.items():
+        if is_given:
+            message = f"a {what} needs a fit to all interactions, not --from"
+            raise ConfigError(message, hint="leave out one of the two")
+
+
+def with_features(
+    fitted: "Model", item_features: Path | None, *, has_target: bool, on_cluster: bool
+) -> dict[str, Any]:
+    """Return what a fit is given of the features of items, or refuse them."""
+    from limelight.models.factor_model import FactorModel
+
+    if item_features is None:
+        return {}
+    if has_target or on_cluster or not isinstance(fitted, FactorModel):
+        what = "a target" if has_target else "--executor ray"
+        what = what if has_target or on_cluster else f"--model {type(fitted).__name__.lower()}"
+        message = f"{what} has no use for --item-features: {item_features}"
+        raise ConfigError(message, hint="use --model ials or exadmm, on one machine")
+    return {"item_features": item_features}
+
+
 def _sizes(model: "Model") -> dict[str, int]:
     seen = model.learned.seen
     return {
@@ -72,9 +96,11 @@ def _refuse_other_settings(
         message = f"--from {folder} is {own}, not --model {name}"
         raise ConfigError(message, hint=hint)
     for setting, value in settings.items():
-        theirs = getattr(model.config, setting, None)
+        if not hasattr(model.config, setting):
+            message = f"{own} has no such setting: {setting}"
+            raise ConfigError(message, hint=hint)
+        theirs = getattr(model.config, setting)
         if setting != "num_threads" and theirs != value:
-            known = hasattr(model.config, setting)
-            flag = flag_of(type(model.config), setting) if known else setting
+            flag = flag_of(type(model.config), setting)
             message = f"--from {folder} was fitted with {flag} {theirs}, not {value}"
             raise ConfigError(message, hint=hint)

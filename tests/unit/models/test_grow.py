@@ -262,7 +262,7 @@ def test_items_of_the_table_alone_are_added(name, shop, tmp_path):
 
 
 def test_items_by_features_and_pairs_arrive_together(name, shop):
-    warm, X, cold, table = shop
+    warm, X, _, table = shop
     model = make(name).fit(warm[:395, :90], item_features=table.slice(0, 90))
     model.partial_fit(sparse.csr_matrix(X[:, :92] * 1.0), item_features=table.slice(0, 100))
     assert len(model.item_ids) == 100
@@ -274,9 +274,7 @@ def test_items_by_features_and_pairs_arrive_together(name, shop):
 def test_without_features_the_fit_is_the_same(name, shop):
     warm, _, cold, table = shop
     plain, with_features = make(name).fit(warm), make(name).fit(warm, item_features=table)
-    np.testing.assert_array_equal(
-        plain.item_factors[~cold], with_features.item_factors[~cold]
-    )
+    np.testing.assert_array_equal(plain.item_factors[~cold], with_features.item_factors[~cold])
     assert not plain.item_factors[cold].any()
 
 
