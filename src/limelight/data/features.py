@@ -46,7 +46,7 @@ class ItemFeatures(NamedTuple):
 
 
 def read_item_features(
-    given: Any, item_ids: Ids | None = None, *, encoding: Encoding | None = None, item: str = ""
+    given: Any, item_ids: Ids | None = None, *, encoding: Encoding | None = None
 ) -> ItemFeatures:
     """Read features of items from a matrix or a table.
 
@@ -54,13 +54,11 @@ def read_item_features(
     ----------
     given
         A sparse or dense matrix with a row for each of ``item_ids``, or anything that ``ll.read``
-        takes: a table with a column of item ids, every other column a feature.
+        takes: a table with a column of item ids under a usual name, every other one a feature.
     item_ids
         What the rows of a matrix stand for.
     encoding
         How features were read before; without it, the features themselves decide.
-    item
-        The column of item ids; otherwise it is found under the usual names.
 
     Examples
     --------
@@ -76,7 +74,7 @@ def read_item_features(
             message = f"a matrix does not say which items its rows are: {type(given).__name__}"
             raise DataError(message, hint="pass a table with a column item_id")
         return _of_matrix(given, item_ids, encoding)
-    ids, table = _read_table(given, item, encoding)
+    ids, table = _read_table(given, encoding)
     if encoding is None:
         encoding = _learnt(table)
     parts = [column.encode(table[column.name]) for column in encoding.columns]
@@ -273,12 +271,10 @@ def _as_floats(values: pa.Array) -> Float64 | None:
     return np.asarray(pc.fill_null(floats, np.nan).to_numpy(zero_copy_only=False), np.float64)
 
 
-def _read_table(
-    source: Source, item: str, encoding: Encoding | None
-) -> tuple[Ids, dict[str, _Column]]:
+def _read_table(source: Source, encoding: Encoding | None) -> tuple[Ids, dict[str, _Column]]:
     """Read the item ids and the columns of features; refuse an item that stands twice."""
     parts = open_parts(source)
-    usual = [item, *dict.fromkeys(name for _, name in PAIRS)]
+    usual = dict.fromkeys(name for _, name in PAIRS)
     key = next((name for name in usual if name in parts[0].columns), None)
     if key is None:
         message = f"no item column in {describe(parts)}: {listed(parts[0].columns)}"

@@ -1,10 +1,12 @@
 """Users, items and pairs that arrive after a fit: only rows that they change are solved for.
 
 New users are solved for against the items that the model knows, then new items against all users
-who have them, then every user whose history changed against all items. Known items keep their
-vectors unless their histories have grown by a tenth. Known users whose histories have grown by less
-take two steps of descent from where they are, which is as good and takes a third of the time. All
-others are solved for exactly.
+who have them, then every user whose history changed against all items. Last come the new items
+again: they are few, and only then are they shown nearly as often as after a fit.
+
+Known items keep their vectors unless their histories have grown by a tenth. Known users whose
+histories have grown by less take two steps of descent from where they are, which is as good and
+takes a third of the time. All others are solved for exactly.
 
 Where exposure is controlled, users are solved for at the price that the model has. What that
 changes of the mean user then shifts the price, and all users by their mean response to it.
@@ -148,10 +150,12 @@ class Grower:
             told_in_words(problem, "while new interactions were taken in"),
         ):
             self._solve_users(rows, users[users >= before.n_rows], state)
-            self._solve_items(take_rows(by_item, items), items, state, problem.exposure)
+            of_items = take_rows(by_item, items)
+            self._solve_items(of_items, items, state, problem.exposure)
             grown = _longer(before, rows, _GROWN)
             self._solve_users(rows, grown, state)
             self._solve_users(rows, np.setdiff1d(users, grown), state, "cg")
+            self._solve_items(of_items, items, state, problem.exposure)
             arrays = self._settled(problem, state)
         return _learned_of(self._known, data, rows, arrays)
 
