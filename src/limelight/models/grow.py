@@ -82,9 +82,11 @@ def _appended(what: str, known: Ids, ids: Ids, *, has_ids: bool = True) -> tuple
     new = numbers < 0
     numbers[new] = len(known) + np.arange(np.count_nonzero(new))
     more = ids[new]
+    if not len(more):
+        return numbers.astype(np.int32), known
     if known.dtype == object:
         more = np.array([str(one) for one in more.tolist()], dtype=object)
-    elif len(more) and more.dtype == object:
+    elif more.dtype == object:
         message = f"the {what} ids of the model are integers, a new one is text: {more[0]!r}"
         raise DataError(message, hint="write new ids as those of the model are written")
     return numbers.astype(np.int32), np.concatenate([known, more])

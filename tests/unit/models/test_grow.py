@@ -81,6 +81,12 @@ def test_numbers_become_text_where_ids_are_text():
     np.testing.assert_array_equal(model.item_ids, ids)
 
 
+def test_text_that_names_known_ids_leaves_them_numbers(model):
+    users, items = np.array(["3"], object), np.array(["195"], object)
+    model.partial_fit(Interactions(np.array([0, 1]), np.array([0], np.int32), users, items))
+    assert model.user_ids.dtype == model.item_ids.dtype == np.int64
+
+
 def test_it_is_nearly_as_good_as_a_fit_to_everything(name):
     split = ll.split_users(MARKET, validation=50, test=100, seed=1)
     train = split.train
