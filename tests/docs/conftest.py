@@ -31,6 +31,13 @@ def tables():
         "items": pa.table(
             {"item_id": np.arange(ITEMS), "title": [f"Item {n}" for n in range(ITEMS)]}
         ),
+        "films": pa.table(
+            {
+                "item_id": np.arange(ITEMS),
+                "genres": [("Drama", "Drama|Crime", None)[n % 3] for n in range(ITEMS)],
+                "year": 1950 + np.arange(ITEMS) % 70,
+            }
+        ),
         **dict.fromkeys(["studios", "sellers", "genres"], groups),
         **dict.fromkeys(["liked", "held_out", "purchases"], later),
         **dict.fromkeys(["today", "new"], past.slice(0, 2000)),

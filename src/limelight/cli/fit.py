@@ -12,6 +12,7 @@ from limelight._base.documents import pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
 from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
+from limelight.cli.fit_from import fit_from, refuse_with_from, with_features
 from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
@@ -51,15 +52,32 @@ def fit(
     ],
     *,
     model: Annotated[
-        ModelName,
+        ModelName | None,
         option(
             "NAME",
             "exadmm; ials: the same without control over exposure; ease: item weights in closed "
             "form, for up to about 50,000 items; multvae and multdae: neural networks; multifr: "
-            "one with control over exposure; popularity and random: to compare with.",
+            "one with control over exposure; popularity and random: to compare with.  [exadmm]",
             rich_help_panel="Model",
         ),
-    ] = ModelName["exadmm"],
+    ] = None,
+    start: Annotated[
+        Path | None,
+        option(
+            "FOLDER",
+            "Grow this model by the interactions, with its own settings, instead of fitting one.",
+            "--from",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    item_features: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "A table of item_id and features, so that items without interactions can be shown.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
     targets: Targets,
     tuning: TuneFlags,
     settings: Annotated[dict[str, Any], SettingFlags([config for _, config in MODELS.values()])],
@@ -101,6 +119,9 @@ def fit(
     same command needs to go on with --resume, to the same bits. It is also written every minute,
     and deleted once the model is there.
 
+    With --from a model takes in new interactions without a fit to all of them: only users and items
+    that are new or have new interactions are solved for.
+
     With --executor ray the same fit is shared by the workers of a Ray cluster, all of which must
     see the data and the folder of the model. A worker or a machine may be lost meanwhile.
 
@@ -115,14 +136,32 @@ def fit(
       limelight fit ratings.parquet --gini 0.7 --max-ndcg-loss 3% --nearest -o model/
       limelight fit ratings.parquet --gini 0.6 --for 100000 -o model/
       limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
+      limelight fit new.parquet --from model/ -o model/
+      limelight fit ratings.parquet --item-features films.parquet -o model/
       limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """
     from limelight.data.split import Split
 
     check_page(page)
-    fitted = make_model(model, settings)
     tuning.check()
     refuse_no_model(output)
+    if start is not None:
+        refuse_with_from(
+            target=targets.any,
+            report=page is not None,
+            checkpoint=resume or checkpoint_every is not None,
+            cluster=cluster.check(),
+        )
+        fitted, record = fit_from(
+            start, model and model.value, settings, source, reading, item_features
+        )
+        fitted.save(output, history=not no_history)
+        record["output"] = str(output)
+        summarise(_summary(record), record, as_json=as_json)
+        return
+    model = model or ModelName["exadmm"]
+    fitted = _make(model, settings)
+    more = with_features(fitted, item_features, has_target=targets.any, on_cluster=cluster.check())
     if cluster.check():
         _refuse_on_cluster(targets, tuning, page)
         ended = fit_cluster(
@@ -165,10 +204,11 @@ def fit(
     _announce(data, fitted.config)
     started = time.perf_counter()
     with until_done(kept):
-        _learn(fitted, data, validation, kept)
+        _learn(fitted, data, validation, kept, more)
         seconds = time.perf_counter() - started
         fitted.save(output, history=not no_history)
-    record = _record(model, fitted, data, seconds) | {"output": str(output)}
+    record = _record(model, fitted, data, seconds)
+    record |= {"items": len(fitted.item_ids), "output": str(output)}
     summarise(_summary(record), record, as_json=as_json)
     if fitted.chosen_ and not as_json:
         chosen = ", ".join(f"{name} {value:.4g}" for name, value in fitted.chosen_.items())
@@ -206,7 +246,11 @@ def make_model(name: ModelName, settings: dict[str, Any]) -> "Model":
 
 
 def _learn(
-    fitted: "Model", data: "Interactions", validation: "HeldOut | None", kept: "Checkpoint"
+    fitted: "Model",
+    data: "Interactions",
+    validation: "HeldOut | None",
+    kept: "Checkpoint",
+    more: dict[str, Any],
 ) -> None:
     """Fit, with the held-out users of a split for the models that want some."""
     from limelight.models.neural.model import NeuralModel
@@ -216,7 +260,7 @@ def _learn(
         given = validation if validation is not None and validation.targets.nnz else None
         fitted.fit(data, validation=given, checkpoint=kept)
     else:
-        fitted.fit(data, checkpoint=kept)
+        fitted.fit(data, checkpoint=kept, **more)
 
 
 def _defaults() -> dict[str, str]:
@@ -301,6 +345,9 @@ _SHOWN = {
     "users": ",",
     "items": ",",
     "interactions": ",",
+    "new_users": ",",
+    "new_items": ",",
+    "new_interactions": ",",
     "epochs": ",",
     "seconds": ".1f",
     "objective": ".6g",

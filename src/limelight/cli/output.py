@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 # Arguments of functions; the hyper-parameters of models are looked up where they are declared.
 _ARGUMENTS = """
     at at_users catalogue core core_speed cores efficiency every filter_order gini group_cap
-    group_floor group_shares groups held_out history item machines max_ndcg_loss max_relevance_loss
-    memory_speed min_coverage min_item min_rating min_user network rating relevance serve shards
-    spread test timestamp user validation wire_bytes
+    group_floor group_shares groups held_out history item item_features machines max_ndcg_loss
+    max_relevance_loss memory_speed min_coverage min_item min_rating min_user network rating
+    relevance serve shards spread test timestamp user validation wire_bytes
 """
 _RENAMED = {
     "k": "-k",

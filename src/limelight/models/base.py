@@ -75,6 +75,12 @@ class Model(Recommender, Configurable):
     ) -> Self:
         """Learn from interactions; ``weight="values"`` takes the values of a matrix for weights."""
 
+    def partial_fit(self, new: Any) -> Self:
+        """Take in new interactions without a fit to all of them, in models that can."""
+        del new
+        message = f"{type(self).__name__} cannot take in new interactions alone"
+        raise ConfigError(message, hint="fit it to all interactions, the new ones among them")
+
     @abstractmethod
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""
@@ -303,6 +309,8 @@ class Learned:
     """Whether the training data had weights; only then may histories of unseen users have them."""
     item_counts: NDArray[Any] | None = None
     """How many training users have each item, where the histories do not say it."""
+    features: dict[str, Any] | None = None
+    """How features of items are read, as JSON, if the fit was given some."""
 
     def counts(self) -> NDArray[Any] | None:
         """Return how many training users have each item; None if nobody knows."""

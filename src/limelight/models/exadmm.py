@@ -167,6 +167,7 @@ class ExADMM(FactorModel):
         callback: Callback | None = None,
         show_progress: bool | None = None,
         checkpoint: Place = None,
+        item_features: Any = None,
     ) -> Self:
         """Learn the factors.
 
@@ -189,6 +190,10 @@ class ExADMM(FactorModel):
         checkpoint
             A folder to keep the state in, every minute and before Ctrl-C or SIGTERM ends the fit.
             The same call goes on from there, to the same bits. Delete it once the model is saved.
+        item_features
+            What is known of the items: a table with item ids, or a matrix with a row for each
+            column of X. A map from features to vectors is learnt, and gives vectors to items
+            without interactions; those of the table that X does not have are added.
 
         Returns
         -------
@@ -199,7 +204,9 @@ class ExADMM(FactorModel):
         if exposure is not None:
             self._refuse_targets_without_exact_steps()
             term = exposure.term(data.n_items)
-        return self._fit(data, term, init, callback, checkpoint, show_progress=show_progress)
+        about = self._features_of(item_features, data)
+        self._fit(data, term, init, callback, checkpoint, show_progress=show_progress)
+        return self._learn_features(about)
 
     def _refuse_targets_without_exact_steps(self) -> None:
         config = self.config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,7 +13,9 @@ from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.auto import FactorNumbers, numbers_of, settled
-from limelight.models.base import Learned, VectorModel
+from limelight.models.base import Learned
+from limelight.models.grow import Grower
+from limelight.models.growing import GrowingModel
 from limelight.recommend.explain import fold_in_parts
 from limelight.recommend.fold_in import history_rows
 from limelight.solve.epochs import FactorSolver
@@ -196,7 +199,7 @@ def _checked_init(name: str, factors: np.ndarray, shape: tuple[int, int]) -> Flo
     return pad_factors(given)
 
 
-class FactorModel(VectorModel):
+class FactorModel(GrowingModel):
     """Users and items as vectors whose products are scores."""
 
     config: FactorConfig
@@ -218,6 +221,7 @@ class FactorModel(VectorModel):
         callback: Callback | None = None,
         show_progress: bool | None = None,
         checkpoint: Place = None,
+        item_features: Any = None,
     ) -> Self:
         """Learn the factors.
 
@@ -238,6 +242,10 @@ class FactorModel(VectorModel):
             A folder, or a ``limelight.store.checkpoint.Checkpoint``, to keep the state in, every
             minute and before Ctrl-C or SIGTERM ends the fit. The same call goes on from there, to
             the same bits. Delete it once the model is saved.
+        item_features
+            What is known of the items: a table with item ids, or a matrix with a row for each
+            column of X. A map from features to vectors is learnt, and gives vectors to items
+            without interactions; those of the table that X does not have are added.
 
         Returns
         -------
@@ -245,7 +253,9 @@ class FactorModel(VectorModel):
             The model itself, fitted.
         """
         data = as_interactions(X, weight=weight)
-        return self._fit(data, None, init, callback, checkpoint, show_progress=show_progress)
+        about = self._features_of(item_features, data)
+        self._fit(data, None, init, callback, checkpoint, show_progress=show_progress)
+        return self._learn_features(about)
 
     def _fit(
         self,
@@ -295,6 +305,15 @@ class FactorModel(VectorModel):
     def numbers(self) -> FactorNumbers:
         """The settings that may be "auto", as the numbers of the last fit."""
         return numbers_of({**asdict(self.config), **self.chosen_})
+
+    def _grower(self, known: Learned) -> Grower:
+        """Return what lets these factors take in more."""
+        return Grower(
+            known,
+            training_rows,
+            partial(problem_of, self.config, numbers=self.numbers),
+            lambda n_users: self._method(n_users).exposure,
+        )
 
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
         """Return the shape of every array that a fit of this size leaves behind."""

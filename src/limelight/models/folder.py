@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words, short
+from limelight.data.features import Encoding
 from limelight.models.auto import AUTO
 from limelight.solve.loop import Status
 from limelight.solve.problem import sparse_rows
@@ -49,17 +50,20 @@ def save_model(
     """
     learned = model.learned
     seen, counts = learned.seen, learned.counts() if model.ranks_by_history else None
+    config = config_of(
+        model,
+        learned.fingerprint,
+        learned.trace,
+        learned.status,
+        model.chosen_,
+        weighted=learned.weighted,
+    )
+    if learned.features is not None:
+        config["features"] = learned.features
     save_model_folder(
         path,
         ModelFolder(
-            config=config_of(
-                model,
-                learned.fingerprint,
-                learned.trace,
-                learned.status,
-                model.chosen_,
-                weighted=learned.weighted,
-            ),
+            config=config,
             arrays={**learned.arrays, **({} if counts is None else {_COUNTS: counts})},
             user_ids=learned.user_ids,
             item_ids=learned.item_ids,
@@ -149,6 +153,11 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
         counts = arrays.pop(_COUNTS)
     shapes = {array: values.shape for array, values in arrays.items()}
     expected = model.shapes(len(folder.user_ids), len(folder.item_ids))
+    features = folder.config.get("features")
+    if features is not None:
+        # A map has a row for the constant and for each feature, and makes vectors of items.
+        width = 1 + Encoding.of(features).width
+        expected["feature_map"] = (width, *expected.get("item_factors", ())[1:])
     if shapes not in (expected, expected | model.optional_shapes()):
         message = f"model folder {name!r} has arrays that do not fit its settings: {short(shapes)}"
         raise DataError(message, hint="its parts come from different models; save it again")
@@ -162,6 +171,7 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
         status=status,
         item_counts=counts,
         weighted=folder.config["data"].get("weighted") is True,
+        features=features,
     )
 
 

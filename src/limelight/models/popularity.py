@@ -12,6 +12,7 @@ from limelight._base.settings import hyperparameters, setting
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Config, Model, VectorModel
 from limelight.models.factor_model import learned, training_rows
+from limelight.models.grow import united
 from limelight.recommend.ranking import RandomRanking
 
 if TYPE_CHECKING:
@@ -60,6 +61,18 @@ class WithoutEpochs(Model):
         rows = training_rows(data)
         self._learned = learned(data, rows, self._counted(rows))
         return self
+
+    def partial_fit(self, new: Any) -> Self:
+        """Take in new users, items and pairs, as a fit to all of them would.
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> model = Popularity().fit(sparse.csr_matrix([[1, 1, 0], [0, 1, 0]]))
+        >>> model.partial_fit(sparse.csr_matrix([[0, 0, 1]])).learned.arrays["item_counts"]
+        array([1, 2, 1])
+        """
+        return self.fit(united(self.learned, new))
 
 
 @dataclass(frozen=True, kw_only=True)

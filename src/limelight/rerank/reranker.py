@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
 
 from limelight._base.configurable import Configurable
 from limelight._base.documents import Document, Table, pairs
-from limelight._base.errors import DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, check_integer, check_number, setting
 from limelight._base.text import settings, short
 from limelight.models.recommender import Answer, Recommender
@@ -254,6 +254,13 @@ class Reranked(Recommender):
     def model(self) -> Model:
         """The model whose lists are re-ranked."""
         return self._model
+
+    def partial_fit(self, new: Any) -> NoReturn:
+        """Refuse to grow: what re-ranks the lists was decided for the users and items there are."""
+        del new
+        message = f"{type(self.reranker).__name__} was set for the users that the model has"
+        hint = "grow its model with model.model.partial_fit(new), then meet the target again"
+        raise ConfigError(message, hint=hint)
 
     def fresh(self) -> Self:
         """Return a copy that shares the model, but not the memory of who was served."""

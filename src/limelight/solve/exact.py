@@ -93,6 +93,27 @@ def coupled_u_step(
     state.w = kappa * (term.Q @ guess - term.q)
 
 
+def common_shift(problem: Problem, state: State, term: MeanTerm) -> None:
+    """Shift all users by their mean response, after some were solved for at the price w.
+
+    This is the last part of :func:`coupled_u_step`, without its pass over all users: at the price w
+    their mean is mean(U), at another price p it is mean(U) - B (p - w), and p = kappa (Q m - q).
+    """
+    state.s = mean = problem.mean_user(state.U)
+    if problem.exposure == 0:
+        return
+    kappa = problem.exposure / problem.n_users
+    shared = problem.unobserved_weight * problem.item_gramian(state.V)
+    B = _solve_sample(problem, state, shared).mean_inverse
+    system = np.eye(len(B)) + kappa * B @ term.Q
+    at_once = mean + B @ (state.w + kappa * term.q)
+    state.s = np.asarray(np.linalg.solve(system, at_once), np.float64)
+    price = kappa * (term.Q @ state.s - term.q)
+    _shift_all(problem, state, mean, B @ (price - state.w))
+    state.settle(problem.threads)
+    state.w = price
+
+
 class _Sample(NamedTuple):
     """What a sample of users tells of all of them."""
 

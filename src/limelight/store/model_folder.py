@@ -1,7 +1,8 @@
 """A model on disk: a folder of arrays, ids and settings that any tool can read.
 
 factors.safetensors   the learnt arrays, and how many training users have each item
-config.json           schema and package version, model, hyper-parameters, data fingerprint
+config.json           schema and package version, model, hyper-parameters, data fingerprint,
+                      how features of items are read
 users.parquet         user_id by row number
 items.parquet         item_id by column number
 seen.safetensors      indptr, indices and perhaps weights of the training histories, if kept
@@ -56,7 +57,7 @@ _INCOMPLETE = "the folder is incomplete; save the model again"
 _DAMAGED = "the file is damaged; save the model again"
 _MIXED = "its parts come from different models; save it again"
 _REQUIRED = {"model": str, "hyperparameters": dict, "data": dict}
-_OPTIONAL = {"fit": dict}
+_OPTIONAL = {"fit": dict, "features": dict}
 _ADDED = {"schema_version": int, "limelight_version": str}
 
 

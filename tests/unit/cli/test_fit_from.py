@@ -1,0 +1,123 @@
+"""``limelight fit --from`` and ``--item-features``, on files."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.support.commands import succeed
+
+import limelight as ll
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.commands import Run
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with early.parquet, new.parquet, films.parquet and model/ (iALS on the first)."""
+    folder = tmp_path_factory.mktemp("stage")
+    data = ll.marketplace(300, 100, 5000, seed=1).interactions
+    users = np.repeat(np.arange(300), np.diff(data.indptr))
+    table = pa.table({"user_id": users, "item_id": data.indices})
+    early = (users < 290) & (data.indices < 95)
+    pq.write_table(table.filter(pa.array(early)), folder / "early.parquet")
+    pq.write_table(table.filter(pa.array(~early)), folder / "new.parquet")
+    about = {"item_id": np.arange(110), "shelf": [f"s{n % 4}" for n in range(110)]}
+    pq.write_table(pa.table(about), folder / "films.parquet")
+    settings = ("--model", "ials", "--factors", 8, "--epochs", 4)
+    succeed("fit", folder / "early.parquet", *settings, "-o", folder / "model")
+    return folder
+
+
+def test_a_model_grows(limelight: Run, stage: Path, tmp_path: Path) -> None:
+    output, old = tmp_path / "grown", ll.load(stage / "model")
+    ended = limelight("fit", stage / "new.parquet", "--from", stage / "model", "-o", output)
+    assert ended.code == 0
+    assert "new users" in ended.err
+    model = ll.load(output)
+    counts = [len(model.user_ids) - len(old.user_ids), len(model.item_ids) - len(old.item_ids)]
+    assert re.search(rf"new users +{counts[0]}\n", ended.err)
+    assert min(counts) > 0
+    assert model.get_params() == old.get_params()
+
+
+def test_into_its_own_folder_as_json(limelight: Run, stage: Path, tmp_path: Path) -> None:
+    ll.load(stage / "model").save(tmp_path / "model")
+    flags = ("--from", tmp_path / "model", "-o", tmp_path / "model", "--factors", 8, "--json")
+    record = json.loads(limelight("fit", stage / "new.parquet", *flags).out)
+    model = ll.load(tmp_path / "model")
+    assert record["users"] == len(model.user_ids)
+    assert record["new_interactions"] == pq.read_metadata(stage / "new.parquet").num_rows
+    again = json.loads(limelight("fit", stage / "new.parquet", *flags).out)
+    assert again["new_users"] == again["new_items"] == again["new_interactions"] == 0
+
+
+def test_much_that_is_new_is_said(limelight: Run, stage: Path, tmp_path: Path) -> None:
+    succeed("fit", stage / "new.parquet", "--model", "ials", "-o", tmp_path / "small")
+    flags = ("--from", tmp_path / "small", "-o", tmp_path / "large")
+    ended = limelight("fit", stage / "early.parquet", *flags)
+    assert ended.code == 0
+    assert "of the pairs are new" in ended.err
+
+
+def test_items_by_features(limelight: Run, stage: Path, tmp_path: Path) -> None:
+    output, films = tmp_path / "model", ("--item-features", stage / "films.parquet")
+    settings = ("--model", "ials", "--factors", 8, "--epochs", 4)
+    ended = limelight("fit", stage / "early.parquet", *settings, *films, "-o", output)
+    assert ended.code == 0
+    assert len(ll.load(output).item_ids) == 110
+    ended = limelight("fit", stage / "new.parquet", "--from", output, *films, "-o", output)
+    assert ended.code == 0
+    assert ll.load(output).learned.features is not None
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--factors", 9), "was fitted with --factors 8, not 9"),
+        (("--exposure-weight", 1), "ials has no such setting: --exposure-weight"),
+        (("--model", "exadmm"), "is ials, not --model exadmm"),
+        (("--gini", 0.6), "a target needs a fit to all interactions"),
+        (("--resume",), "a checkpoint needs a fit to all interactions"),
+        (("--item-features", "films.parquet"), "fitted without item features"),
+    ],
+)
+def test_what_contradicts_is_refused(
+    limelight: Run, stage: Path, tmp_path: Path, flags: tuple[object, ...], words: str
+) -> None:
+    output = tmp_path / "model"
+    more = ("--from", stage / "model", *flags, "-o", output)
+    ended = limelight("fit", stage / "new.parquet", *more)
+    assert ended.code != 0
+    assert words in ended.err
+    assert "hint:" in ended.err
+    assert not output.exists()
+
+
+def test_a_reranked_model_is_refused(limelight: Run, stage: Path, tmp_path: Path) -> None:
+    ll.BestResponse(strength=0.3).over(ll.load(stage / "model")).save(tmp_path / "fair")
+    more = ("--from", tmp_path / "fair", "-o", tmp_path / "model")
+    ended = limelight("fit", stage / "new.parquet", *more)
+    assert "decided for the users that it has" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--model", "popularity"), "--model popularity has no use for --item-features"),
+        (("--gini", 0.6), "a target has no use for --item-features"),
+    ],
+)
+def test_features_without_use(
+    limelight: Run, stage: Path, tmp_path: Path, flags: tuple[object, ...], words: str
+) -> None:
+    more = ("--item-features", stage / "films.parquet", *flags, "-o", tmp_path / "model")
+    assert words in limelight("fit", stage / "early.parquet", *more).err
