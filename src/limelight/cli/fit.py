@@ -160,7 +160,7 @@ def fit(
         summarise(_summary(record), record, as_json=as_json)
         return
     model = model or ModelName["exadmm"]
-    fitted = _make(model, settings)
+    fitted = make_model(model, settings)
     more = with_features(fitted, item_features, has_target=targets.any, on_cluster=cluster.check())
     if cluster.check():
         _refuse_on_cluster(targets, tuning, page)
