@@ -35,7 +35,7 @@ MODELS = {
     "admm": ["--solver", "admm", "--exposure-strength", "0.3"],
     "exact": ["--exposure-strength", "0.3"],
 }
-SETTINGS = {"factors": 16, "epochs": EPOCHS, "num_threads": 1}
+SETTINGS = {"factors": 16, "epochs": EPOCHS, "tolerance": 0.0, "num_threads": 1}
 FITS = {
     "ials": ll.IALS(**SETTINGS),
     "admm": ll.ExADMM(solver="admm", exposure_strength=0.3, **SETTINGS),
@@ -181,7 +181,8 @@ def kill_drivers(runs, place, known, chance, address):
         path = place / f"driver-{done}"
         command = [
             sys.executable, "-m", "limelight", "fit", place / "data", *MODELS[name],
-            "--factors", 16, "--epochs", EPOCHS, "--threads", 1, "--executor", "ray",
+            "--factors", 16, "--epochs", EPOCHS, "--tolerance", 0, "--threads", 1,
+            "--executor", "ray",
             "--address", address, "--workers", RANKS, "--shards", SHARDS,
             "--checkpoint-every", 0, "-o", path,
         ]  # fmt: skip

@@ -13,12 +13,13 @@ from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight.data.synthetic import marketplace
 from limelight.lab.fronts import front, thin
 from limelight.lab.paper.experiments import EXPERIMENTS, DataSize, find, make_up, prepare, size_of
-from limelight.lab.paper.methods import PaperMethod, Range
+from limelight.lab.paper.methods import PaperMethod, Range, methods_of
 from limelight.lab.paper.report import distribution
 from limelight.lab.paper.run import Run
 from limelight.lab.paper.tuning import Search
 from limelight.lab.tables import statistics
 from limelight.models import IALS, ExADMM
+from limelight.models.auto import FactorNumbers
 from limelight.report.exhibit import ShownLists
 from limelight.store.checkpoint import ResultCache
 
@@ -47,6 +48,17 @@ class TestExperiments:
     def test_made_up_data_have_the_size(self) -> None:
         size = DataSize(300, 100, 4000)
         assert size_of(make_up(size, held_out=20)) == size
+
+    @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+    @pytest.mark.parametrize("name", ["iALS", "exADMM"])
+    def test_nothing_follows_from_the_data(self, experiment, name) -> None:
+        """What is compared with published figures has published settings, and runs all epochs."""
+        method = methods_of(experiment, factors=8, epochs=None, threads=1)[name]
+        assert set(FactorNumbers._fields) <= {*method.fixed, *method.space}
+        for settings in method.first:
+            model = method.make(settings)
+            assert model.numbers.factors == 8
+            assert (model.config.epochs, model.config.tolerance) == (50, 0.0)
 
 
 points = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30)
