@@ -26,8 +26,8 @@ _NAMES = {
     "limelight.control.fit_to": "fit_to",
     "limelight.control.frontier": "frontier",
     "limelight.control.frontier_result": "Frontier",
-    "limelight.control.tune": "tune",
-    "limelight.control.tune_result": "TuneResult",
+    "limelight.control.tuning.tune": "tune",
+    "limelight.control.tuning.result": "TuneResult",
     "limelight.data": (
         "HeldOut Interactions Marketplace Split as_unseen marketplace read read_candidates "
         "read_groups split_time split_users"

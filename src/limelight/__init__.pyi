@@ -16,8 +16,8 @@ from limelight.audit.audit import Audit, audit
 from limelight.control.fit_to import fit_to
 from limelight.control.frontier import frontier
 from limelight.control.frontier_result import Frontier
-from limelight.control.tune import tune
-from limelight.control.tune_result import TuneResult
+from limelight.control.tuning.tune import tune
+from limelight.control.tuning.result import TuneResult
 from limelight.data import (
     HeldOut,
     Interactions,

@@ -55,6 +55,6 @@ def progress_bar(
         task = bar.add_task(description, total=total)
 
         def advance(text: str | None = None) -> None:
-            bar.update(task, advance=1, **({} if text is None else {"description": text}))
+            bar.update(task, advance=1, description=text)
 
         yield advance

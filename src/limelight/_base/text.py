@@ -108,22 +108,3 @@ def parse_count(flag: str, text: str) -> int:
         message = f"{flag} must be a whole number: {text!r}"
         raise ConfigError(message, hint="write 2500, 2.5k, 100M or 10B")
     return int(value)
-
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-
-
-def parse_duration(name: str, value: object) -> float:
-    """Read 5m as 300 seconds; a number is seconds already.
-
-    Examples
-    --------
-    >>> parse_duration("budget", "5m"), parse_duration("budget", 90), parse_duration("budget", "2h")
-    (300.0, 90.0, 7200.0)
-    """
-    found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([smhdw]?)\s*", str(value), re.IGNORECASE)
-    seconds = float(found[1]) * _SECONDS[found[2].lower() or "s"] if found else math.nan
-    if isinstance(value, bool) or not 0 < seconds < math.inf:
-        message = f"{name} must be a time above 0: {short(value)}"
-        raise ConfigError(message, hint="write 90s, 5m, 2h, 30d or a number of seconds")
-    return seconds

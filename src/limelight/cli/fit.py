@@ -200,7 +200,9 @@ def fit(
         )
     whole = reading.interactions_or_split(source)
     fitted = tuning.apply(fitted, whole)
-    data, validation = (whole.train, whole.validation) if isinstance(whole, Split) else (whole, None)
+    data, validation = (
+        (whole.train, whole.validation) if isinstance(whole, Split) else (whole, None)
+    )
     _announce(data, fitted.config)
     started = time.perf_counter()
     with until_done(kept):

@@ -23,7 +23,7 @@ from limelight.cli.output import note, report
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
-    from limelight.control.tune_result import TuneResult
+    from limelight.control.tuning.result import TuneResult
     from limelight.models.base import Model
 
 Budget = Annotated[
@@ -68,7 +68,7 @@ class TuneFlags:
         """Return a model with tuned settings, if tuning was asked for; say what was found."""
         if not self.tune:
             return model
-        from limelight.control.tune import tune
+        from limelight.control.tuning.tune import tune
 
         given = given_flags(budget=self.budget, trials=self.trials, at=at)
         found = tune(data, model=model, **given)
@@ -129,7 +129,7 @@ def tune(
       limelight tune split/ --model ease --trials 8 --json
     """
     from limelight.cli.fit import ModelName, make_model
-    from limelight.control.tune import tune as search
+    from limelight.control.tuning.tune import tune as search
 
     if resume and output is None:
         message = "--resume needs the folder to go on from"
@@ -148,7 +148,7 @@ def tune(
 
 
 def _defaults() -> dict[str, str]:
-    from limelight.control.tune import tune as search
+    from limelight.control.tuning.tune import tune as search
 
     return signature_defaults(search, "at")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
+from limelight._base.seeds import seed_of
 from limelight._base.settings import check_choice, check_integer
 from limelight._native import resolve_threads
 from limelight.control.controls import ExposureControl, Located, RerankControl, next_strength
@@ -125,7 +126,8 @@ def frontier(  # noqa: PLR0913
     >>> front.best(max_ndcg_loss=0.2).test.gini < front.points[0].test.gini
     True
     """
-    plain = _plain(settings, random_state) if model is None else _checked_model(model, settings)
+    seed = seed_of(random_state)
+    plain = _plain(settings, seed) if model is None else _checked_model(model, settings)
     own = type(plain).__name__.lower()
     names = _check_methods((own, "best-response") if methods is None else methods, own)
     check_integer("points", points, least=_FEWEST)
@@ -140,7 +142,7 @@ def frontier(  # noqa: PLR0913
         ExitStack() as stack,
         progress_bar("points", n_points, show=show_progress) as advance,
     ):
-        tracer = _Tracer(plain, split, people, at, kept, advance, stack, random_state)
+        tracer = _Tracer(plain, split, people, at, kept, advance, stack, seed)
         first = tracer.point(PLAIN, 0, 0.0, tracer.fit_plain)
         if kept.checkpoint is not None:
             kept.checkpoint.remove()
@@ -293,7 +295,7 @@ def _check_methods(methods: Sequence[str], own: str) -> list[str]:
     return names
 
 
-def _plain(settings: dict[str, Any], random_state: RandomState) -> ExADMM:
+def _plain(settings: dict[str, Any], random_state: int) -> ExADMM:
     """Make the model without control, which is also the start of every other."""
     for name in _OURS:
         if name in settings:

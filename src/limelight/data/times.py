@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64
 
-_UNITS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LARGEST_SECONDS = 1e11
 """The year 5138. Larger numbers count parts of seconds: as milliseconds this is the year 1973."""
 LEAST_DECAY = 2.0**-40
@@ -24,21 +24,23 @@ LEAST_DECAY = 2.0**-40
 
 
 def duration(value: object, name: str = "half_life") -> float:
-    """Read a positive number of seconds, or a number with a unit: s, min, h, d or w.
+    """Read a positive number of seconds, or a number with a unit: s, m (minutes), h, d or w.
 
     Examples
     --------
-    >>> duration("90d"), duration("36h"), duration(60)
-    (7776000.0, 129600.0, 60.0)
+    >>> duration("90d"), duration("36h"), duration("5m", "budget"), duration(60)
+    (7776000.0, 129600.0, 300.0, 60.0)
     """
-    found = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*(s|min|h|d|w|)\s*", str(value))
+    found = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*(s|min|m|h|d|w|)\s*", str(value))
     try:
         seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
     except ValueError:
         seconds = math.nan
     if isinstance(value, bool) or not 0 < seconds < math.inf:
         message = f"{name} must be a positive duration: {value!r}"
-        raise ConfigError(message, hint="for example 90d, 36h or 2w; a number alone is of seconds")
+        raise ConfigError(
+            message, hint="for example 5m, 36h, 90d or 2w; a number alone is of seconds"
+        )
     return seconds
 
 

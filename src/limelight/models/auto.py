@@ -7,12 +7,13 @@ item, and the share of all pairs that were observed.
   that were. Where one pair in 200 was observed, an unobserved one weighs 0.1.
 - **Regularisation.** A matrix whose entries are drawn at random, with n interactions a user and m
   an item, has singular values up to about 1/sqrt(n) + 1/sqrt(m) of what its rows and columns weigh.
-  What lies below that is noise, so a share of it is what every row is shrunk by.
+  What lies below that is noise, so every row is shrunk by an amount that grows with it: 0.3 times
+  its power 0.6, as a share of what was observed of the row.
 - **Factors.** 256, as long as an epoch takes seconds; fewer for very many interactions, and for
   very few users or items, where vectors would be as long as there are rows to learn them from.
 
-The constants were found on two data sets and samples of them, and checked on others: the guide
-``settings.md`` has the figures.
+The constants were found on some data sets and checked on others: ``how-to/choose-a-model.md`` has
+the figures.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 _UNOBSERVED_MASS = 20.0
-_SHRINKAGE = 0.4
+_SHRINKAGE, _POWER = 0.3, 0.6
 _MOST_FACTORS = 256
 _ROWS_A_FACTOR = 8
 """With fewer users or items than so many for each factor, there are fewer factors."""
@@ -112,7 +113,7 @@ def settled(
         # The ridge of a row is the regularisation times all that the row weighs: what was observed,
         # and what was not. What counts is its share of the former.
         mass = 1 + given["unobserved_weight"] * pairs / weight
-        given["regularization"] = _SHRINKAGE * noise / mass
+        given["regularization"] = _SHRINKAGE * noise**_POWER / mass
     return FactorNumbers(**given)
 
 

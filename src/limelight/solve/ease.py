@@ -22,7 +22,7 @@ from limelight._base.arrays import factor_matrix
 from limelight._base.errors import SolveError
 from limelight._base.progress import progress_bar
 from limelight._native import kernels
-from limelight.solve.problem import padded_width
+from limelight.solve.problem import padded_width, positive_inverse
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
@@ -113,18 +113,16 @@ def _invert(matrix: Float32, threads: int, *, show_progress: bool | None) -> Non
     with progress_bar(f"inverse of {size:,} items", len(steps), show=show_progress) as advance:
         for first in steps:
             own = slice(first, first + depth)
-            factor, failed = scipy.linalg.lapack.dpotrf(
-                matrix[own, own].astype(np.float64), lower=1
-            )
-            if failed:
+            lower = np.tril(matrix[own, own])
+            try:
+                inverse = positive_inverse(lower + np.tril(lower, -1).T)
+            except np.linalg.LinAlgError as error:
                 message = "the Gramian of the items has no inverse in 32-bit numbers"
-                raise SolveError(message, hint=_HINT)
-            inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-            inverse = (np.tril(inverse) + np.tril(inverse, -1).T).astype(np.float32)
+                raise SolveError(message, hint=_HINT) from error
             kernels.sweep(
                 matrix,
                 first=first,
-                inverse=np.ascontiguousarray(inverse),
+                inverse=np.ascontiguousarray(inverse, np.float32),
                 columns=columns,
                 products=products,
                 threads=threads,

@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
+from limelight.solve.problem import positive_inverse
 from limelight.solve.state import Shift
 from limelight.solve.steps import exact_u_step, solve_side
 
@@ -163,21 +163,9 @@ def _inverses(
     # there does not matter, because the factors are 0 in them.
     ridge = np.maximum(problem.users.regularization[users].astype(np.float64), 1e-30)
     A[:, np.arange(width), np.arange(width)] += ridge[:, None]
-    for own in A:
-        own[:] = _positive_inverse(own)
+    for matrix in A:
+        matrix[:] = positive_inverse(matrix)
     return A, b
-
-
-def _positive_inverse(matrix: Float64) -> Float64:
-    """Invert a symmetric positive definite matrix, by its Cholesky factor: a third of the work."""
-    factor, failed = lapack.dpotrf(matrix.T, lower=1)
-    if not failed:
-        inverse, failed = lapack.dpotri(factor, lower=1)
-    if failed:
-        message = "a user's matrix is not positive definite"
-        raise np.linalg.LinAlgError(message)
-    lower = np.tril(inverse)
-    return np.asarray(lower + np.tril(inverse, -1).T, np.float64)
 
 
 def _among(problem: Problem, cell: Cell, users: Int64) -> Int64:

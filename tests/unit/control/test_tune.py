@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import limelight as ll
-from limelight.control import tune as tuning
-from limelight.control.tune_space import FactorSpace, Plan, Space, around, spread_out
+from limelight.control.tuning import search as tuning
+from limelight.control.tuning.space import FactorSpace, Plan, Space, around, spread_out
 from limelight.models.neural.config import NeuralConfig
 
 
@@ -78,19 +78,19 @@ def test_too_small_a_budget_still_gives_a_model_and_says_what_was_left_out(split
 
 
 def test_it_goes_on_where_it_was_interrupted(split, found, tmp_path, monkeypatch):
-    class Stop(Exception):
+    class StopError(Exception):
         """Ends a search between two trials."""
 
-    real, made = tuning._Search._try, []
+    real, made = tuning.Search.run, []
 
     def counted(self, *args, **given):
         made.append(1)
         if len(made) == 9:
-            raise Stop
+            raise StopError
         return real(self, *args, **given)
 
-    monkeypatch.setattr(tuning._Search, "_try", counted)
-    with pytest.raises(Stop):
+    monkeypatch.setattr(tuning.Search, "run", counted)
+    with pytest.raises(StopError):
         ll.tune(split, model=ll.IALS(), trials=16, folder=tmp_path / "t")
     whole = ll.tune(split, model=ll.IALS(), trials=16, folder=tmp_path / "t")
     assert len(made) == 9 + 8
@@ -126,8 +126,8 @@ def test_a_folder_of_something_else_is_left_alone(split, tmp_path):
     ("wrong", "words"),
     [
         ({"trials": 0}, "trials must be at least 1: 0"),
-        ({"budget": "soon"}, "budget must be a time above 0: 'soon'"),
-        ({"budget": -3}, "budget must be a time above 0: -3"),
+        ({"budget": "soon"}, "budget must be a positive duration: 'soon'"),
+        ({"budget": -3}, "budget must be a positive duration: -3"),
         ({"at": 0}, "at must be at least 1"),
         ({"model": "ials"}, "no model to tune: 'ials'"),
         ({"model": ll.Popularity(), "trials": 2}, "Popularity has no setting to tune"),

@@ -17,7 +17,9 @@ class NeuralConfig(Config):
     """What all neural models can be told."""
 
     # Threads of the search for lists are num_threads; JAX takes all that the process may use.
-    latent: int = setting(200, "Width of a network's narrowest layer.", at_least=1, at_most=2**20, search=(100, 600))
+    latent: int = setting(
+        200, "Width of a network's narrowest layer.", at_least=1, at_most=2**20, search=(100, 600)
+    )
     dropout: float = setting(
         0.5,
         "Share of a history that an update leaves out.",

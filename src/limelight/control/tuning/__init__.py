@@ -1,0 +1,1 @@
+"""Settings that validation users prefer: what is tried, how, and what was found."""

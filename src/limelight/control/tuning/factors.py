@@ -1,0 +1,246 @@
+"""Successive halving of the settings of a factor model, with warm starts.
+
+A trial with few factors costs a fraction of one with many, and tells much about it. So many
+settings are tried with few factors, the better half of them with twice as many, and so on. A trial
+of a later round starts from the factors of the one before, padded with random ones; a trial of the
+first round starts from that of its nearest neighbour. In the end the neighbours of the best are
+tried, from where that one is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limelight._base.errors import SolveError
+from limelight.control.tuning.search import Search
+from limelight.control.tuning.space import FactorSpace, Plan, Round, around, spread_out
+from limelight.solve.cost import row_solve
+from limelight.solve.state import SideNumber, initial_factors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limelight._base.arrays import Float64
+    from limelight.control.tuning.result import Trial, TuneResult
+    from limelight.control.tuning.search import Factors
+
+NUMBERS_OF_TRIALS = 64, 48, 32, 24, 16, 12, 8, 6
+"""Of which a budget chooses."""
+_ROUGH = 1e-3
+"""The tolerance of a trial: enough to compare settings with."""
+_EPOCHS_NEAR, _EPOCHS_PADDED = 4, 5
+"""At most so many epochs from the factors of a neighbour, and from padded ones."""
+_LAST_EPOCHS = 5
+"""Of the two fits at the end, where time is planned."""
+_STEP = 0.2
+_TIMID = 0.9
+"""Which share of a budget is planned for: a prediction is not always right."""
+
+
+@dataclass
+class _Candidate:
+    """Settings that are tried in round after round."""
+
+    number: int
+    place: tuple[float, ...] | None
+    last: str = ""
+    """The name of the last trial that came to factors."""
+    ndcg: float = 0.0
+    trial: int = 0
+    """The number of the last trial."""
+
+    def take(self, name: str, trial: Trial) -> None:
+        """Take over what a trial came to."""
+        self.last, self.ndcg, self.trial = name if trial.ndcg else "", trial.ndcg, trial.number
+
+
+class FactorSearch(Search):
+    """Tries settings of a factor model with more and more factors, from those of before."""
+
+    def trials(self) -> Iterator[Trial]:
+        """Run the rounds, then look around the best."""
+        self.space = FactorSpace(self.base.config, self.split.train)
+        most = self.space.settled().factors
+        self.is_fixed = "factors" in self.base.config.changed()
+        plan = Plan.of(self.limits.trials or max(NUMBERS_OF_TRIALS), most, fixed=self.is_fixed)
+        first = self.first = _Candidate(0, None)
+        yield self._advance(0, first, plan.rounds[0].factors)
+        if self.limits.trials is None:
+            plan = self._affordable(most)
+        candidates = [first]
+        places = spread_out(self.space.dimensions)
+        while len(candidates) < plan.rounds[0].trials:
+            candidates.append(_Candidate(len(candidates), next(places)))
+        tried: list[_Candidate] = []
+        for number, one in enumerate(plan.rounds):
+            tried = []
+            for candidate in candidates:
+                if not (number == 0 and candidate is first and candidate.last):
+                    if tried and not self._has_time(one, plan.rounds[number + 1 :]):
+                        break
+                    yield self._advance(number, candidate, one.factors, near=tried)
+                tried.append(candidate)
+            candidates = self._promoted(tried, plan.rounds[number + 1 : number + 2])
+        yield from self._refine(plan, max(tried, key=lambda c: c.ndcg))
+
+    def _promoted(self, tried: list[_Candidate], following: tuple[Round, ...]) -> list[_Candidate]:
+        """Return those who go on: the first one, to compare with, and the best of the others."""
+        if not following:
+            return []
+        others = sorted(tried[1:], key=lambda c: -c.ndcg)[: following[0].trials - 1]
+        gone = [c.last for c in tried[1:] if c not in others]
+        self.kept.forget(gone)
+        return [tried[0], *others]
+
+    def _advance(
+        self, number: int, candidate: _Candidate, factors: int, near: list[_Candidate] | None = None
+    ) -> Trial:
+        """Try a candidate in a round, from its own factors or those of the nearest one."""
+        name = f"round-{number}-{candidate.number}"
+        settings = {**self.space.settings(candidate.place), "factors": factors}
+        started = [other for other in near or () if other.last]
+
+        def find_out() -> tuple[Trial, Any]:
+            if candidate.last:
+                start = padded(self.kept.factors(candidate.last), factors, self.base.config)
+                return self.run(number, settings, start, epochs=_EPOCHS_PADDED, tolerance=_ROUGH)
+            if started:
+                closest = min(started, key=lambda other: _distance(other.place, candidate.place))
+                start = self.kept.factors(closest.last)
+                return self.run(number, settings, start, epochs=_EPOCHS_NEAR, tolerance=_ROUGH)
+            return self.run(number, settings, tolerance=_ROUGH)
+
+        trial = self.note(self.kept.trial(name, find_out))
+        if candidate.last:
+            self.kept.forget([candidate.last])
+        candidate.take(name, trial)
+        return trial
+
+    def _refine(self, plan: Plan, best: _Candidate) -> Iterator[Trial]:
+        """Look around the best, from where it is; a step that helps is repeated, others halve."""
+        factors, step = plan.rounds[-1].factors, _STEP
+        self.final = best
+        left, tried = plan.refined, {best.place}
+        number = len(plan.rounds)
+        while left:
+            places = [
+                p for p in around(self.final.place or (0.5, 0.5, 0.0), step) if p not in tried
+            ]
+            if not places:
+                step /= 2
+                continue
+            if not self._has_time(Round(factors, 1), ()):
+                return
+            tried.add(places[0])
+            candidate = _Candidate(len(tried) - 1, places[0])
+            settings = {**self.space.settings(candidate.place), "factors": factors}
+            start = self.final.last
+            name = f"round-{number}-{candidate.number}"
+            trial = self.kept.trial(
+                name,
+                lambda s=settings, f=start: self.run(  # type: ignore[misc]
+                    number, s, self.kept.factors(f), epochs=_EPOCHS_NEAR, tolerance=_ROUGH
+                ),
+            )
+            candidate.take(name, trial)
+            if candidate.ndcg > self.final.ndcg:
+                self.final = candidate
+            else:
+                self.kept.forget([name])
+            left -= 1
+            yield self.note(trial)
+
+    @property
+    def best(self) -> Trial:
+        """The trial that was taken to its end."""
+        return next(trial for trial in self.found if trial.number == self.final.trial)
+
+    def result(self) -> TuneResult:
+        """Take the best and the first until nothing changes any more, and look at test users."""
+        if not self.final.last:
+            message = f"no settings that were tried led to a model: {len(self.found)} trials"
+            raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
+        model = self._finished(self.final)
+        if self.final is self.first:
+            return self.measured(model, model)
+        return self.measured(model, self._finished(self.first) if self.first.last else None)
+
+    def _finished(self, candidate: _Candidate) -> Any:
+        trial = next(t for t in self.found if t.number == candidate.trial)
+        model, start = self.make(trial.settings), self.kept.factors(candidate.last)
+        return model.fit(self.split.train, init=start, show_progress=False)
+
+    def _affordable(self, most: int) -> Plan:
+        """Plan as many trials as the budget has time for, with fewer factors if need be."""
+
+        def plan() -> list[int]:
+            assert self.limits.seconds is not None
+            for factors in (most, most // 2, most // 4, most // 8):
+                for trials in NUMBERS_OF_TRIALS:
+                    found = Plan.of(trials, max(16, factors), fixed=self.is_fixed)
+                    if self._predicted(found) <= _TIMID * self.limits.seconds:
+                        return [trials, max(16, factors)]
+            return [NUMBERS_OF_TRIALS[-1], max(16, most // 8)]
+
+        trials, factors = self.kept.once("plan", plan)
+        if factors < most:
+            self.notes.append(
+                f"The budget has no time for {most} factors: none of more than {factors} was tried."
+            )
+        return Plan.of(trials, factors, fixed=self.is_fixed)
+
+    def _predicted(self, plan: Plan) -> float:
+        """Predict the seconds of a plan, and of the two fits at its end."""
+        last = plan.rounds[-1].factors
+        rounds = sum(one.trials * self._seconds(one.factors) for one in plan.rounds)
+        ends = 2 * self._seconds(last, _LAST_EPOCHS)
+        return rounds + plan.refined * self._seconds(last, _EPOCHS_NEAR) + ends
+
+    def _has_time(self, one: Round, following: tuple[Round, ...]) -> bool:
+        """Tell whether there is time for one more trial, and for two of each round that follows."""
+        later = sum(2 * self._seconds(later.factors) for later in following)
+        last = (following or (one,))[-1].factors
+        ends = 2 * self._seconds(last, _LAST_EPOCHS)
+        return self.limits.allow(self._seconds(one.factors) + later + ends)
+
+    def _seconds(self, factors: int, epochs: int = _EPOCHS_PADDED) -> float:
+        """Predict the seconds of a trial by the last one."""
+        last = self.found[-1]
+        speed = max(1, last.epochs) * self._work(last.settings["factors"]) / last.seconds
+        return epochs * self._work(factors) / speed
+
+    def _work(self, factors: int) -> float:
+        """Return how many operations an epoch takes."""
+        train = self.split.train
+        users = np.diff(train.indptr).astype(np.float64)
+        items = np.bincount(train.indices, minlength=train.n_items).astype(np.float64)
+        rows: Float64 = np.concatenate([users, items])
+        return float(row_solve(rows, factors).sum() + 2 * len(rows) * factors**2)
+
+
+def _distance(one: tuple[float, ...] | None, other: tuple[float, ...] | None) -> float:
+    a, b = (np.asarray(place or (0.5, 0.5, 0.0)) for place in (one, other))
+    return float(np.linalg.norm(a - b))
+
+
+def padded(factors: Factors, width: int, config: Any) -> Factors:
+    """Make factors longer, with random ones as a fit from nothing starts with.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> short = np.ones((3, 2), np.float32), np.ones((4, 2), np.float32)
+    >>> [one.shape for one in padded(short, 8, ll.IALS().config)]
+    [(3, 8), (4, 8)]
+    """
+    found = []
+    for old, side in zip(factors, SideNumber, strict=True):
+        new = initial_factors(
+            range(len(old)), width, scale=config.init_scale, seed=config.random_state, side=side
+        )[:, :width].copy()
+        new[:, : old.shape[1]] = old
+        found.append(new)
+    return found[0], found[1]

@@ -1,0 +1,115 @@
+"""``ll.tune``: the settings that validation users prefer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from limelight._base.errors import ConfigError
+from limelight._base.progress import progress_bar
+from limelight._base.settings import check_integer
+from limelight.control.tuning.factors import NUMBERS_OF_TRIALS, FactorSearch
+from limelight.control.tuning.search import Limits, Search, TrialCache
+from limelight.data.split import as_split
+from limelight.data.times import duration
+from limelight.models.base import Model
+from limelight.models.exadmm import ExADMM
+from limelight.models.factor_model import FactorModel
+from limelight.store.checkpoint import digest
+
+if TYPE_CHECKING:
+    import os
+
+    from limelight.control.tuning.result import TuneResult
+    from limelight.data.split import Split
+
+BUDGET = "5m"
+
+
+def tune(
+    data: Any,
+    *,
+    model: Model | None = None,
+    budget: str | float | None = None,
+    trials: int | None = None,
+    at: int = 20,
+    folder: str | os.PathLike[str] | None = None,
+    show_progress: bool | None = None,
+) -> TuneResult:
+    """Find the settings that validation users prefer, by nDCG.
+
+    Of factor models these are the number of factors, the regularisation, its exponent and the
+    unobserved weight; epochs follow from convergence. Many settings are tried with few factors, the
+    better ones again with more, and every trial starts from the factors of an earlier one. Of other
+    models it is what they declare, one fit a trial. Test users are looked at once, at the end: for
+    what was found and for the settings it started from.
+
+    Parameters
+    ----------
+    data : Split, Interactions or sparse matrix
+        What to learn from and to measure with. Unless it is split, a tenth of the users is held
+        out for validation and another for the test, at most 5,000 each.
+    model
+        What to tune; ``ExADMM()`` unless given. Settings other than its defaults stay as they are.
+    budget
+        How long it may take, such as "5m", "1h" or a number of seconds; "5m" unless trials are
+        given. How many trials that is depends on the machine, so the result may too.
+    trials
+        How many settings to try; then the same call gives the same result on any machine.
+    at
+        Length of the lists whose nDCG counts.
+    folder
+        Where to keep every trial; the same call goes on where it was interrupted. In the end it
+        has ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model``.
+    show_progress
+        Whether to show a bar on standard error; None does so on a terminal.
+
+    Returns
+    -------
+    TuneResult
+        With ``settings``, ``model``, which is fitted to the training users, and ``trials``.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> data = ll.marketplace(600, 100, 9000).interactions
+    >>> found = ll.tune(data, model=ll.IALS(epochs=10), trials=6, at=10)
+    >>> len(found.trials), sorted(found.settings)[:2]
+    (6, ['epochs', 'factors'])
+    >>> found.best.ndcg >= found.trials[0].ndcg
+    True
+    """
+    base = ExADMM() if model is None else model
+    if not isinstance(base, Model):
+        message = f"there is no model to tune: {base!r}"
+        raise ConfigError(message, hint="pass one such as ll.ExADMM()")
+    seconds = duration(budget or BUDGET, "budget") if budget or trials is None else None
+    if trials is not None:
+        check_integer("trials", trials, least=1, most=10_000)
+    split = as_split(data)
+    check_integer("at", at, least=1, most=split.train.n_items)
+    limits = Limits(seconds, trials)
+    about = {
+        "model": type(base).__name__,
+        **{name: value for name, value in base.get_params().items() if name != "num_threads"},
+        "data": _about(split),
+        "at": at,
+        "trials": trials,
+        "budget": seconds,
+    }
+    kept = TrialCache(folder, about)
+    search = (FactorSearch if isinstance(base, FactorModel) else Search)(
+        base, split, at, kept, limits
+    )
+    with progress_bar("tune", trials or NUMBERS_OF_TRIALS[0], show=show_progress) as advance:
+        for trial in search.trials():
+            limits.spent += trial.seconds
+            best = max(found.ndcg for found in search.found)
+            advance(f"tune {type(base).__name__}: best nDCG@{at} {best:.4f}")
+    return kept.finish(search.result())
+
+
+def _about(split: Split) -> str:
+    parts = [
+        part for held in (split.validation, split.test) for part in (held.history, held.targets)
+    ]
+    return " ".join([split.train.fingerprint(), *(str(digest(part.indices)) for part in parts)])
