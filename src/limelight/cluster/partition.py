@@ -249,10 +249,7 @@ class Partition:
         """The number of observed pairs of all ranks."""
         return self.cut.n_entries
 
-    @property
-    def total_weight(self) -> int:
-        """The number of observed pairs of all ranks, each of which weighs 1."""
-        return self.n_entries
+    total_weight = n_entries  # every pair weighs 1
 
     @property
     def item_weights(self) -> Int64:
@@ -400,5 +397,4 @@ def run_of(bounds: Int64, shards: range) -> slice:
 
 def _within(numbers: Int64, run: slice) -> Int64:
     """Return the places of those numbers that are in a run."""
-    places: Int64 = numbers[(numbers >= run.start) & (numbers < run.stop)] - run.start
-    return places
+    return np.asarray(numbers[(numbers >= run.start) & (numbers < run.stop)] - run.start)

@@ -387,7 +387,12 @@ def as_split(data: Any) -> Split:
     >>> split.train.n_users, split.validation.n_users, split.test.n_users
     (480, 60, 60)
     """
-    split = data if isinstance(data, Split) else _hold_out_tenths(as_interactions(data))
+    if isinstance(data, Split):
+        split = data
+    else:
+        whole = as_interactions(data)
+        held_out = min(int(_HELD_OUT_SHARE * whole.n_users), _MOST_HELD_OUT)
+        split = split_users(whole, validation=held_out, test=held_out)
     for name in ("validation", "test"):
         part = getattr(split, name)
         if not part.targets.nnz:
@@ -395,8 +400,3 @@ def as_split(data: Any) -> Split:
             hint = "users with few items have none; give more users, or hold out more of them"
             raise DataError(message, hint=hint)
     return split
-
-
-def _hold_out_tenths(data: Interactions) -> Split:
-    held_out = min(int(_HELD_OUT_SHARE * data.n_users), _MOST_HELD_OUT)
-    return split_users(data, validation=held_out, test=held_out)

@@ -391,8 +391,7 @@ def _to_json(config: dict[str, Any]) -> str:
     def plain(value: object) -> object:
         if isinstance(value, np.generic):
             return value.item()
-        message = f"{type(value).__name__} {value!r}"
-        raise TypeError(message)
+        raise TypeError(f"{type(value).__name__} {value!r}")  # noqa: EM102
 
     try:
         return json.dumps(config, indent=2, default=plain, allow_nan=False)
