@@ -79,9 +79,9 @@ class Split:
                 for name, part in held_out.items()
             ),
         ]
+        table = Table(("", "users", "interactions", "targets"), rows)
         title = f"Split over {count(self.train.n_items, 'item')}"
-        head = ("", "users", "interactions", "targets")
-        return Document(title, [Table(head, rows)], self._dropped()).html()
+        return Document(title, [table], self._dropped()).html()
 
     def _dropped(self) -> list[str]:
         lines = []
@@ -313,8 +313,8 @@ def _hold_out(
         if n >= min_items:
             drawn = draw.choice(n, size=int(target_share * n), replace=False)
             is_target[start + drawn] = True
-    n_items = int(number.max()) + 1
-    part = held_out_of(rows, items, is_target, data.user_ids[users], n_items, weights)
+    ids, n_items = data.user_ids[users], int(number.max()) + 1
+    part = held_out_of(rows, items, is_target, ids, n_items, weights)
     return part, int(len(known) - known.sum())
 
 
@@ -339,9 +339,7 @@ def _counts(n_users: int, validation: float, test: float) -> tuple[int, int]:
     if n_users == 0:
         message = "there are no users to split: 0 users"
         raise DataError(message, hint="check the data and the filters")
-    counts = tuple(
-        _count(n_users, name, size) for name, size in (("validation", validation), ("test", test))
-    )
+    counts = _count(n_users, "validation", validation), _count(n_users, "test", test)
     if sum(counts) >= n_users:
         message = f"cannot hold out {counts[0]:,} + {counts[1]:,} of {n_users:,} users"
         raise ConfigError(message, hint="lower validation or test: training needs users too")
