@@ -154,7 +154,8 @@ void bind_items(nb::module_& m) {
   m.def("unscale_and_mirror", &unscale_and_mirror_all, "matrix"_a.noconvert(), "scale"_a.noconvert(), "threads"_a,
         "-D A D, of which the lower triangle is given.");
   m.def("item_sums", &item_sums, "rows"_a, "matrix"_a.noconvert(), nb::kw_only(), "columns"_a.noconvert(),
-        "out"_a.noconvert(), "threads"_a, "Weighted sums over each history of the rows of a symmetric matrix, at some columns.");
+        "out"_a.noconvert(), "threads"_a,
+        "Weighted sums over each history of the rows of a symmetric matrix, at some columns.");
   m.def("rank_sums", &rank_sums, "sums"_a.noconvert(), nb::kw_only(), "history"_a, "hidden"_a.none(),
         "gains"_a.noconvert(), "pulls"_a.noconvert(), "offsets"_a.noconvert(), "ids"_a.noconvert(),
         "scores"_a.noconvert(), "threads"_a,

@@ -28,6 +28,7 @@ from limelight.data.held_out import refolded
 from limelight.data.split import as_split
 from limelight.metrics.evaluate import evaluate
 from limelight.models.base import Model
+from limelight.models.ease import EASE, auto_regularization
 from limelight.models.exadmm import ExADMM
 from limelight.models.factor_model import FactorModel
 from limelight.solve.cost import row_solve
@@ -235,10 +236,14 @@ class _Search:
 
     def trials(self) -> Iterator[Trial]:
         """Try the defaults first, then what fills the space of settings evenly."""
-        space = Space(self.base.config)
+        auto = {}
+        if isinstance(self.base, EASE):
+            auto = {"regularization": auto_regularization(self.split.train)}
+        space = Space(self.base.config, auto)
         if not space.dimensions:
             message = f"{type(self.base).__name__} has no setting to tune"
-            raise ConfigError(message, hint="tune IALS, ExADMM, EASE or a network")
+            hint = "leave one to its default; IALS, ExADMM, EASE and networks have some"
+            raise ConfigError(message, hint=hint)
         places = spread_out(space.dimensions)
         while self._goes_on():
             place = None if not self.found else next(places)

@@ -17,7 +17,6 @@ from limelight._base.memory import require, resident
 from limelight._base.settings import hyperparameters, setting
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
-from limelight.models.auto import AUTO
 from limelight.models.base import Config, Model
 from limelight.models.factor_model import learned, training_rows
 from limelight.recommend.explain import Contributions
@@ -116,12 +115,13 @@ class EASE(Model):
             The model itself, fitted.
         """
         del callback, checkpoint
-        data, given = as_interactions(X, weight=weight), self.config.regularization
+        data, regularization = as_interactions(X, weight=weight), self.config.regularization
         rows, threads = training_rows(data), resolve_threads(self.config.num_threads)
         term = None if exposure is None else exposure.term(data.n_items)
         require_memory(data, threads)
-        chosen = {"regularization": auto_regularization(data)} if given == AUTO else {}
-        regularization = chosen.get("regularization", given)
+        chosen = {}
+        if regularization == "auto":
+            regularization = chosen["regularization"] = auto_regularization(data)
         solved = invert_gramian(rows, regularization, threads, show_progress=show_progress)
         pulls = exposure_pulls(solved, self._kappa(data.n_users), term)
         arrays = {**solved._asdict(), "pulls": pulls}

@@ -149,7 +149,7 @@ def _checked(
     def missed(found: Float64, right: Float64) -> Float64:
         """Tell by how much P r corrects what should solve A x = r."""
         residual = right - (X.T @ (X @ found) + regularization * found)
-        return (inverse[:, :n_items] @ residual.astype(np.float32)).astype(np.float64)
+        return np.asarray(inverse[:, :n_items] @ residual.astype(np.float32), np.float64)
 
     # From the most popular item to the least, because their rows are of different sizes.
     order = np.argsort(-squares, kind="stable")

@@ -201,7 +201,7 @@ def open_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
 def read_histories(
     path: str | os.PathLike[str], start: int, stop: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None] | None:
-    """Read the histories of some users: `indptr`, `indices` and perhaps weights; None if not kept."""
+    """Read histories of some users: `indptr`, `indices`, perhaps weights; None if not kept."""
     file = Path(path) / SEEN
     if not file.exists():
         return None

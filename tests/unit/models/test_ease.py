@@ -10,8 +10,8 @@ from limelight._base.errors import ConfigError, DataError, MemoryLimitError, Sol
 from limelight._native import kernels, use_variant
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
-from limelight.models.folder import load_model, open_model
 from limelight.jobs.service import Service, UserPiece
+from limelight.models.folder import load_model, open_model
 from limelight.recommend.fold_in import take_rows
 from limelight.testing.contracts import LearnerContract
 from limelight.testing.planted import random_interactions
@@ -132,9 +132,7 @@ def test_what_auto_came_to_stays_with_the_model(X, tmp_path):
     model = ll.EASE().fit(X)
     chosen = {"regularization": 6 * X.nnz / 90}
     assert model.chosen_ == model.at_strength(2.0).chosen_ == chosen
-    np.testing.assert_array_equal(
-        model.item_weights(), ll.EASE(**chosen).fit(X).item_weights()
-    )
+    np.testing.assert_array_equal(model.item_weights(), ll.EASE(**chosen).fit(X).item_weights())
     model.save(tmp_path / "model", history=False)
     assert load_model(tmp_path / "model").chosen_ == chosen
     assert ll.EASE(regularization=3.0).fit(X).chosen_ == {}

@@ -97,9 +97,7 @@ def test_sums_and_the_best_of_them(n_items, n_listed, weighted):
     ids, best = np.empty((50, k), np.int32), np.empty((50, k), np.float32)
     kernels.rank_sums(
         sums,
-        history=sparse_rows(
-            seen.indptr, seen.indices, n_listed, seen.data if weighted else None
-        ),
+        history=sparse_rows(seen.indptr, seen.indices, n_listed, seen.data if weighted else None),
         hidden=sparse_rows(hidden.indptr, hidden.indices, n_listed),
         gains=gains,
         pulls=pulls,
