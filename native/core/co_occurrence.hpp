@@ -1,27 +1,37 @@
-// How often two items stand in the same history, as a dense matrix, without a dense history.
+// How often two items stand in the same history, or by which weight, as a dense matrix without a dense history.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "simd/kernels.hpp"
 
 namespace limelight {
 
 // The lower triangle of rows [begin, end) of D (X^T X) D, with ones on the diagonal and zeros behind it to the
-// end of the block that the inversion looks at. Whole numbers are counted, so nothing is rounded before the scales.
+// end of the block that the inversion looks at. Histories without weights are counted in whole numbers, and weights
+// are added up in doubles, so next to nothing is rounded before the scales.
+template <typename Sum>
 inline void co_occurrences(const SparseRows& users, const SparseRows& items, int64_t n_items, const double* scale,
-                           int64_t begin, int64_t end, int64_t size, int32_t* counts, float* matrix) {
+                           int64_t begin, int64_t end, int64_t size, Sum* sums, float* matrix) {
   for (int64_t i = begin; i < end; ++i) {
     float* row = matrix + i * size;
     std::fill(row, row + std::min(size, (i / kSweepRows + 1) * kSweepRows), 0.0f);
     if (i < n_items) {
-      std::fill(counts, counts + i, 0);
+      std::fill(sums, sums + i, Sum{0});
       for (int64_t at = items.indptr[i]; at < items.indptr[i + 1]; ++at) {
-        const int32_t* j = users.indices + users.indptr[items.indices[at]];
-        for (; *j < i; ++j) ++counts[*j];  // ends at i itself, which is in the history
+        const int64_t start = users.indptr[items.indices[at]];
+        const int32_t* j = users.indices + start;
+        // The loops end at i itself, which is in the history.
+        if constexpr (std::is_integral_v<Sum>) {
+          for (; *j < i; ++j) ++sums[*j];
+        } else {
+          const Sum own = items.weights[at];
+          for (const float* weight = users.weights + start; *j < i; ++j, ++weight) sums[*j] += own * *weight;
+        }
       }
-      for (int64_t j = 0; j < i; ++j) row[j] = static_cast<float>(counts[j] * scale[i] * scale[j]);
+      for (int64_t j = 0; j < i; ++j) row[j] = static_cast<float>(sums[j] * scale[i] * scale[j]);
     }
     row[i] = 1.0f;
   }

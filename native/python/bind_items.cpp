@@ -24,16 +24,20 @@ int64_t require_square(const MutableMatrix& matrix) {
 void co_occurrences_of(const Csr& users, const Doubles& scale, const MutableMatrix& out, int threads) {
   const int64_t size = require_square(out), n_items = users.n_columns();
   require_aligned(scale);
-  require_apart(out, users.indptr(), users.indices(), scale);
+  require_apart(out, users.indptr(), users.indices(), users.weights(), scale);
   require(static_cast<int64_t>(scale.shape(0)) == n_items && n_items <= size, "one scale an item is needed");
   const Csr items = users.transpose();
   nb::gil_scoped_release unlocked;
-  for_each_block(size / kPanel, threads, size * sizeof(int32_t), [&](int64_t block, const Scratch& scratch) {
-    // The last rows have the most to count.
-    const int64_t begin = size - (block + 1) * kPanel;
-    co_occurrences(users.rows(), items.rows(), n_items, scale.data(), begin, begin + kPanel, size,
-                   static_cast<int32_t*>(scratch.raw()), out.data());
-  });
+  const auto add_up = [&](auto zero) {
+    using Sum = decltype(zero);
+    for_each_block(size / kPanel, threads, size * sizeof(Sum), [&](int64_t block, const Scratch& scratch) {
+      // The last rows have the most to add up.
+      const int64_t begin = size - (block + 1) * kPanel;
+      co_occurrences(users.rows(), items.rows(), n_items, scale.data(), begin, begin + kPanel, size,
+                     static_cast<Sum*>(scratch.raw()), out.data());
+    });
+  };
+  users.weights() ? add_up(0.0) : add_up(int32_t{0});
 }
 
 void sweep(const MutableMatrix& matrix, int64_t first, const Matrix& inverse, const MutableMatrix& columns,
@@ -81,7 +85,7 @@ void item_sums(const Csr& rows, const Matrix& matrix, const Array1<const int32_t
                int threads) {
   require_aligned(matrix, columns, out);
   require_width(matrix.shape(1));
-  require_apart(out, matrix, columns, rows.indptr(), rows.indices());
+  require_apart(out, matrix, columns, rows.indptr(), rows.indices(), rows.weights());
   const int64_t n_items = matrix.shape(0), width = matrix.shape(1), n = columns.shape(0), stride = out.shape(1);
   require(n_items <= width && n_items == rows.n_columns(), "the matrix must have one row a column of the histories");
   require(static_cast<int64_t>(out.shape(0)) == rows.n_rows(), "one row of sums a history is needed");
@@ -99,9 +103,9 @@ void rank_sums(const MutableMatrix& sums, const Csr& history, const Csr* hidden,
                const Floats& pulls, const Floats& offsets, const Array2<int32_t>& ids, const MutableMatrix& scores,
                int threads) {
   require_aligned(sums, gains, pulls, offsets, ids, scores);
-  require_apart(sums, gains, pulls, offsets, ids, scores, history.indptr(), history.indices());
-  require_apart(ids, gains, pulls, offsets, scores, history.indptr(), history.indices());
-  require_apart(scores, gains, pulls, offsets, history.indptr(), history.indices());
+  require_apart(sums, gains, pulls, offsets, ids, scores, history.indptr(), history.indices(), history.weights());
+  require_apart(ids, gains, pulls, offsets, scores, history.indptr(), history.indices(), history.weights());
+  require_apart(scores, gains, pulls, offsets, history.indptr(), history.indices(), history.weights());
   if (hidden) {
     require_apart(sums, hidden->indptr(), hidden->indices());
     require_apart(ids, hidden->indptr(), hidden->indices());
@@ -150,7 +154,8 @@ void bind_items(nb::module_& m) {
   m.def("unscale_and_mirror", &unscale_and_mirror_all, "matrix"_a.noconvert(), "scale"_a.noconvert(), "threads"_a,
         "-D A D, of which the lower triangle is given.");
   m.def("item_sums", &item_sums, "rows"_a, "matrix"_a.noconvert(), nb::kw_only(), "columns"_a.noconvert(),
-        "out"_a.noconvert(), "threads"_a, "Sums over each history of the rows of a symmetric matrix, at some columns.");
+        "out"_a.noconvert(), "threads"_a,
+        "Weighted sums over each history of the rows of a symmetric matrix, at some columns.");
   m.def("rank_sums", &rank_sums, "sums"_a.noconvert(), nb::kw_only(), "history"_a, "hidden"_a.none(),
         "gains"_a.noconvert(), "pulls"_a.noconvert(), "offsets"_a.noconvert(), "ids"_a.noconvert(),
         "scores"_a.noconvert(), "threads"_a,

@@ -90,7 +90,7 @@ struct Sweep {
   float* products;
 };
 
-// sums_u = the sum of matrix[i][columns] over the history of u
+// sums_u = the sum of w_ui matrix[i][columns] over the history of u
 struct ItemSums {
   SparseRows rows;
   int64_t n_users;
@@ -107,7 +107,7 @@ struct RankSums {
   float* sums;  // overwritten
   int64_t n_columns;
   int64_t stride;
-  SparseRows history;  // adds 1
+  SparseRows history;  // adds its weights, or 1
   SparseRows hidden;   // is left out; indptr == nullptr: nothing
   const float* gains;
   const float* pulls;

@@ -83,7 +83,8 @@ def setting(  # noqa: PLR0913
     metavar
         What stands for its value there; follows from its type unless given.
     search
-        Between which numbers ``ll.tune`` looks for a better one.
+        Between which numbers ``ll.tune`` looks for a better one; of a setting that is "auto", in
+        multiples of what this comes to.
 
     Examples
     --------

@@ -303,15 +303,16 @@ def _announce(data: "Interactions", config: "Config") -> None:
     from limelight.solve.ease import inverse_bytes
 
     hint = "keep fewer users and items: --min-user, --min-item"
+    n_entries = data.nnz * (1 if data.weights is None else 2)  # a weight is as long
     if isinstance(config, EASEConfig):
-        needed = inverse_bytes(data.n_items, data.nnz, resolve_threads(config.num_threads))
+        needed = inverse_bytes(data.n_items, n_entries, resolve_threads(config.num_threads))
         announce("the fit", max(peak(), resident() + needed), hint=hint)
     if not isinstance(config, FactorConfig):
         return
     sizes = {
         "n_users": data.n_users,
         "n_items": data.n_items,
-        "n_entries": data.nnz * (1 if data.weights is None else 2),  # a weight is as long
+        "n_entries": n_entries,
         "threads": resolve_threads(config.num_threads),
     }
     held, room = resident(), limit()

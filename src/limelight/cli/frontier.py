@@ -28,10 +28,18 @@ _SETTINGS = (
 )  # fmt: skip
 
 
+class BaseName(StrEnum):
+    """The models that control exposure in training."""
+
+    exadmm = "exadmm"
+    ease = "ease"
+
+
 class MethodName(StrEnum):
     """The methods that have a front."""
 
     exadmm = "exadmm"
+    ease = "ease"
     best_response = "best-response"
     online = "online"
     prices = "prices"
@@ -55,12 +63,20 @@ def frontier(
         list[MethodName] | None,
         option(
             "NAME",
-            "exadmm: control in training; best-response, online and prices: the plain model, "
-            "re-ranked in a batch, one user after the other, or without any state. May be "
-            "repeated.  [default: exadmm, best-response]",
+            "exadmm, ease: control in training, of the model itself; best-response, online and "
+            "prices: the plain model, re-ranked in a batch, one user after the other, or without "
+            "any state. May be repeated.  [default: the model, best-response]",
             "--method",
         ),
     ] = None,
+    model: Annotated[
+        BaseName,
+        option(
+            "NAME",
+            "exadmm; ease: item weights in closed form, one fit for all points.",
+            rich_help_panel="Model",
+        ),
+    ] = BaseName.exadmm,
     points: Annotated[int | None, option("N", "How many points each method has.")] = None,
     at: Annotated[int | None, option("N", "Length of the lists.")] = None,
     population: For = None,
@@ -80,22 +96,25 @@ def frontier(
     held-out users are served among all others. Validation users decide, test users confirm.
 
     A model is trained from nothing once. Every other one starts from its nearest neighbour, so
-    that twelve points take two to three times as long as one. With -o every point is written
-    at once, and Ctrl-C or SIGTERM waits for it: the same command goes on where it was
-    interrupted, with or without --resume.
+    that twelve points take two to three times as long as one; those of ease follow from one fit.
+    With -o every point is written at once, and Ctrl-C or SIGTERM waits for it: the same command
+    goes on where it was interrupted, with or without --resume.
 
     \b
     Which point to take:
       the lowest Gini whose nDCG you can afford, among those marked "front". Then
-      FOLDER/models/exadmm-N is its model, ready for `limelight recommend`. A re-ranker has a
-      strength for `ll.BestResponse(strength=...)` and others.
+      FOLDER/models/exadmm-N is its model, ready for `limelight recommend`. Of ease there is
+      FOLDER/models/plain, which `at_strength` gives any strength. A re-ranker has a strength for
+      `ll.BestResponse(strength=...)` and others.
 
     \b
     Examples:
       limelight frontier split/ -o front/
       limelight frontier ratings.csv --rating rating --min-rating 4 --factors 128 -o front/
       limelight frontier split/ --method best-response --method online --points 8 --at 10 --json
+      limelight frontier split/ --model ease --regularization 500 -o front/
     """
+    from limelight.cli.fit import ModelName, make_model
     from limelight.control.frontier import frontier as trace
 
     check_page(page)
@@ -105,6 +124,10 @@ def frontier(
     names = [name.value for name in methods] if methods else None
     people = population_of(population)
     given = given_flags(methods=names, points=points, at=at, population=people)
+    if model is BaseName.ease:
+        # The seed is that of re-rankers: nothing of the model itself is drawn.
+        seed = given_flags(random_state=settings.pop("random_state", None))
+        settings = {"model": make_model(ModelName["ease"], settings), **seed}
     found = trace(reading.interactions_or_split(source), folder=output, **given, **settings)
     if page is not None:
         found.report(page)

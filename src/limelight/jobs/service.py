@@ -151,7 +151,10 @@ class Service:
         if piece.histories is not None:
             return model.ranking(piece.histories, filter_seen=self.filter_seen)
         kept = read_histories(self.folder, piece.start, piece.stop)
-        seen = None if kept is None else sparse_rows(*kept, len(model.item_ids))
+        seen = None
+        if kept is not None:
+            indptr, indices, weights = kept
+            seen = sparse_rows(indptr, indices, len(model.item_ids), weights)
         rows = np.arange(piece.start, piece.stop)
         return model.ranking_of(rows, seen, filter_seen=self.filter_seen)
 

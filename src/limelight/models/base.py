@@ -53,6 +53,8 @@ class Model(Recommender, Configurable):
     """The settings that hold for what was learnt; before a fit, those of the fit to come."""
     chosen_: Mapping[str, Any] = MappingProxyType({})
     """What settings that are "auto" came to in the last fit, by name."""
+    _refit_hint: ClassVar[str] = "fit it to all interactions, the new ones among them"
+    """What to do with new interactions, in models that cannot take in these alone."""
     _learned: Learned | None = None
     _next: Config | None = None
     """The settings of the next fit, where they were changed after one."""
@@ -79,7 +81,7 @@ class Model(Recommender, Configurable):
         """Take in new interactions without a fit to all of them, in models that can."""
         del new
         message = f"{type(self).__name__} cannot take in new interactions alone"
-        raise ConfigError(message, hint="fit it to all interactions, the new ones among them")
+        raise ConfigError(message, hint=self._refit_hint)
 
     @abstractmethod
     def shapes(self, n_users: int, n_items: int) -> dict[str, tuple[int, ...]]:
@@ -125,7 +127,7 @@ class Model(Recommender, Configurable):
         """Return what each item of a history, the only row, adds to the score of an item."""
         del rows, item
         message = f"{type(self).__name__} cannot say what each item of a history adds to a score"
-        raise ConfigError(message, hint="use IALS or ExADMM, whose scores are sums")
+        raise ConfigError(message, hint="use IALS, ExADMM or EASE, whose scores are sums")
 
     def _lists(self, asked: Request, k: int) -> Answer:
         ranking = asked.ranking(self)

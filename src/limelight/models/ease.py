@@ -19,6 +19,7 @@ from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Config, Model
 from limelight.models.factor_model import learned, training_rows
+from limelight.recommend.explain import Contributions
 from limelight.recommend.ranking import ItemToItemRanking, ItemWeights
 from limelight.solve.ease import ItemInverse, exposure_pulls, inverse_bytes, invert_gramian
 from limelight.solve.problem import padded_width
@@ -26,12 +27,13 @@ from limelight.solve.problem import padded_width
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64
     from limelight._native._kernels import Csr
+    from limelight.data.interactions import Interactions
     from limelight.models.exadmm import ExposureTargets
     from limelight.recommend.ranking import Ranking
     from limelight.store.checkpoint import Place
 
-
-_AUTO = 6.0
+_HISTORIES = 6.0
+"""How many times the mean history the usual regularization is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ class EASEConfig(Config):
         "auto",
         "Weight of the squared norms of what is learnt; auto: six times the mean history.",
         above=0,
+        search=(0.25, 4.0),
     )
     exposure_strength: float = setting(
         # kappa = strength * n_users: how much the squared score that the average user gives an item
@@ -57,9 +60,10 @@ class EASE(Model):
     The weights B, with a diagonal of zeros, minimise
     ``|X - X B|^2 + regularization |B|^2 + exposure_strength n_users |mean scores|^2``. The mean
     score of an item is the mean of what it scores with all users. There are no epochs and no random
-    numbers. The usual regularization is six times the mean number of items in a history. A fit
-    inverts one matrix of items x items; any other strength then follows from a few vectors: see
-    :meth:`at_strength`.
+    numbers. X has the weights of the interactions as its values, or ones. The usual regularization
+    is six times the mean number of items in a history; with weights, the mean sum of their squares.
+    A fit inverts one matrix of items x items; any other strength then follows from a few vectors:
+    see :meth:`at_strength`.
 
     Parameters are the fields of :class:`~limelight.models.ease.EASEConfig`, by name.
 
@@ -77,11 +81,13 @@ class EASE(Model):
 
     config: EASEConfig
     __init__ = hyperparameters(EASEConfig)
+    _refit_hint = "fit it again, to all interactions: that is one inversion"
 
     def fit(
         self,
         X: Any,
         *,
+        weight: str | None = None,
         exposure: ExposureTargets | None = None,
         callback: Any = None,
         show_progress: bool | None = None,
@@ -92,7 +98,9 @@ class EASE(Model):
         Parameters
         ----------
         X : Interactions or sparse matrix
-            Users x items; a stored positive value counts 1.
+            Users x items. The weights of interactions are the values that are learnt to predict.
+        weight
+            ``"values"`` takes the values of a matrix for such weights; without it all must be 1.
         exposure
             Mean scores that items or groups are to get, instead of small ones for all; what they
             ask counts ``exposure_strength * n_users`` times.
@@ -107,16 +115,17 @@ class EASE(Model):
             The model itself, fitted.
         """
         del callback, checkpoint
-        data = as_interactions(X)
+        data, regularization = as_interactions(X, weight=weight), self.config.regularization
         rows, threads = training_rows(data), resolve_threads(self.config.num_threads)
         term = None if exposure is None else exposure.term(data.n_items)
-        require_memory(data.n_items, data.nnz, threads)
-        solved = invert_gramian(
-            rows, self._regularization(rows), threads, show_progress=show_progress
-        )
+        require_memory(data, threads)
+        chosen = {}
+        if regularization == "auto":
+            regularization = chosen["regularization"] = auto_regularization(data)
+        solved = invert_gramian(rows, regularization, threads, show_progress=show_progress)
         pulls = exposure_pulls(solved, self._kappa(data.n_users), term)
         arrays = {**solved._asdict(), "pulls": pulls}
-        self._learned = learned(data, rows, arrays)
+        self._learned, self.chosen_ = learned(data, rows, arrays), chosen
         return self
 
     def at_strength(self, strength: float, exposure: ExposureTargets | None = None) -> EASE:
@@ -178,7 +187,7 @@ class EASE(Model):
         """Rank for training users by their histories, which is all that the model knows of."""
         del rows
         found = self._seen() if seen is None else seen
-        return self._ranking(found, np.arange(found.n_rows), found if filter_seen else None)
+        return self._rank(found, np.arange(found.n_rows), found if filter_seen else None, found)
 
     def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
         return ItemToItemRanking(
@@ -188,6 +197,23 @@ class EASE(Model):
             hidden=hidden,
             threads=resolve_threads(self.config.num_threads),
         )
+
+    def _similarities(self, items: Int64) -> Float32:
+        """Return partial correlations: what an item says of another that no third one says.
+
+        They are the geometric mean of the weights without control of both directions, with the sign
+        of these. Control is left out, because it lowers popular items beside any other.
+        """
+        found, lengths = self._solved.inverse, np.sqrt(self._solved.diagonal).astype(np.float32)
+        alike: Float32 = -found[items, : len(lengths)] / (lengths[items, None] * lengths)
+        return alike.clip(-1, 1)
+
+    def _contributions(self, rows: Csr, item: int) -> Contributions:
+        inverse, gains, pulls, response = self._weights
+        history = rows.indices
+        column = inverse[history, item] * gains[item] - response[history] * pulls[item]
+        column[history == item] = 0
+        return Contributions(column if rows.weights is None else column * rows.weights)
 
     def _seen(self) -> Csr:
         if self.learned.seen is None:
@@ -213,19 +239,28 @@ class EASE(Model):
     def _kappa(self, n_users: int) -> float:
         return self.config.exposure_strength * n_users
 
-    def _regularization(self, rows: Csr) -> float:
-        """Return the setting; for "auto", six times the mean length of a history.
 
-        Validation users of five sets, with 16 to 176 items a history, were served best by five to
-        eight times that length, and nearly as well by six, whatever the numbers of users and items.
-        """
-        given = self.config.regularization
-        return _AUTO * rows.n_entries / rows.n_rows if given == "auto" else given
+def auto_regularization(data: Interactions) -> float:
+    """Return what "auto" comes to: six times the mean length of a history.
+
+    Validation users of five sets, with 16 to 176 items a history, were served best by five to
+    eight times that length, and nearly as well by six, whatever the numbers of users and items.
+    A weight counts by its square, so that weights in another unit give the same lists.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> auto_regularization(as_interactions(csr_array([[1, 1, 1], [0, 1, 0]])))
+    12.0
+    """
+    squares = data.nnz if data.weights is None else np.square(data.weights, dtype=np.float64).sum()
+    return _HISTORIES * float(squares) / data.n_users
 
 
-def require_memory(n_items: int, n_entries: int, threads: int) -> int:
+def require_memory(data: Interactions, threads: int) -> int:
     """Refuse a fit that does not fit into memory; return about how much the process will hold."""
-    needed = resident() + inverse_bytes(n_items, n_entries, threads)
-    what = f"EASE of {n_items:,} items"
+    n_entries = data.nnz * (1 if data.weights is None else 2)  # a weight is as long
+    needed = resident() + inverse_bytes(data.n_items, n_entries, threads)
+    what = f"EASE of {data.n_items:,} items"
     require(needed, what, hint="keep fewer items: --min-item, min_item=, or use IALS")
     return needed

@@ -308,8 +308,8 @@ class Recommender(ABC):
         -------
         ids, scores
             Two arrays, one row for each item: own ids, the most alike first, and how alike they
-            are. For models of vectors that is the cosine of the angle between two items; an item
-            that nobody has is like no other, and scores 0.
+            are. For models of vectors that is the cosine of the angle between two items, for EASE
+            their partial correlation; an item that nobody has is like no other, and scores 0.
 
         Examples
         --------

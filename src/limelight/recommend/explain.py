@@ -23,7 +23,7 @@ class Contributions(NamedTuple):
 
     parts: Float64
     exposure: float | None = None
-    """None for a model without control of exposure; usually below 0."""
+    """None for a model without control of exposure, or with control in each part; else below 0."""
 
 
 @dataclass(frozen=True)

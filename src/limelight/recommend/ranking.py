@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
-import scipy
 
 from limelight._base.arrays import batches, factor_matrix
 from limelight._base.errors import ConfigError, DataError, SolveError
@@ -17,7 +16,7 @@ from limelight.data.candidates.candidates import Candidates
 from limelight.data.rows import cut_rows, row_starts
 from limelight.metrics.lists import Lists
 from limelight.recommend.fold_in import take_columns, take_rows
-from limelight.solve.problem import LARGEST, largest_entry, padded_width
+from limelight.solve.problem import LARGEST, as_matrix, largest_entry, padded_width
 from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ class ItemWeights(NamedTuple):
 
 
 class ItemToItemRanking:
-    """Scores are sums over a history of item weights.
+    """Scores are sums over a history of item weights, each times the weight of the interaction.
 
     ``users`` are rows of the histories. Hidden items, one row a user, are never listed; with
     ``items``, these alone are.
@@ -231,16 +230,13 @@ class ItemToItemRanking:
         kernels.item_sums(
             histories, self._weights.matrix, columns=self._items, out=sums, threads=self._threads
         )
-        ones = np.ones(histories.n_entries)
-        shape = (len(users), self.n_items)
-        X = scipy.sparse.csr_array((ones, histories.indices, histories.indptr), shape)
         kernels.rank_sums(
             sums,
             history=take_columns(histories, self._items),
             hidden=None if hidden is None else take_columns(hidden, self._items),
             gains=self._gains,
             pulls=self._pulls,
-            offsets=np.asarray(X @ self._weights.response, np.float32),
+            offsets=np.asarray(as_matrix(histories) @ self._weights.response, np.float32),
             ids=found.ids,
             scores=found.scores,
             threads=self._threads,

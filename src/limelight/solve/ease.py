@@ -1,5 +1,6 @@
 """The closed form of EASE: one inverse of the items' Gramian, from which every strength follows.
 
+X has the weights of the interactions as its values, or ones.
 With A = X^T X + l I, P = A^-1, m the mean row of X and z = P m, the item weights B that minimise
 
     |X - X B|^2 + l |B|^2 + kappa sum_g c_g ((W B^T m)_g - tau_g)^2,    diag(B) = 0
@@ -22,7 +23,7 @@ from limelight._base.arrays import factor_matrix
 from limelight._base.errors import SolveError
 from limelight._base.progress import progress_bar
 from limelight._native import kernels
-from limelight.solve.problem import padded_width, positive_inverse
+from limelight.solve.problem import as_matrix, padded_width, positive_inverse
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
@@ -66,7 +67,7 @@ def inverse_bytes(n_items: int, n_entries: int, threads: int) -> int:
     """
     size = padded_width(n_items)
     panels = 2 * min(size, kernels.SWEEP_ROWS)
-    return _LOADED + 4 * (size * (size + panels + threads) + 3 * n_entries)
+    return _LOADED + 4 * (size * (size + panels + 2 * threads) + 3 * n_entries)
 
 
 def invert_gramian(
@@ -92,8 +93,8 @@ def invert_gramian(
            [-1.,  2.]], dtype=float32)
     """
     n_items = rows.n_columns
-    counts = np.bincount(rows.indices, minlength=n_items)
-    scale = 1 / np.sqrt(counts + regularization)
+    squares = _item_sums(rows, power=2)
+    scale = 1 / np.sqrt(squares + regularization)
     matrix = factor_matrix(*[padded_width(n_items)] * 2)
     kernels.co_occurrences(rows, scale=scale, out=matrix, threads=threads)
     # SciPy loads its linear algebra at first use, and only what is loaded can be limited.
@@ -102,7 +103,13 @@ def invert_gramian(
         _invert(matrix, threads, show_progress=show_progress)
         padding = np.zeros(len(matrix) - n_items)
         kernels.unscale_and_mirror(matrix, np.append(scale, padding), threads)
-        return _checked(matrix[:n_items], rows, counts, regularization)
+        return _checked(matrix[:n_items], rows, squares, regularization)
+
+
+def _item_sums(rows: Csr, power: int) -> np.ndarray:
+    """Return the sum of each column of X, its values raised to a power."""
+    values = None if rows.weights is None else np.power(rows.weights, power, dtype=np.float64)
+    return np.bincount(rows.indices, values, minlength=rows.n_columns)
 
 
 def _invert(matrix: Float32, threads: int, *, show_progress: bool | None) -> None:
@@ -130,19 +137,20 @@ def _invert(matrix: Float32, threads: int, *, show_progress: bool | None) -> Non
             advance()
 
 
-def _checked(inverse: Float32, rows: Csr, counts: np.ndarray, regularization: float) -> ItemInverse:
+def _checked(
+    inverse: Float32, rows: Csr, squares: np.ndarray, regularization: float
+) -> ItemInverse:
     """Refuse an inverse that is too far off; refine z with the histories themselves."""
     n_items = rows.n_columns
-    ones = np.ones(rows.n_entries, dtype=np.float32)
-    X = scipy.sparse.csr_array((ones, rows.indices, rows.indptr), (rows.n_rows, n_items))
+    X = as_matrix(rows)
 
     def missed(found: Float64, right: Float64) -> Float64:
         """Tell by how much P r corrects what should solve A x = r."""
         residual = right - (X.T @ (X @ found) + regularization * found)
-        return (inverse[:, :n_items] @ residual.astype(np.float32)).astype(np.float64)
+        return np.asarray(inverse[:, :n_items] @ residual.astype(np.float32), np.float64)
 
     # From the most popular item to the least, because their rows are of different sizes.
-    order = np.argsort(-counts, kind="stable")
+    order = np.argsort(-squares, kind="stable")
     chosen = order[np.linspace(0, n_items - 1, min(_CHECKED, n_items)).astype(int)]
     right, found = np.zeros((n_items, len(chosen))), inverse[chosen, :n_items].T.astype(np.float64)
     right[chosen, np.arange(len(chosen))] = 1
@@ -150,7 +158,7 @@ def _checked(inverse: Float32, rows: Csr, counts: np.ndarray, regularization: fl
     if not off.max() <= _ERROR:
         message = f"the inverse of the items' Gramian is off by {off.max():.1g} of its size"
         raise SolveError(message, hint=_HINT)
-    means = counts / max(1, rows.n_rows)
+    means = _item_sums(rows, power=1) / max(1, rows.n_rows)
     response = np.zeros(n_items)
     for _ in range(_REFINED):
         response += missed(response, means)

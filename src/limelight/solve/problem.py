@@ -340,6 +340,20 @@ def sparse_rows(
     )
 
 
+def as_matrix(rows: Csr) -> scipy.sparse.csr_array:
+    """Hand rows to SciPy; the arrays are shared.
+
+    Examples
+    --------
+    >>> as_matrix(sparse_rows(np.array([0, 2, 2]), np.array([0, 2]), 3)).toarray()
+    array([[1., 0., 1.],
+           [0., 0., 0.]], dtype=float32)
+    """
+    values = np.ones(rows.n_entries, np.float32) if rows.weights is None else rows.weights
+    shape = rows.n_rows, rows.n_columns
+    return scipy.sparse.csr_array((values, rows.indices, rows.indptr), shape)
+
+
 def row_weights(rows: Csr) -> Float64 | Int64:
     """Add up the weights of every row; without weights, count its entries.
 

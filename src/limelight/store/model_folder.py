@@ -200,15 +200,17 @@ def open_model_folder(path: str | os.PathLike[str]) -> ModelFolder:
 
 def read_histories(
     path: str | os.PathLike[str], start: int, stop: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
-    """Read the training histories of some users, as `indptr` and `indices`; None if not kept."""
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None] | None:
+    """Read histories of some users: `indptr`, `indices`, perhaps weights; None if not kept."""
     file = Path(path) / SEEN
     if not file.exists():
         return None
     seen = map_arrays(file)
     _check_names(seen)
     indptr = np.array(seen["indptr"][start : stop + 1])
-    return indptr - indptr[0], np.array(seen["indices"][indptr[0] : indptr[-1]])
+    own = slice(indptr[0], indptr[-1])
+    weights = np.array(seen["weights"][own]) if "weights" in seen else None
+    return indptr - indptr[0], np.array(seen["indices"][own]), weights
 
 
 def require_complete(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:

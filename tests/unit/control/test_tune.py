@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -131,6 +132,7 @@ def test_a_folder_of_something_else_is_left_alone(split, tmp_path):
         ({"at": 0}, "at must be at least 1"),
         ({"model": "ials"}, "no model to tune: 'ials'"),
         ({"model": ll.Popularity(), "trials": 2}, "Popularity has no setting to tune"),
+        ({"model": ll.EASE(regularization=9), "trials": 2}, "EASE has no setting to tune"),
     ],
 )
 def test_wrong_input(split, wrong, words):
@@ -170,6 +172,22 @@ def test_the_middle_of_the_space_is_auto(split):
     assert middle == space.settings(None)
     assert middle["regularization"] == pytest.approx(numbers.regularization, rel=1e-3)
     assert middle["unobserved_weight"] == pytest.approx(numbers.unobserved_weight, rel=1e-3)
+
+
+@pytest.mark.parametrize("weight", [1, 3])
+def test_the_regularization_of_ease_is_looked_for_around_auto(split, weight):
+    if weight > 1:
+        weights = np.full(split.train.nnz, weight, dtype=np.float32)
+        split = replace(split, train=replace(split.train, weights=weights))
+    tuned = ll.tune(split, model=ll.EASE(exposure_strength=0.01), trials=4)
+    auto = weight**2 * 6 * split.train.nnz / split.train.n_users
+    tried = [trial.settings["regularization"] for trial in tuned.trials]
+    assert tried[0] == pytest.approx(auto, rel=1e-3)
+    assert len(set(tried)) == 4
+    assert all(auto / 4 <= value <= auto * 4 for value in tried)
+    assert tuned.settings == {**tuned.best.settings, "exposure_strength": 0.01}
+    assert tuned.best.ndcg == max(trial.ndcg for trial in tuned.trials) > 0
+    assert tuned.model.config.regularization == tuned.best.settings["regularization"]
 
 
 def test_places_stay_in_the_cube():

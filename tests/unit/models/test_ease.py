@@ -10,6 +10,7 @@ from limelight._base.errors import ConfigError, DataError, MemoryLimitError, Sol
 from limelight._native import kernels, use_variant
 from limelight.data import split_users
 from limelight.data.synthetic import marketplace
+from limelight.jobs.service import Service, UserPiece
 from limelight.models.folder import load_model, open_model
 from limelight.recommend.fold_in import take_rows
 from limelight.testing.contracts import LearnerContract
@@ -21,6 +22,9 @@ class TestEASE(LearnerContract):
 
     def make(self, **settings):
         return ll.EASE(**settings)
+
+    def other_setting(self):
+        return "regularization", 3.0
 
     def test_saved_without_history_it_asks_for_one(self, model, tmp_path):
         model.save(tmp_path / "model", history=False)
@@ -56,6 +60,14 @@ def X():
     return random_interactions(90, 24, density=0.3, seed=4)
 
 
+@pytest.fixture(scope="module")
+def R(X):
+    """The same pairs, with weights."""
+    found = X.copy()
+    found.data = np.random.default_rng(0).lognormal(size=X.nnz).astype(np.float32)
+    return found
+
+
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("strength", [0.0, 0.2, 30.0])
 def test_the_gradient_of_the_objective_vanishes(X, asked, strength):
@@ -74,15 +86,86 @@ def test_the_gradient_of_the_objective_vanishes(X, asked, strength):
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_agrees_with_its_twin(X, asked):
-    model = ll.EASE(regularization=5.0, exposure_strength=0.7).fit(X, exposure=asked)
+@pytest.mark.parametrize("weight", [None, "values"])
+def test_agrees_with_its_twin(X, R, asked, weight):
+    given = X if weight is None else R
+    model = ll.EASE(regularization=5.0, exposure_strength=0.7)
+    model.fit(given, exposure=asked, weight=weight)
     term = (ll.ExposureTargets() if asked is None else asked).term(24)
-    twin = oracles.ease(X.toarray(), 5.0, 0.7 * 90, term.W.toarray(), term.tau)
+    dense = given.toarray().astype(float)
+    twin = oracles.ease(dense, 5.0, 0.7 * 90, term.W.toarray(), term.tau)
     np.testing.assert_allclose(model.item_weights(), twin, atol=1e-5)
-    np.testing.assert_allclose(model.mean_scores_, X.toarray().mean(0) @ twin, atol=1e-5)
-    scores = model.ranking(X, filter_seen=False).top(np.arange(90), 24)
-    expected = np.take_along_axis(X.toarray() @ twin, scores.ids.astype(int), axis=1)
-    np.testing.assert_allclose(scores.scores, expected, atol=1e-5)
+    np.testing.assert_allclose(model.mean_scores_, dense.mean(0) @ twin, atol=1e-5)
+    for asking in ({"histories": given}, {}):
+        scores = model.ranking(**asking, filter_seen=False).top(np.arange(90), 24)
+        expected = np.take_along_axis(dense @ twin, scores.ids.astype(int), axis=1)
+        np.testing.assert_allclose(scores.scores, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_of_one_change_no_bit(X):
+    plain, weighted = ll.EASE().fit(X), ll.EASE().fit(X, weight="values")
+    assert (plain.learned.weighted, weighted.learned.weighted) == (False, True)
+    np.testing.assert_array_equal(weighted.item_weights(), plain.item_weights())
+    for mine, other in zip(weighted.recommend(X), plain.recommend(X), strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_weights_in_another_unit_give_the_same_lists(R):
+    one, other = (ll.EASE().fit(X, weight="values") for X in (R, 4 * R))
+    assert other.chosen_["regularization"] == pytest.approx(16 * one.chosen_["regularization"])
+    np.testing.assert_allclose(other.item_weights(), one.item_weights(), atol=1e-6)
+
+
+def test_a_folder_keeps_weights(R, tmp_path):
+    model = ll.EASE(exposure_strength=0.1).fit(R, weight="values")
+    model.save(tmp_path / "model")
+    loaded, opened = load_model(tmp_path / "model"), open_model(tmp_path / "model")
+    assert loaded.learned.weighted
+    expected = model.recommend(k=7)
+    np.testing.assert_array_equal(loaded.recommend(k=7).scores, expected.scores)
+    np.testing.assert_array_equal(loaded.recommend(R, k=7).scores, expected.scores)
+    ranking = Service(tmp_path / "model", 90).ranking(opened, UserPiece(0, 20, 50))
+    np.testing.assert_array_equal(ranking.top(np.arange(30), 7).scores, expected.scores[20:50])
+
+
+def test_what_auto_came_to_stays_with_the_model(X, tmp_path):
+    model = ll.EASE().fit(X)
+    chosen = {"regularization": 6 * X.nnz / 90}
+    assert model.chosen_ == model.at_strength(2.0).chosen_ == chosen
+    np.testing.assert_array_equal(model.item_weights(), ll.EASE(**chosen).fit(X).item_weights())
+    model.save(tmp_path / "model", history=False)
+    assert load_model(tmp_path / "model").chosen_ == chosen
+    assert ll.EASE(regularization=3.0).fit(X).chosen_ == {}
+
+
+@pytest.mark.parametrize("weight", [None, "values"])
+def test_parts_of_a_score_are_the_weights_of_a_column(X, R, weight):
+    given = X if weight is None else R
+    model = ll.EASE(exposure_strength=0.5).fit(given, weight=weight)
+    history, B = given[3], model.item_weights().astype(float)
+    for item in (int(history.indices[0]), 11):
+        found = model.explain(3, item)
+        parts = dict(found.parts)
+        expected = history.data * B[history.indices, item]
+        np.testing.assert_allclose([parts[i] for i in history.indices], expected, atol=1e-6)
+        assert found.exposure is None
+        lists = model.recommend(users=[3], k=24, filter_seen=False)
+        assert found.score == pytest.approx(lists.scores[lists.ids == item][0], abs=1e-5)
+
+
+def test_items_that_are_alike_are_so_both_ways(X):
+    model = ll.EASE(regularization=5.0).fit(X)
+    P = np.linalg.inv(X.T @ X + 5 * np.eye(24))
+    ids, scores = model.similar_items(np.arange(24), k=23)
+    expected = -P / np.sqrt(np.outer(np.diag(P), np.diag(P)))
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), atol=1e-6)
+    np.testing.assert_array_equal(model.at_strength(3.0).similar_items(2).ids, ids[2:3, :10])
+
+
+def test_it_is_fitted_again_where_there_is_something_new(X):
+    with pytest.raises(ConfigError, match="EASE cannot take in new interactions alone") as caught:
+        ll.EASE().fit(X).partial_fit(X)
+    assert caught.value.hint == "fit it again, to all interactions: that is one inversion"
 
 
 def test_agrees_with_its_twin_on_a_catalogue_of_two_blocks():

@@ -43,7 +43,7 @@ def test_weights_of_one_change_no_bit(R, model):
     assert weighted.learned.weighted
 
 
-@pytest.mark.parametrize("model", [*MODELS, ll.Popularity(), ll.Random()], ids=str)
+@pytest.mark.parametrize("model", [*MODELS, ll.EASE(), ll.Popularity(), ll.Random()], ids=str)
 def test_values_are_never_flattened(R, model):
     with pytest.raises(DataError, match=r'stores 1 for a pair, got: .*\n\nhint: .*weight="values"'):
         model.fit(R)

@@ -16,19 +16,26 @@ def each_variant(request):
         yield request.param
 
 
-def counted(n_items, *, seed=1, density=0.1):
-    X = random_interactions(60, n_items, density=density, seed=seed)
-    scale = 0.1 + np.random.default_rng(seed).random(n_items)
+def histories(n_users, n_items, *, weighted, **more):
+    """Return a matrix, and the same for the kernels."""
+    X = random_interactions(n_users, n_items, **more)
+    if weighted:
+        X.data = np.random.default_rng(0).lognormal(size=X.nnz).astype(np.float32)
+    return X, sparse_rows(X.indptr, X.indices, n_items, X.data if weighted else None)
+
+
+def counted(n_items, *, weighted):
+    X, rows = histories(60, n_items, weighted=weighted, density=0.1, seed=1)
+    scale = 0.1 + np.random.default_rng(1).random(n_items)
     out = np.full([padded_width(n_items)] * 2, np.nan, dtype=np.float32)
-    kernels.co_occurrences(
-        sparse_rows(X.indptr, X.indices, n_items), scale=scale, out=out, threads=2
-    )
+    kernels.co_occurrences(rows, scale=scale, out=out, threads=2)
     return X.toarray().astype(float), scale, out
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_items", [1, 16, 41, ROWS + 40])
-def test_co_occurrences(n_items):
-    X, scale, out = counted(n_items)
+def test_co_occurrences(n_items, weighted):
+    X, scale, out = counted(n_items, weighted=weighted)
     expected = np.eye(len(out))
     expected[:n_items, :n_items] = X.T @ X * np.outer(scale, scale)
     np.fill_diagonal(expected, 1)
@@ -64,11 +71,11 @@ def test_sweeps_leave_the_inverse(size):
     np.testing.assert_array_equal(found, found.T)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n_items", "n_listed"), [(5, 5), (40, 17), (300, 300), (300, 3)])
-def test_sums_and_the_best_of_them(n_items, n_listed):
+def test_sums_and_the_best_of_them(n_items, n_listed, weighted):
     generator = np.random.default_rng(n_items)
-    X = random_interactions(50, n_items, density=0.3, seed=2)
-    rows = sparse_rows(X.indptr, X.indices, n_items)
+    X, rows = histories(50, n_items, weighted=weighted, density=0.3, seed=2)
     matrix = np.zeros((n_items, padded_width(n_items)), dtype=np.float32)
     half = generator.standard_normal((n_items, n_items)).astype(np.float32)
     matrix[:, :n_items] = half + half.T
@@ -77,7 +84,7 @@ def test_sums_and_the_best_of_them(n_items, n_listed):
     sums = np.full((50, width), np.nan, dtype=np.float32)
     kernels.item_sums(rows, matrix, columns=columns, out=sums, threads=2)
     expected = X.toarray() @ matrix[:, columns].astype(float)
-    np.testing.assert_allclose(sums[:, :n_listed], expected, atol=1e-4)
+    np.testing.assert_allclose(sums[:, :n_listed], expected, rtol=1e-5, atol=1e-4)
     assert not sums[:, n_listed:].any()
 
     gains, pulls = generator.standard_normal((2, width)).astype(np.float32)
@@ -90,7 +97,7 @@ def test_sums_and_the_best_of_them(n_items, n_listed):
     ids, best = np.empty((50, k), np.int32), np.empty((50, k), np.float32)
     kernels.rank_sums(
         sums,
-        history=sparse_rows(seen.indptr, seen.indices, n_listed),
+        history=sparse_rows(seen.indptr, seen.indices, n_listed, seen.data if weighted else None),
         hidden=sparse_rows(hidden.indptr, hidden.indices, n_listed),
         gains=gains,
         pulls=pulls,
@@ -104,6 +111,21 @@ def test_sums_and_the_best_of_them(n_items, n_listed):
     np.testing.assert_array_equal(there, np.isfinite(best))
     found = np.take_along_axis(scores, np.where(there, ids, 0).astype(int), axis=1)
     np.testing.assert_allclose(found[there], best[there], rtol=1e-4, atol=1e-4)
+
+
+def test_weights_of_one_change_no_bit():
+    X, plain = histories(50, 40, weighted=False, density=0.3, seed=2)
+    rows = sparse_rows(X.indptr, X.indices, 40, np.ones(X.nnz))
+    scale = 0.1 + np.random.default_rng(1).random(40)
+    found = []
+    for one in (plain, rows):
+        matrix, sums = np.zeros((48, 48), np.float32), np.zeros((50, 48), np.float32)
+        kernels.co_occurrences(one, scale=scale, out=matrix, threads=2)
+        columns = np.arange(40, dtype=np.int32)
+        kernels.item_sums(one, matrix[:40], columns=columns, out=sums, threads=2)
+        found.append((matrix, sums))
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 @pytest.mark.parametrize(

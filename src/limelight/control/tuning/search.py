@@ -16,6 +16,7 @@ from limelight.control.tuning.result import Trial, TuneResult
 from limelight.control.tuning.space import Space, spread_out
 from limelight.data.held_out import refolded
 from limelight.metrics.evaluate import evaluate
+from limelight.models.ease import EASE, auto_regularization
 from limelight.models.factor_model import FactorModel
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.checkpoint import FILE, ResultCache
@@ -117,10 +118,14 @@ class Search:
 
     def trials(self) -> Iterator[Trial]:
         """Try the defaults first, then what fills the space of settings evenly."""
-        space = Space(self.base.config)
+        auto = {}
+        if isinstance(self.base, EASE):
+            auto = {"regularization": auto_regularization(self.split.train)}
+        space = Space(self.base.config, auto)
         if not space.dimensions:
             message = f"{type(self.base).__name__} has no setting to tune"
-            raise ConfigError(message, hint="tune IALS, ExADMM, EASE or a network")
+            hint = "leave one to its default; IALS, ExADMM, EASE and networks have some"
+            raise ConfigError(message, hint=hint)
         places = spread_out(space.dimensions)
         while self._goes_on():
             place = None if not self.found else next(places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from limelight._base.settings import declared_settings, kind_of
 from limelight.models.auto import settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from limelight.data.interactions import Interactions
     from limelight.models.base import Config, FactorConfig
@@ -50,10 +51,23 @@ class Space:
     """Settings of a model that declare between which numbers they are searched.
 
     What was given other than its default stays as it is.
+
+    Parameters
+    ----------
+    config
+        The settings to start from.
+    auto
+        What settings that are "auto" come to; these are searched in multiples of it.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> Space(ll.EASE().config, {"regularization": 100.0}).settings((1.0,))
+    {'regularization': 400.0}
     """
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    def __init__(self, config: Config, auto: Mapping[str, float] = MappingProxyType({})) -> None:
+        self._config, self._auto = config, auto
         changed, declared = config.changed(), declared_settings(type(config))
         self._ranges = {
             own.name: (declared[own.name].search, own)
@@ -65,14 +79,15 @@ class Space:
     def settings(self, place: Place | None) -> dict[str, Any]:
         """Return the settings at a place; at None, the defaults."""
         if place is None:
-            return {}
+            return {name: _rounded(n) for name, n in self._auto.items() if name in self._ranges}
         found: dict[str, Any] = {}
         for x, (name, (ends, own)) in zip(place, self._ranges.items(), strict=True):
             assert ends is not None
             low, high = ends
             value = low * (high / low) ** x if high / low >= _WIDE else low + x * (high - low)
+            value *= self._auto.get(name, 1)
             kind = kind_of(own)
-            found[name] = round(value) if kind and kind.number is int else float(f"{value:.4g}")
+            found[name] = round(value) if kind and kind.number is int else _rounded(value)
         return found
 
 
