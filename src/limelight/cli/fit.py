@@ -151,6 +151,7 @@ def fit(
             report=page is not None,
             checkpoint=resume or checkpoint_every is not None,
             cluster=cluster.check(),
+            tuning=tuning.tune,
         )
         fitted, record = fit_from(
             start, model and model.value, settings, source, reading, item_features

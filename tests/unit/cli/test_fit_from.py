@@ -85,8 +85,9 @@ def test_items_by_features(limelight: Run, stage: Path, tmp_path: Path) -> None:
         (("--factors", 9), "was fitted with --factors 8, not 9"),
         (("--exposure-weight", 1), "ials has no such setting: --exposure-weight"),
         (("--model", "exadmm"), "is ials, not --model exadmm"),
-        (("--gini", 0.6), "a target needs a fit to all interactions"),
-        (("--resume",), "a checkpoint needs a fit to all interactions"),
+        (("--gini", 0.6), "so there is no target"),
+        (("--resume",), "so there is no checkpoint"),
+        (("--tune",), "so there is no tuning"),
         (("--item-features", "films.parquet"), "fitted without item features"),
     ],
 )

@@ -1,5 +1,7 @@
 """Models that take in new users, items and pairs, and items that are known by features alone."""
 
+import copy
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -36,16 +38,19 @@ def name(request):
 
 
 @pytest.fixture(scope="module")
-def first(name):
+def fitted(name):
+    return make(name).fit(EARLY)
+
+
+@pytest.fixture(scope="module")
+def first(fitted):
     """What a model has learnt before anything new arrives."""
-    return make(name).fit(EARLY).learned
+    return fitted.learned
 
 
 @pytest.fixture
-def model(name, first):
-    found = make(name)
-    found._learned = first
-    return found
+def model(fitted):
+    return copy.copy(fitted)
 
 
 def test_new_users_and_items_come_after_the_others(model, first):
@@ -132,11 +137,11 @@ def test_pairs_that_are_known_change_nothing(model, first):
     assert model.partial_fit(MARKET).learned is grown
 
 
-def test_same_bits_on_any_number_of_threads(name, first):
+def test_same_bits_on_any_number_of_threads(fitted):
     found = []
     for threads in (1, 2):
-        model = make(name, num_threads=threads)
-        model._learned = first
+        model = copy.copy(fitted).set_params(num_threads=threads)
+        assert model.config.num_threads == threads
         found.append(model.partial_fit(MARKET).learned.arrays)
     for array, values in found[0].items():
         np.testing.assert_array_equal(values, found[1][array])
@@ -161,7 +166,7 @@ def test_a_matrix_is_known_by_its_numbers():
 
 def test_much_that_is_new_is_said(name):
     model = make(name).fit(of_ids(MARKET, np.arange(300), np.arange(200)))
-    with pytest.warns(UserWarning, match=r"\d\d% of the pairs are new"):
+    with pytest.warns(ll.LimelightWarning, match=r"\d\d% of the pairs are new"):
         model.partial_fit(MARKET)
     assert len(model.user_ids) == 600
 
@@ -206,7 +211,7 @@ def test_a_promise_does_not_outlive_growth(model):
     model.promise = {"gini": 0.6}
     model.partial_fit(EARLY)
     assert model.promise == {"gini": 0.6}
-    with pytest.warns(UserWarning, match="the promise is dropped"):
+    with pytest.warns(ll.LimelightWarning, match="the promise is dropped"):
         model.partial_fit(MARKET)
     assert model.promise is None
 
@@ -214,6 +219,10 @@ def test_a_promise_does_not_outlive_growth(model):
 def test_a_reranked_model_is_not_grown(model):
     with pytest.raises(ConfigError, match="BestResponse was set for the users"):
         ll.BestResponse(strength=0.3).over(model).partial_fit(MARKET)
+
+
+NOBODY = pytest.mark.filterwarnings("ignore:.* no history:limelight.LimelightWarning")
+"""One user of the shop has bought nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +254,7 @@ def features_of(kind, table):
     return dense if kind == "dense" else sparse.csr_matrix(dense)
 
 
+@NOBODY
 @pytest.mark.parametrize("kind", ["table", "dense", "sparse"])
 def test_cold_items_are_found_by_their_features(name, shop, kind):
     warm, X, cold, table = shop
@@ -254,6 +264,7 @@ def test_cold_items_are_found_by_their_features(name, shop, kind):
     assert 0.5 < lengths[cold].mean() / lengths[~cold].mean() < 2
 
 
+@NOBODY
 def test_items_of_the_table_alone_are_added(name, shop, tmp_path):
     warm, X, cold, table = shop
     model = make(name).fit(warm[:, :90], item_features=table)
