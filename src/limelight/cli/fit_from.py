@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from limelight._base.errors import ConfigError
 from limelight._base.settings import flag_of
 from limelight.cli.frame import announce
+from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
     from limelight.cli.flags import Reading
@@ -116,11 +117,13 @@ def _refuse_other_settings(
         message = f"--from {folder} is {own}, not --model {name}"
         raise ConfigError(message, hint=hint)
     for setting, value in settings.items():
+        configs = (type(model.config), *(config for _, config in MODELS.values()))
+        flag = next(flag_of(one, setting) for one in configs if hasattr(one, setting))
         if not hasattr(model.config, setting):
-            message = f"{own} has no such setting: {setting}"
+            message = f"{own} has no such setting: {flag}"
             raise ConfigError(message, hint=hint)
-        theirs = getattr(model.config, setting)
-        if setting != "num_threads" and theirs != value:
-            flag = flag_of(type(model.config), setting)
+        given = getattr(model.config, setting)
+        theirs = model.chosen_.get(setting, given)
+        if setting != "num_threads" and value not in (given, theirs):
             message = f"--from {folder} was fitted with {flag} {theirs}, not {value}"
             raise ConfigError(message, hint=hint)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from limelight._base.arrays import factor_matrix
 from limelight._base.errors import DataError
 from limelight.data.ids import positions
-from limelight.data.interactions import Interactions
+from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import by_pair, group, row_numbers
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.exact import coupled_u_step
@@ -47,12 +47,12 @@ def history_rows(histories: Any, item_ids: Ids, *, weighted: bool = False) -> Cs
 
 def as_weighted(given: Any, *, weighted: bool, what: str = "histories") -> Interactions:
     """Convert a matrix, by its values where a model is ``weighted``; else refuse weights."""
-    if not isinstance(given, Interactions):
-        given = Interactions.from_matrix(given, weight="values" if weighted else None)
-    if given.weights is not None and not weighted:
+    weight = "values" if weighted and not isinstance(given, Interactions) else None
+    found = as_interactions(given, weight=weight)
+    if found.weights is not None and not weighted:
         message = f"{what} have weights, but the model knows of none"
         raise DataError(message, hint="fit it to weighted data, or leave out the weights of both")
-    return given
+    return found
 
 
 def match_items(data: Interactions, item_ids: Ids) -> Interactions:

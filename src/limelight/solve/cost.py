@@ -100,9 +100,7 @@ def grow_bytes(
     united = n_entries * (6 * _INDEX + (6 * _POINTER if weighted else 0))
     n_stored = n_entries * entry // _INDEX
     sizes = {"n_users": n_users, "n_items": n_items, "n_entries": n_stored, "factors": factors}
-    return max(
-        united, fit_bytes(**sizes, threads=threads) + n_entries * (3 * entry + 2 * _POINTER)
-    )
+    return max(united, fit_bytes(**sizes, threads=threads) + n_entries * (3 * entry + 2 * _POINTER))
 
 
 def most_factors(room: int, *, n_users: int, n_items: int, n_entries: int, threads: int) -> int:

@@ -1,6 +1,7 @@
 """Models that take in new users, items and pairs, and items that are known by features alone."""
 
 import copy
+import pickle
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from tests.support.models import MODELS
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.interactions import Interactions
-from limelight.testing.contracts import load_model
+from limelight.testing.contracts import RecommenderContract, load_model
 
 MARKET = ll.marketplace(600, 200, 12_000, seed=2).interactions
 SHELVES = 5
@@ -327,3 +328,30 @@ def test_a_map_of_another_model_is_refused(shop, tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(DataError, match="do not add up to 3"):
         load_model(tmp_path / "model")
+
+
+class TestWithItemFeatures(RecommenderContract):
+    """A model with a map of features is copied, cloned and saved like any other."""
+
+    def make(self, **settings):
+        return ll.IALS(factors=10, epochs=8, **settings)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, X):
+        return cls().make().fit(X, item_features=np.eye(4)[np.arange(40) % 4])
+
+    def test_both_kinds_of_sparse_matrices(self, X, model):
+        again = self.make().fit(
+            sparse.csr_array(X), item_features=sparse.eye_array(4).tocsr()[np.arange(40) % 4]
+        )
+        np.testing.assert_array_equal(again.recommend(k=5).ids, model.recommend(k=5).ids)
+
+    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+    def test_copies_know_the_features(self, model, copied):
+        new, about = sparse.csr_matrix((0, 42)), np.eye(4)[np.arange(42) % 4]
+        found = [
+            copy_of(model).partial_fit(new, item_features=about) for copy_of in (copied, copy.copy)
+        ]
+        np.testing.assert_array_equal(found[0].item_factors, found[1].item_factors)
+        assert found[0].item_factors[40:].any(axis=1).all()
