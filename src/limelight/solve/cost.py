@@ -94,13 +94,13 @@ def grow_bytes(
     --------
     >>> sizes = {"n_users": 1000, "n_items": 100, "n_entries": 5000, "factors": 64, "threads": 1}
     >>> grow_bytes(**sizes, weighted=False) // 1024
-    1109
+    1090
     """
     entry = _INDEX + (_FLOAT if weighted else 0)
-    united = n_entries * (6 * _INDEX + (6 * _POINTER if weighted else 0))
+    united = n_entries * (6 * _INDEX + (4 * _POINTER if weighted else 0))
     n_stored = n_entries * entry // _INDEX
     sizes = {"n_users": n_users, "n_items": n_items, "n_entries": n_stored, "factors": factors}
-    return max(united, fit_bytes(**sizes, threads=threads) + n_entries * (3 * entry + 2 * _POINTER))
+    return max(united, fit_bytes(**sizes, threads=threads) + n_entries * (2 * entry + 2 * _POINTER))
 
 
 def most_factors(room: int, *, n_users: int, n_items: int, n_entries: int, threads: int) -> int:
