@@ -93,6 +93,21 @@ def test_fits(pairs: Path, tmp_path: Path, data: str, settings: str) -> None:
     assert ran.err.count(" of memory (of ") == 2  # for reading, and for all of it
 
 
+@pytest.mark.parametrize("weight", [(), ("--weight", "plays")], ids=["plain", "weighted"])
+def test_growth(pairs: Path, tmp_path: Path, weight: tuple[str, ...]) -> None:
+    table = pa.parquet.read_table(pairs / "large.parquet")
+    table = table.append_column("plays", pa.array(np.arange(table.num_rows) % 3 + 1))
+    is_new = np.random.default_rng(0).random(table.num_rows) < 0.02
+    for name, rows in (("old", ~is_new), ("new", is_new)):
+        pa.parquet.write_table(table.filter(pa.array(rows)), tmp_path / f"{name}.parquet")
+    model, settings = tmp_path / "model", ("--epochs", 1, "--factors", 64, "--model", "ials")
+    ran = run("fit", tmp_path / "old.parquet", *settings, *weight, "-o", model)
+    assert ran.code == 0
+    ran = run("fit", tmp_path / "new.parquet", *weight, "--from", model, "-o", model)
+    near(ran)
+    assert ran.err.count(" of memory (of ") == 2  # for reading, and for all of it
+
+
 def test_lists_their_audit_and_their_reranking(pairs: Path, tmp_path: Path) -> None:
     model, lists = tmp_path / "model", tmp_path / "lists.parquet"
     assert (

@@ -151,6 +151,7 @@ def fit(
             report=page is not None,
             checkpoint=resume or checkpoint_every is not None,
             cluster=cluster.check(),
+            tuning=tuning.tune,
         )
         fitted, record = fit_from(
             start, model and model.value, settings, source, reading, item_features
@@ -195,14 +196,12 @@ def fit(
         return
     if page is not None:
         message = f"a report compares users' lists with and without control: --report {page}"
-        raise ConfigError(
-            message, hint="add a target such as --gini 0.6, or use `limelight frontier`"
-        )
+        hint = "add a target such as --gini 0.6, or use `limelight frontier`"
+        raise ConfigError(message, hint=hint)
     whole = reading.interactions_or_split(source)
     fitted = tuning.apply(fitted, whole)
-    data, validation = (
-        (whole.train, whole.validation) if isinstance(whole, Split) else (whole, None)
-    )
+    data = whole.train if isinstance(whole, Split) else whole
+    validation = whole.validation if isinstance(whole, Split) else None
     _announce(data, fitted.config)
     started = time.perf_counter()
     with until_done(kept):

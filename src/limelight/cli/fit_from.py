@@ -1,16 +1,17 @@
 """``limelight fit --from``: grow a model by new interactions instead of fitting one."""
 
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import ConfigError
 from limelight._base.settings import flag_of
-from limelight.cli.output import note
+from limelight.cli.frame import announce
+from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
     from limelight.cli.flags import Reading
+    from limelight.data import Interactions
     from limelight.models.base import Model
 
 
@@ -35,20 +36,15 @@ def fit_from(
         raise ConfigError(message, hint=hint)
     model = loaded.model
     _refuse_other_settings(model, name, settings, folder)
+    more = with_features(model, item_features, has_target=False, on_cluster=False)
     if "num_threads" in settings:
         model.use_threads(settings["num_threads"])
     data = reading.interactions(source)
     before = _sizes(model)
+    _announce(model, data)
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        if item_features is None:
-            model.partial_fit(data)
-        else:
-            model.partial_fit(data, item_features=item_features)  # type: ignore[call-arg]
+    model.partial_fit(data, **more)
     seconds = time.perf_counter() - started
-    for one in said:
-        note(f"note: {one.message}")
     after = _sizes(model)
     new = {f"new_{what}": n - before[what] for what, n in after.items()}
     return model, {"model": type(model).__name__.lower(), **after, **new, "seconds": seconds}
@@ -58,7 +54,7 @@ def refuse_with_from(**given: bool) -> None:
     """Refuse what only a fit to all interactions can do."""
     for what, is_given in given.items():
         if is_given:
-            message = f"a {what} needs a fit to all interactions, not --from"
+            message = f"--from keeps a model as it was fitted, so there is no {what}"
             raise ConfigError(message, hint="leave out one of the two")
 
 
@@ -76,6 +72,31 @@ def with_features(
         message = f"{what} has no use for --item-features: {item_features}"
         raise ConfigError(message, hint="use --model ials or exadmm, on one machine")
     return {"item_features": item_features}
+
+
+def _announce(model: "Model", data: "Interactions") -> None:
+    """Say how much memory growing takes, or refuse it."""
+    from limelight._base.memory import peak, resident
+    from limelight._native import resolve_threads
+    from limelight.data.ids import positions
+    from limelight.models.factor_model import FactorModel
+    from limelight.solve.cost import grow_bytes
+
+    known = _sizes(model)
+    new = [
+        int((positions(theirs, own) < 0).sum())
+        for theirs, own in ((data.user_ids, model.user_ids), (data.item_ids, model.item_ids))
+    ]
+    needed = grow_bytes(
+        n_users=known["users"] + new[0],
+        n_items=known["items"] + new[1],
+        n_entries=known["interactions"] + data.nnz,
+        factors=model.numbers.factors if isinstance(model, FactorModel) else 0,
+        threads=resolve_threads(model.config.num_threads),
+        weighted=model.learned.weighted,
+    )
+    hint = "use a machine with more memory: the model and all its histories are held"
+    announce("growing the model", max(peak(), resident() + needed), hint=hint)
 
 
 def _sizes(model: "Model") -> dict[str, int]:
@@ -96,11 +117,13 @@ def _refuse_other_settings(
         message = f"--from {folder} is {own}, not --model {name}"
         raise ConfigError(message, hint=hint)
     for setting, value in settings.items():
+        configs = (type(model.config), *(config for _, config in MODELS.values()))
+        flag = next(flag_of(one, setting) for one in configs if hasattr(one, setting))
         if not hasattr(model.config, setting):
-            message = f"{own} has no such setting: {setting}"
+            message = f"{own} has no such setting: {flag}"
             raise ConfigError(message, hint=hint)
-        theirs = getattr(model.config, setting)
-        if setting != "num_threads" and theirs != value:
-            flag = flag_of(type(model.config), setting)
+        given = getattr(model.config, setting)
+        theirs = model.chosen_.get(setting, given)
+        if setting != "num_threads" and value not in (given, theirs):
             message = f"--from {folder} was fitted with {flag} {theirs}, not {value}"
             raise ConfigError(message, hint=hint)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import scipy
 
 from limelight._base.errors import DataError
-from limelight._base.text import short
+from limelight._base.text import count, short
 from limelight.data.columns import Chunk, no_rows
 from limelight.data.ids import IdColumn, ids_from_arrow
 from limelight.data.read import PAIRS
@@ -298,7 +298,8 @@ def _read_table(source: Source, encoding: Encoding | None) -> tuple[Ids, dict[st
         raise no_rows(parts)
     found = ids.ids()
     if len(found) != n_rows:
-        message = f"{describe(parts)} has {n_rows:,} rows, but {len(found):,} different items"
+        items = count(len(found), "different item")
+        message = f"{describe(parts)} has {n_rows:,} rows, but {items}"
         raise DataError(message, hint="keep one row for each item; join several values by |")
     if not names:
         message = f"no features beside {key!r} in {describe(parts)}"

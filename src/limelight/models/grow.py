@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limelight._base.errors import DataError, SolveError
+from limelight._base.errors import DataError, LimelightWarning, SolveError
 from limelight.data.ids import positions
-from limelight.data.interactions import Interactions, as_interactions
-from limelight.data.rows import group, row_numbers
+from limelight.data.interactions import Interactions
+from limelight.data.rows import by_pair, group, row_numbers
 from limelight.models.feature_map import feature_map
-from limelight.recommend.fold_in import take_rows
+from limelight.recommend.fold_in import as_weighted, take_columns, take_rows
 from limelight.solve.exact import common_shift
-from limelight.solve.problem import MeanTerm, gramian, largest_entry, padded_width
+from limelight.solve.problem import MeanTerm, gramian, largest_entry, padded_width, row_weights
 from limelight.solve.state import State, pad_factors, told_in_words
 from limelight.solve.steps import solve_side
 
@@ -44,14 +44,20 @@ if TYPE_CHECKING:
     from limelight.models.base import Learned, Model
     from limelight.solve.problem import Problem
 
+NEW = "new interactions"
 _MUCH = 0.2
 """The share of new pairs from which a fit to everything is worth its time."""
 _GROWN = 0.1
 """By which share the history of a known item has to grow, for its vector to be solved for again."""
+_ROUNDING = 1e-12
+"""By which share sums of the same weights may differ."""
 
 
 def united(known: Learned, new: Any) -> Interactions:
     """Add pairs to the histories of a model; users and items that are new come after the others.
+
+    Where the model has weights, those of a pair that it has are added up, and a pair without one
+    weighs 1; where it has none, new ones are refused.
 
     Examples
     --------
@@ -61,16 +67,26 @@ def united(known: Learned, new: Any) -> Interactions:
     >>> united(model.learned, csr_array([[0, 1, 0], [0, 0, 0], [0, 1, 1]]))
     Interactions(3 users x 3 items, 6 interactions)
     """
-    seen, data = _histories(known), as_interactions(new)
+    seen, data = _histories(known), as_weighted(new, weighted=known.weighted, what=NEW)
     users, user_ids = _appended("user", known.user_ids, data.user_ids, has_ids=data.has_ids)
     items, item_ids = _appended("item", known.item_ids, data.item_ids, has_ids=data.has_ids)
-    rows = group(
+    pairs = (
         np.concatenate([row_numbers(seen.indptr), users[row_numbers(data.indptr)]]),
         np.concatenate([seen.indices, items[data.indices]]),
-        len(user_ids),
-        len(item_ids),
     )
-    return Interactions(rows.indptr, rows.indices, user_ids, item_ids)
+    rows, weights = group(*pairs, len(user_ids), len(item_ids)), None
+    if known.weighted:
+        each = np.concatenate([_weights(part) for part in (seen, data)])
+        [summed] = by_pair(*pairs, len(item_ids), (each, np.add))
+        with np.errstate(over="ignore"):  # the interactions themselves refuse what is too large
+            weights = summed.astype(np.float32)
+    return Interactions(rows.indptr, rows.indices, user_ids, item_ids, weights=weights)
+
+
+def _weights(pairs: Csr | Interactions) -> Float64:
+    if pairs.weights is None:
+        return np.ones(len(pairs.indices))
+    return pairs.weights.astype(np.float64)
 
 
 def _appended(what: str, known: Ids, ids: Ids, *, has_ids: bool = True) -> tuple[Int32, Ids]:
@@ -99,14 +115,15 @@ def _histories(known: Learned) -> Csr:
     return known.seen
 
 
-def _note_much(n_before: int, n_after: int) -> None:
-    share = 1 - n_before / max(n_after, 1)
-    if share > _MUCH:
+def _note_much(before: NDArray[Any], after: NDArray[Any], *, weighted: bool) -> None:
+    if before.sum() < (1 - _MUCH) * after.sum():
+        share = 1 - before.sum() / after.sum()
+        what = "the weight of all pairs is" if weighted else "the pairs are"
         message = (
-            f"{share:.0%} of the pairs are new: partial_fit solves for the rows that they change, "
+            f"{share:.0%} of {what} new: partial_fit solves for the rows that they change, "
             "but only a fit to all interactions also moves the others"
         )
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, LimelightWarning, stacklevel=4)
 
 
 class Grower:
@@ -137,11 +154,12 @@ class Grower:
     def take_in(self, data: Interactions) -> Learned:
         """Return what is learnt once new interactions are united with those of the model."""
         before, rows = _histories(self._known), self._rows_of(data)
-        by_item = rows.transpose()
-        users, items = _longer(before, rows), _longer(before.transpose(), by_item, _GROWN)
-        if not len(users) and not len(items):
+        weights = row_weights(before), row_weights(rows)
+        users, grown = _heavier(*weights), _heavier(*weights, _GROWN)
+        items = _heavier(_column_weights(before), _column_weights(rows), _GROWN)
+        if not len(users) and not len(items) and before.n_entries == rows.n_entries:
             return self._known
-        _note_much(before.n_entries, rows.n_entries)
+        _note_much(*weights, weighted=self._known.weighted)
         if "exposure_pull" in self._known.arrays:
             # What the targets ask of known items is not kept: those cannot be solved for again.
             items = items[items >= before.n_columns]
@@ -152,9 +170,8 @@ class Grower:
             told_in_words(problem, "while new interactions were taken in"),
         ):
             self._solve_users(rows, users[users >= before.n_rows], state)
-            of_items = take_rows(by_item, items)
+            of_items = take_columns(rows, items.astype(np.int32)).transpose()
             self._solve_items(of_items, items, state, problem.exposure)
-            grown = _longer(before, rows, _GROWN)
             self._solve_users(rows, grown, state)
             self._solve_users(rows, np.setdiff1d(users, grown), state, "cg")
             self._solve_items(of_items, items, state, problem.exposure)
@@ -169,7 +186,8 @@ class Grower:
         """
         seen = _histories(self._known)
         items, item_ids = _appended("item", self._known.item_ids, features.ids)
-        data = Interactions(seen.indptr, seen.indices, self._known.user_ids, item_ids)
+        arrays = seen.indptr, seen.indices, self._known.user_ids, item_ids
+        data = Interactions(*arrays, weights=seen.weights)
         rows = self._rows_of(data)
         counts = np.bincount(seen.indices, minlength=len(item_ids))[items]
         if weights is not None and counts.all():
@@ -182,9 +200,9 @@ class Grower:
         state.V[items[cold], :factors] = features.matrix[cold] @ weights
         problem = self._problem_of(rows, self._exposure_of(rows.n_rows))
         with threadpool_limits(1, user_api="blas"):
-            arrays = self._settled(problem, state) | {"feature_map": weights}
+            found = self._settled(problem, state) | {"feature_map": weights}
         known = replace(self._known, features=features.encoding.record())
-        return _learned_of(known, data, rows, arrays)
+        return _learned_of(known, data, rows, found)
 
     @property
     def _price(self) -> Float64:
@@ -260,15 +278,20 @@ def _learned_of(
         item_ids=data.item_ids,
         fingerprint=data.fingerprint(),
         seen=rows,
+        item_counts=None,  # a loaded model has those of its fit: now the histories say more
     )
 
 
-def _longer(before: Csr, after: Csr, share: float = 0.0) -> Int64:
-    """Find the rows that are new, or have grown by more than a share of what they were."""
-    lengths = np.zeros(after.n_rows, dtype=np.int64)
-    lengths[: before.n_rows] = np.diff(before.indptr)
-    is_new = np.arange(after.n_rows) >= before.n_rows
-    return np.flatnonzero(is_new | (np.diff(after.indptr) > (1 + share) * lengths))
+def _column_weights(rows: Csr) -> NDArray[Any]:
+    """Add up the weights of every column, which takes a tenth of the time of a transpose."""
+    return np.bincount(rows.indices, rows.weights, minlength=rows.n_columns)
+
+
+def _heavier(before: NDArray[Any], after: NDArray[Any], share: float = 0.0) -> Int64:
+    """Find what is new, or weighs more by more than a share of what it did."""
+    is_new = np.ones(len(after), dtype=bool)
+    is_new[: len(before)] = after[: len(before)] > (1 + share + _ROUNDING) * before
+    return np.flatnonzero(is_new)
 
 
 def _solved(
@@ -286,5 +309,6 @@ def kept_promise(model: Model, grown: Learned) -> dict[str, Any] | None:
     if grown is model.learned or model.promise is None:
         return model.promise
     message = "the target of this model was met for the users that it had: the promise is dropped"
-    warnings.warn(f"{message}; meet the target again with ll.fit_to", stacklevel=3)
+    message = f"{message}; meet the target again with ll.fit_to"
+    warnings.warn(message, LimelightWarning, stacklevel=3)
     return None

@@ -10,9 +10,9 @@ import numpy as np
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.features import Encoding, read_item_features
 from limelight.data.ids import positions
-from limelight.data.interactions import as_interactions
 from limelight.models.base import VectorModel
-from limelight.models.grow import kept_promise, united
+from limelight.models.grow import NEW, kept_promise, united
+from limelight.recommend.fold_in import as_weighted
 
 if TYPE_CHECKING:
     from limelight.data.features import ItemFeatures
@@ -40,7 +40,9 @@ class GrowingModel(VectorModel):
         ----------
         new : Interactions or sparse matrix
             Pairs of known or new users with known or new items, told apart by their ids; of a
-            matrix, by the numbers of rows and columns. Pairs that the model has change nothing.
+            matrix, by the numbers of rows and columns. Pairs that the model has change nothing,
+            unless it was fitted to weights: these are added up, and a pair without one weighs 1;
+            of a matrix they are the values. A model without weights refuses them.
         item_features
             Features as the fit was given, of items that are to be shown before they have
             interactions; of a matrix, a row for each column of ``new``.
@@ -58,7 +60,7 @@ class GrowingModel(VectorModel):
         >>> model.partial_fit(data)
         IALS(factors=8, epochs=5) fitted to 300 users x 100 items
         """
-        given = as_interactions(new)
+        given = as_weighted(new, weighted=self.learned.weighted, what=NEW)
         features = self._read_features(item_features, given.item_ids)
         data = united(self.learned, given)
         grown = self._grower(self.learned).take_in(data)

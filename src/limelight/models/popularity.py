@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Int64
     from limelight._native._kernels import Csr
+    from limelight.data.interactions import Interactions
     from limelight.recommend.ranking import Ranking
     from limelight.store.checkpoint import Place
 
@@ -57,10 +58,7 @@ class WithoutEpochs(Model):
             As for all models; there are no epochs to tell of.
         """
         del callback, show_progress, checkpoint
-        data = as_interactions(X, weight=weight)
-        rows = training_rows(data)
-        self._learned = learned(data, rows, self._counted(rows))
-        return self
+        return self._count(as_interactions(X, weight=weight))
 
     def partial_fit(self, new: Any) -> Self:
         """Take in new users, items and pairs, as a fit to all of them would.
@@ -72,7 +70,12 @@ class WithoutEpochs(Model):
         >>> model.partial_fit(sparse.csr_matrix([[0, 0, 1]])).learned.arrays["item_counts"]
         array([1, 2, 1])
         """
-        return self.fit(united(self.learned, new))
+        return self._count(united(self.learned, new))
+
+    def _count(self, data: Interactions) -> Self:
+        rows = training_rows(data)
+        self._learned = learned(data, rows, self._counted(rows))
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)

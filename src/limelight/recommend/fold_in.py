@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from limelight._base.arrays import factor_matrix
 from limelight._base.errors import DataError
 from limelight.data.ids import positions
-from limelight.data.interactions import Interactions
+from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import by_pair, group, row_numbers
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.exact import coupled_u_step
@@ -33,11 +33,7 @@ def history_rows(histories: Any, item_ids: Ids, *, weighted: bool = False) -> Cs
     ids are matched by item id; items that the catalogue does not have are left out. Only where a
     model is ``weighted`` may histories be so: the values of a matrix then are weights.
     """
-    if not isinstance(histories, Interactions):
-        histories = Interactions.from_matrix(histories, weight="values" if weighted else None)
-    if histories.weights is not None and not weighted:
-        message = "histories have weights, but the model knows of none"
-        raise DataError(message, hint="fit it to weighted data, or leave out the weights of both")
+    histories = as_weighted(histories, weighted=weighted)
     if histories.has_ids:
         if not np.array_equal(histories.item_ids, item_ids):
             histories = match_items(histories, item_ids)
@@ -47,6 +43,16 @@ def history_rows(histories: Any, item_ids: Ids, *, weighted: bool = False) -> Cs
         )
         raise DataError(message, hint="use the item numbering of the training matrix")
     return sparse_rows(histories.indptr, histories.indices, len(item_ids), histories.weights)
+
+
+def as_weighted(given: Any, *, weighted: bool, what: str = "histories") -> Interactions:
+    """Convert a matrix, by its values where a model is ``weighted``; else refuse weights."""
+    weight = "values" if weighted and not isinstance(given, Interactions) else None
+    found = as_interactions(given, weight=weight)
+    if found.weights is not None and not weighted:
+        message = f"{what} have weights, but the model knows of none"
+        raise DataError(message, hint="fit it to weighted data, or leave out the weights of both")
+    return found
 
 
 def match_items(data: Interactions, item_ids: Ids) -> Interactions:

@@ -82,6 +82,27 @@ def fit_bytes(*, n_users: int, n_items: int, n_entries: int, factors: int, threa
     return 2 * both_sides + rotated + by_item + per_row + scratch
 
 
+def grow_bytes(
+    *, n_users: int, n_items: int, n_entries: int, factors: int, threads: int, weighted: bool
+) -> int:
+    """Estimate the bytes that new interactions take, to be united with the others and solved for.
+
+    Pairs are first sorted, with their weights. The histories are then held anew, and those of
+    rows that have changed once more, with the place of each entry: at worst all of them.
+
+    Examples
+    --------
+    >>> sizes = {"n_users": 1000, "n_items": 100, "n_entries": 5000, "factors": 64, "threads": 1}
+    >>> grow_bytes(**sizes, weighted=False) // 1024
+    1090
+    """
+    entry = _INDEX + (_FLOAT if weighted else 0)
+    united = n_entries * (6 * _INDEX + (4 * _POINTER if weighted else 0))
+    n_stored = n_entries * entry // _INDEX
+    sizes = {"n_users": n_users, "n_items": n_items, "n_entries": n_stored, "factors": factors}
+    return max(united, fit_bytes(**sizes, threads=threads) + n_entries * (2 * entry + 2 * _POINTER))
+
+
 def most_factors(room: int, *, n_users: int, n_items: int, n_entries: int, threads: int) -> int:
     """Return the largest number of factors that a fit has room for, a multiple of 16; 0 for none.
 

@@ -331,6 +331,48 @@ fit(
     parquet("split/users.parquet", user_id=[1, 2], part=["test", "train"]),
 )
 
+
+def features(what: str, flags: str = "", **columns: Any) -> None:
+    made = parquet("about.parquet", **columns)
+    case(
+        FIT,
+        what,
+        f"fit split --item-features about.parquet {flags} -o new".replace("  ", " "),
+        made,
+    )
+
+
+features("features without item ids", shelf=["a", "b"])
+features("features without features", item_id=[1, 2])
+features("features of an item that stands twice", item_id=[1, 1], shelf=["a", "b"])
+features("features of other items", item_id=[-1, -2, -3], shelf=["a", "a", "a"])
+features("features for a model that has no use for them", "--model ease", item_id=[1], price=[2])
+
+
+def grow(what: str, flags: str, make: Make = lambda: None) -> None:
+    case(FIT, what, f"fit ratings.csv {flags} -o new", make)
+
+
+def reranked() -> None:
+    ll.BestResponse(strength=0.3).over(ll.load("model")).save("fair")
+
+
+def without_histories() -> None:
+    ll.load("model").save("bare", history=False)
+
+
+grow("growing a model that is not there", "--from missing")
+grow("growing what is no model", "--from run")
+grow("growing a model whose lists are re-ranked", "--from fair", reranked)
+grow("growing a model without histories", "--from bare", without_histories)
+grow("growing by weights that the model does not know", "--weight rating --from model")
+grow("growing by features that the model does not know", "--item-features x.csv --from model")
+grow("growing with another setting", "--from model --factors 5")
+grow("growing with a setting of another model", "--from model --hidden 8")
+grow("growing as another model", "--from model --model ease")
+grow("growing to a target", "--from model --gini 0.5")
+grow("growing and tuning", "--from model --tune")
+
 # ------------------------------------------------------------ models of strangers
 LISTS = "limelight recommend"
 FACTORS, CONFIG, CONTROL = "model/factors.safetensors", "model/config.json", "model/control.json"

@@ -60,12 +60,58 @@ def test_into_its_own_folder_as_json(limelight: Run, stage: Path, tmp_path: Path
     assert again["new_users"] == again["new_items"] == again["new_interactions"] == 0
 
 
-def test_much_that_is_new_is_said(limelight: Run, stage: Path, tmp_path: Path) -> None:
+def test_much_that_is_new_is_said_once(limelight: Run, stage: Path, tmp_path: Path) -> None:
     succeed("fit", stage / "new.parquet", "--model", "ials", "-o", tmp_path / "small")
     flags = ("--from", tmp_path / "small", "-o", tmp_path / "large")
     ended = limelight("fit", stage / "early.parquet", *flags)
     assert ended.code == 0
-    assert "of the pairs are new" in ended.err
+    assert len(re.findall("^[0-9]+% of the pairs are new", ended.err, re.MULTILINE)) == 1
+    assert ended.err.count("are new") == 1
+
+
+def test_more_memory_than_there_is(
+    limelight: Run, stage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("limelight.solve.cost.grow_bytes", lambda **_: 1 << 60)
+    more = ("--from", stage / "model", "-o", tmp_path / "model")
+    ended = limelight("fit", stage / "new.parquet", *more)
+    assert ended.code != 0
+    assert "growing the model" in ended.err
+    assert "hint: use a machine with more memory" in ended.err
+    assert not (tmp_path / "model").exists()
+
+
+def test_weights_are_added_up(limelight: Run, stage: Path, tmp_path: Path) -> None:
+    for name in ("early", "new"):
+        table = pq.read_table(stage / f"{name}.parquet")
+        plays = np.arange(table.num_rows) % 3 + 1
+        pq.write_table(table.append_column("plays", pa.array(plays)), tmp_path / f"{name}.parquet")
+    settings = ("--model", "ials", "--factors", 8, "--epochs", 4, "--weight", "plays")
+    model = tmp_path / "model"
+    succeed("fit", tmp_path / "early.parquet", *settings, "-o", model)
+    for _ in range(2):
+        more = ("--weight", "plays", "--from", model, "-o", model)
+        assert limelight("fit", tmp_path / "new.parquet", *more).code == 0
+    sums = [
+        pq.read_table(tmp_path / f"{name}.parquet")["plays"].to_numpy().sum()
+        for name in ("early", "new")
+    ]
+    seen = ll.load(model).learned.seen
+    assert seen is not None
+    assert seen.weights is not None
+    assert seen.weights.sum() == sums[0] + 2 * sums[1]
+
+
+def test_what_the_data_chose_is_kept(limelight: Run, stage: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    succeed("fit", stage / "early.parquet", "--epochs", 2, "-o", model)
+    chosen = ll.load(model).chosen_  # type: ignore[attr-defined]
+    more = ("--factors", chosen["factors"], "--regularization", "auto", "--from", model)
+    ended = limelight("fit", stage / "new.parquet", *more, "-o", model)
+    assert ended.code == 0, ended.err
+    assert ll.load(model).chosen_ == chosen  # type: ignore[attr-defined]
+    ended = limelight("fit", stage / "new.parquet", "--from", model, "--factors", 5, "-o", model)
+    assert f"was fitted with --factors {chosen['factors']}, not 5" in ended.err
 
 
 def test_items_by_features(limelight: Run, stage: Path, tmp_path: Path) -> None:
@@ -84,9 +130,11 @@ def test_items_by_features(limelight: Run, stage: Path, tmp_path: Path) -> None:
     [
         (("--factors", 9), "was fitted with --factors 8, not 9"),
         (("--exposure-weight", 1), "ials has no such setting: --exposure-weight"),
+        (("--hidden", 8), "ials has no such setting: --hidden"),
         (("--model", "exadmm"), "is ials, not --model exadmm"),
-        (("--gini", 0.6), "a target needs a fit to all interactions"),
-        (("--resume",), "a checkpoint needs a fit to all interactions"),
+        (("--gini", 0.6), "so there is no target"),
+        (("--resume",), "so there is no checkpoint"),
+        (("--tune",), "so there is no tuning"),
         (("--item-features", "films.parquet"), "fitted without item features"),
     ],
 )
@@ -107,6 +155,17 @@ def test_a_reranked_model_is_refused(limelight: Run, stage: Path, tmp_path: Path
     more = ("--from", tmp_path / "fair", "-o", tmp_path / "model")
     ended = limelight("fit", stage / "new.parquet", *more)
     assert "decided for the users that it has" in ended.err
+
+
+def test_features_of_a_model_that_has_no_use_for_them(
+    limelight: Run, stage: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    succeed("fit", stage / "early.parquet", "--model", "popularity", "-o", model)
+    more = ("--item-features", stage / "films.parquet", "--from", model, "-o", model)
+    ended = limelight("fit", stage / "new.parquet", *more)
+    assert "--model popularity has no use for --item-features" in ended.err
+    assert limelight("fit", stage / "new.parquet", "--from", model, "-o", model).code == 0
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_of_too_many_words_the_rarest_are_left_out():
         (np.array([["a"], ["b"], ["c"]]), "must be numbers"),
         (np.ones((3, 0)), "there are no item features"),
         (sparse.csr_matrix((3, MOST + 1)), "more than 2,048 item features"),
-        (pa.table({"item_id": [1, 1], "a": [1, 2]}), "2 rows, but 1 different items"),
+        (pa.table({"item_id": [1, 1], "a": [1, 2]}), "2 rows, but 1 different item\n"),
         (pa.table({"item_id": [1, 2]}), "no features beside 'item_id'"),
         (pa.table({"item_id": [1, 2], "a": ["x", "y"]}), "there are no item features"),
         (pa.table({"film": [1, 2], "a": [1, 2]}), "no item column in the frame: film, a"),

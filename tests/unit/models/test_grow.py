@@ -1,5 +1,8 @@
 """Models that take in new users, items and pairs, and items that are known by features alone."""
 
+import copy
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +12,7 @@ from tests.support.models import MODELS
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.interactions import Interactions
-from limelight.testing.contracts import load_model
+from limelight.testing.contracts import RecommenderContract, load_model
 
 MARKET = ll.marketplace(600, 200, 12_000, seed=2).interactions
 SHELVES = 5
@@ -36,16 +39,19 @@ def name(request):
 
 
 @pytest.fixture(scope="module")
-def first(name):
+def fitted(name):
+    return make(name).fit(EARLY)
+
+
+@pytest.fixture(scope="module")
+def first(fitted):
     """What a model has learnt before anything new arrives."""
-    return make(name).fit(EARLY).learned
+    return fitted.learned
 
 
 @pytest.fixture
-def model(name, first):
-    found = make(name)
-    found._learned = first
-    return found
+def model(fitted):
+    return copy.copy(fitted)
 
 
 def test_new_users_and_items_come_after_the_others(model, first):
@@ -132,11 +138,11 @@ def test_pairs_that_are_known_change_nothing(model, first):
     assert model.partial_fit(MARKET).learned is grown
 
 
-def test_same_bits_on_any_number_of_threads(name, first):
+def test_same_bits_on_any_number_of_threads(fitted):
     found = []
     for threads in (1, 2):
-        model = make(name, num_threads=threads)
-        model._learned = first
+        model = copy.copy(fitted).set_params(num_threads=threads)
+        assert model.config.num_threads == threads
         found.append(model.partial_fit(MARKET).learned.arrays)
     for array, values in found[0].items():
         np.testing.assert_array_equal(values, found[1][array])
@@ -161,7 +167,7 @@ def test_a_matrix_is_known_by_its_numbers():
 
 def test_much_that_is_new_is_said(name):
     model = make(name).fit(of_ids(MARKET, np.arange(300), np.arange(200)))
-    with pytest.warns(UserWarning, match=r"\d\d% of the pairs are new"):
+    with pytest.warns(ll.LimelightWarning, match=r"\d\d% of the pairs are new"):
         model.partial_fit(MARKET)
     assert len(model.user_ids) == 600
 
@@ -206,7 +212,7 @@ def test_a_promise_does_not_outlive_growth(model):
     model.promise = {"gini": 0.6}
     model.partial_fit(EARLY)
     assert model.promise == {"gini": 0.6}
-    with pytest.warns(UserWarning, match="the promise is dropped"):
+    with pytest.warns(ll.LimelightWarning, match="the promise is dropped"):
         model.partial_fit(MARKET)
     assert model.promise is None
 
@@ -214,6 +220,10 @@ def test_a_promise_does_not_outlive_growth(model):
 def test_a_reranked_model_is_not_grown(model):
     with pytest.raises(ConfigError, match="BestResponse was set for the users"):
         ll.BestResponse(strength=0.3).over(model).partial_fit(MARKET)
+
+
+NOBODY = pytest.mark.filterwarnings("ignore:.* no history:limelight.LimelightWarning")
+"""One user of the shop has bought nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +255,7 @@ def features_of(kind, table):
     return dense if kind == "dense" else sparse.csr_matrix(dense)
 
 
+@NOBODY
 @pytest.mark.parametrize("kind", ["table", "dense", "sparse"])
 def test_cold_items_are_found_by_their_features(name, shop, kind):
     warm, X, cold, table = shop
@@ -254,6 +265,7 @@ def test_cold_items_are_found_by_their_features(name, shop, kind):
     assert 0.5 < lengths[cold].mean() / lengths[~cold].mean() < 2
 
 
+@NOBODY
 def test_items_of_the_table_alone_are_added(name, shop, tmp_path):
     warm, X, cold, table = shop
     model = make(name).fit(warm[:, :90], item_features=table)
@@ -316,3 +328,30 @@ def test_a_map_of_another_model_is_refused(shop, tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(DataError, match="do not add up to 3"):
         load_model(tmp_path / "model")
+
+
+class TestWithItemFeatures(RecommenderContract):
+    """A model with a map of features is copied, cloned and saved like any other."""
+
+    def make(self, **settings):
+        return ll.IALS(factors=10, epochs=8, **settings)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls, X):
+        return cls().make().fit(X, item_features=np.eye(4)[np.arange(40) % 4])
+
+    def test_both_kinds_of_sparse_matrices(self, X, model):
+        again = self.make().fit(
+            sparse.csr_array(X), item_features=sparse.eye_array(4).tocsr()[np.arange(40) % 4]
+        )
+        np.testing.assert_array_equal(again.recommend(k=5).ids, model.recommend(k=5).ids)
+
+    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+    def test_copies_know_the_features(self, model, copied):
+        new, about = sparse.csr_matrix((0, 42)), np.eye(4)[np.arange(42) % 4]
+        found = [
+            copy_of(model).partial_fit(new, item_features=about) for copy_of in (copied, copy.copy)
+        ]
+        np.testing.assert_array_equal(found[0].item_factors, found[1].item_factors)
+        assert found[0].item_factors[40:].any(axis=1).all()
