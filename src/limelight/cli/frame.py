@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from limelight._base.executor import Executor
+    from limelight.data.interactions import Interactions
+    from limelight.models.config import Config
     from limelight.store.model_size import ModelSize
 
 
@@ -172,6 +174,38 @@ def announce_look(what: str, look: Callable[[int | None], Estimate | None]) -> N
     pa.default_memory_pool().release_unused()  # memory that the estimate took
     if found is not None:
         announce(what, held + found.needed, hint=found.hint)
+
+
+def announce_fit(data: Interactions, config: Config) -> None:
+    """Say how much memory a run takes, reading included, or refuse it; not of networks."""
+    from limelight._base.memory import limit, peak, resident
+    from limelight._native import resolve_threads
+    from limelight.models.config import FactorConfig, settled
+    from limelight.models.ease import EASEConfig
+    from limelight.solve.cost import fit_bytes, most_factors
+    from limelight.solve.ease import inverse_bytes
+
+    hint = "keep fewer users and items: --min-user, --min-item"
+    n_entries = data.nnz * (1 if data.weights is None else 2)  # a weight is as long
+    if isinstance(config, EASEConfig):
+        needed = inverse_bytes(data.n_items, n_entries, resolve_threads(config.num_threads))
+        announce("the fit", max(peak(), resident() + needed), hint=hint)
+    if not isinstance(config, FactorConfig):
+        return
+    sizes = {
+        "n_users": data.n_users,
+        "n_items": data.n_items,
+        "n_entries": n_entries,
+        "threads": resolve_threads(config.num_threads),
+    }
+    held, room = resident(), limit()
+    fits = 0 if room is None else most_factors(room - held, **sizes)
+    shape = {"n_users": data.n_users, "n_items": data.n_items, "observed": data.nnz}
+    factors = settled(asdict(config), **shape).factors
+    if 0 < fits < factors:
+        hint = f"use --factors {fits}"
+    needed = held + fit_bytes(factors=factors, **sizes)
+    announce("the fit", max(peak(), needed), hint=hint)
 
 
 def known_size(folder: Path) -> ModelSize | None:

@@ -29,7 +29,7 @@ from limelight.cluster.ingest.shards import (
     stream_indptr,
 )
 from limelight.cluster.partition import Partition, Stopwatch
-from limelight.models.auto import settled
+from limelight.models.config import settled
 from limelight.models.factor_model import chosen_of, factor_solver, fit_schedule, unpadded
 from limelight.models.folder import config_of
 from limelight.solve.loop import run

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32
     from limelight.control.population import RankedUsers, Sitting
     from limelight.data.interactions import Interactions
-    from limelight.models.base import Config, FactorConfig
+    from limelight.models.config import Config, FactorConfig
     from limelight.models.exadmm import ExADMMConfig
     from limelight.rerank.reranker import Reranker
     from limelight.rerank.targets.search import Measure

@@ -9,17 +9,15 @@ from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from limelight._base.configurable import Configurable
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.settings import Settings, setting
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
-from limelight.models.auto import FactorNumbers
 from limelight.models.recommender import Answer, Recommender
 from limelight.recommend.popular import with_popular
 from limelight.recommend.ranking import VectorRanking
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from limelight._base.documents import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
+    from limelight.models.config import Config
     from limelight.models.recommender import Request
     from limelight.recommend.explain import Contributions
     from limelight.recommend.ranking import Ranking
@@ -324,90 +323,3 @@ class Learned:
         """Return the share of the training users who have each item; None if nobody knows."""
         counts = self.counts()
         return None if counts is None else (counts / len(self.user_ids)).astype(np.float32)
-
-
-_WEIGHTS = (
-    "regularization",
-    "regularization_exponent",
-    "unobserved_weight",
-    "init_scale",
-    "exposure_weight",
-    "exposure_strength",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config(Settings):
-    """What all models can be told."""
-
-    num_threads: int = setting(
-        0,
-        "How many threads to use; 0: all that the process may use.",
-        at_most=2**12,
-        flag="--threads",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FactorConfig(Config):
-    """What all models of user and item factors can be told."""
-
-    factors: int | Literal["auto"] = setting(
-        "auto", "Length of the vectors; auto: by the size of the data.", at_least=1, at_most=2**15
-    )
-    regularization: float | Literal["auto"] = setting(
-        "auto",
-        "Weight of the squared norms of what is learnt; auto: by how much is known of a user and "
-        "an item.",
-    )
-    regularization_exponent: float = setting(
-        1.0, "How that weight grows with the data of a row: 0 not, 1 in proportion."
-    )
-    unobserved_weight: float | Literal["auto"] = setting(
-        "auto",
-        "Weight of a pair that was not observed; an observed one weighs 1. auto: by the share of "
-        "pairs that were.",
-    )
-    row_solver: Literal["cholesky", "cg"] = setting(
-        "cholesky", "Solve every row exactly, or by a few steps of descent: for many factors."
-    )
-    epochs: int = setting(
-        50, "How many times all users and items are updated, at most.", at_least=1
-    )
-    tolerance: float = setting(
-        3e-4, "Stop when an epoch lowers the objective by less than this share of it."
-    )
-    init_scale: float = setting(
-        # The standard deviation of the first factors, times the square root of their number.
-        0.1,
-        "Size of the random vectors at the start.",
-        above=0,
-    )
-    random_state: int = setting(0, "The same seed gives the same result.", flag="--seed")
-    trace_every: int = setting(
-        10, "Measure the objective every so many epochs, and after the last; 0: only then."
-    )
-
-    @property
-    def advice(self) -> str:
-        """What to change where the numbers of a fit run away: what is not as usual.
-
-        Examples
-        --------
-        >>> FactorConfig(factors=32, init_scale=1e30).advice
-        'bring this nearer to its default: init_scale=1e+30'
-        >>> FactorConfig(regularization=1e30).advice
-        'leave this to "auto": regularization=1e+30'
-        """
-        unusual = {name: value for name, value in self.changed().items() if name in _WEIGHTS}
-        given = {name: unusual.pop(name) for name in FactorNumbers._fields if name in unusual}
-        advice = []
-        if unusual:
-            which = "this nearer to its default"
-            if len(unusual) > 1:
-                which = "these nearer to the defaults"
-            advice.append(f"bring {which}: {settings(unusual)}")
-        if given:
-            which = "this" if len(given) == 1 else "these"
-            advice.append(f'leave {which} to "auto": {settings(given)}')
-        return "; ".join(advice) or "raise regularization"

@@ -17,7 +17,8 @@ from limelight._base.memory import require, resident
 from limelight._base.settings import hyperparameters, setting
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
-from limelight.models.base import Config, Model
+from limelight.models.base import Model
+from limelight.models.config import Config
 from limelight.models.factor_model import learned, training_rows
 from limelight.recommend.explain import Contributions
 from limelight.recommend.ranking import ItemToItemRanking, ItemWeights

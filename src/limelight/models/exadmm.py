@@ -16,7 +16,7 @@ import scipy
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import hyperparameters, setting
 from limelight.data.interactions import as_interactions
-from limelight.models.base import FactorConfig
+from limelight.models.config import FactorConfig
 from limelight.models.factor_model import FactorModel, problem_of
 from limelight.recommend.fold_in import fold_in_alone, fold_in_coupled, fold_in_together
 from limelight.solve.epochs import FactorMethod, exact_epoch, exadmm_epoch

@@ -12,8 +12,8 @@ import numpy as np
 from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
-from limelight.models.auto import FactorNumbers, numbers_of, settled
 from limelight.models.base import Learned
+from limelight.models.config import FactorNumbers, numbers_of, settled
 from limelight.models.grow import Grower
 from limelight.models.growing import GrowingModel
 from limelight.recommend.explain import fold_in_parts
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Interactions
-    from limelight.models.base import FactorConfig
+    from limelight.models.config import FactorConfig
     from limelight.recommend.explain import Contributions
     from limelight.solve.epochs import FactorMethod
     from limelight.solve.loop import Callback, Status

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words, short
 from limelight.data.features import Encoding
-from limelight.models.auto import AUTO
+from limelight.models.config import AUTO
 from limelight.solve.loop import Status
 from limelight.solve.problem import sparse_rows
 from limelight.store.model_folder import (
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight._native._kernels import Csr
-    from limelight.models.base import Config, Model
+    from limelight.models.base import Model
+    from limelight.models.config import Config
     from limelight.store.model_folder import StoredControl
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from limelight._base.settings import hyperparameters
-from limelight.models.base import FactorConfig
+from limelight.models.config import FactorConfig
 from limelight.models.factor_model import FactorModel, problem_of
 from limelight.recommend.fold_in import fold_in_alone
 from limelight.solve.epochs import FactorMethod, ials_epoch

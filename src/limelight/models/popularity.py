@@ -10,7 +10,8 @@ import numpy as np
 
 from limelight._base.settings import hyperparameters, setting
 from limelight.data.interactions import as_interactions
-from limelight.models.base import Config, Model, VectorModel
+from limelight.models.base import Model, VectorModel
+from limelight.models.config import Config
 from limelight.models.factor_model import learned, training_rows
 from limelight.models.grow import united
 from limelight.recommend.ranking import RandomRanking

@@ -8,7 +8,7 @@ import pytest
 
 import limelight as ll
 from limelight.cli import fit_cluster
-from limelight.cli.fit_cluster import MANY, Watch, counted, estimated
+from limelight.cli.fit.cluster import MANY, Watch, counted, estimated
 from limelight.cli.flags import Reading
 
 RAY = ["--executor", "ray"]

@@ -17,7 +17,7 @@ from limelight.cli.output import in_flags, to_json
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
-    from limelight.models.base import Config
+    from limelight.models.config import Config
 
 
 def test_json_is_valid_and_unrounded() -> None:

@@ -19,7 +19,7 @@ from limelight.lab.paper.run import Run
 from limelight.lab.paper.tuning import Search
 from limelight.lab.tables import statistics
 from limelight.models import IALS, ExADMM
-from limelight.models.auto import FactorNumbers
+from limelight.models.config import FactorNumbers
 from limelight.report.exhibit import ShownLists
 from limelight.store.checkpoint import ResultCache
 

@@ -11,7 +11,7 @@ from limelight._base.errors import ConfigError
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight.cluster.ingest.routing import MOST_SHARDS
 from limelight.cluster.partition import HEAD
-from limelight.models.auto import settled
+from limelight.models.config import settled
 from limelight.models.exadmm import ExADMMConfig
 from limelight.solve.problem import padded_width
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from limelight._base.arrays import Float64, Int64
-    from limelight.models.base import FactorConfig
+    from limelight.models.config import FactorConfig
 
 
 _NODES = 64

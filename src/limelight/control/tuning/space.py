@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.settings import declared_settings, kind_of
-from limelight.models.auto import settled
+from limelight.models.config import settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from limelight.data.interactions import Interactions
-    from limelight.models.base import Config, FactorConfig
+    from limelight.models.config import Config, FactorConfig
 
     Place = tuple[float, ...]
 

@@ -11,7 +11,7 @@ from limelight._base.text import first_words
 from limelight.lab.fronts import front
 from limelight.metrics.evaluate import evaluate
 from limelight.metrics.lists import ListCount
-from limelight.models.auto import AUTO
+from limelight.models.config import AUTO
 from limelight.models.folder import load_model
 
 if TYPE_CHECKING:

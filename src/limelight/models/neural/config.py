@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from limelight._base.errors import ConfigError
 from limelight._base.settings import setting
-from limelight.models.base import Config
+from limelight.models.config import Config
 
 
 @dataclass(frozen=True, kw_only=True)

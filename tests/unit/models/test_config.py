@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import limelight as ll
 from limelight import ConfigError, DataError
-from limelight.models.auto import AUTO, FactorNumbers, numbers_of, settled
+from limelight.models.config import AUTO, FactorNumbers, numbers_of, settled
 
 ALL = dict.fromkeys(FactorNumbers._fields, AUTO)
 SIZES = st.tuples(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(1e-5, 1.0))

@@ -1,7 +1,7 @@
 """``limelight fit``: learn a model from interactions."""
 
 import time
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,8 @@ import typer
 from limelight._base.documents import pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
-from limelight.cli.fit_cluster import ClusterFit, Keeping, fit_cluster
-from limelight.cli.fit_from import fit_from, refuse_with_from, with_features
+from limelight.cli.fit.cluster import ClusterFit, Keeping, fit_cluster
+from limelight.cli.fit.growth import fit_from, refuse_with_from, with_features
 from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
@@ -25,7 +25,7 @@ from limelight.cli.flags import (
     showing,
     takes_flags,
 )
-from limelight.cli.frame import announce, checkpoint_of
+from limelight.cli.frame import announce_fit, checkpoint_of
 from limelight.cli.output import check_page, ending, note, note_page, report, summarise
 from limelight.cli.targets import Targets
 from limelight.cli.tune import TuneFlags
@@ -34,7 +34,7 @@ from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:
     from limelight.data import HeldOut, Interactions
-    from limelight.models.base import Config, Model
+    from limelight.models.base import Model
     from limelight.store.checkpoint import Checkpoint
 
 _KINDS = {name.lower(): kind for name, kind in MODELS.items()}
@@ -202,7 +202,7 @@ def fit(
     fitted = tuning.apply(fitted, whole)
     data = whole.train if isinstance(whole, Split) else whole
     validation = whole.validation if isinstance(whole, Split) else None
-    _announce(data, fitted.config)
+    announce_fit(data, fitted.config)
     started = time.perf_counter()
     with until_done(kept):
         _learn(fitted, data, validation, kept, more)
@@ -289,39 +289,6 @@ def refuse_no_model(output: Path) -> None:
     if not is_free and not (output.is_dir() and is_model_folder(output)):
         message = f"will not overwrite what is not a model: {str(output)!r}"
         raise DataError(message, hint="choose a new folder, or move the old one away first")
-
-
-def _announce(data: "Interactions", config: "Config") -> None:
-    """Say how much memory a run takes, reading included, or refuse it; not of networks."""
-    from limelight._base.memory import limit, peak, resident
-    from limelight._native import resolve_threads
-    from limelight.models.auto import settled
-    from limelight.models.base import FactorConfig
-    from limelight.models.ease import EASEConfig
-    from limelight.solve.cost import fit_bytes, most_factors
-    from limelight.solve.ease import inverse_bytes
-
-    hint = "keep fewer users and items: --min-user, --min-item"
-    n_entries = data.nnz * (1 if data.weights is None else 2)  # a weight is as long
-    if isinstance(config, EASEConfig):
-        needed = inverse_bytes(data.n_items, n_entries, resolve_threads(config.num_threads))
-        announce("the fit", max(peak(), resident() + needed), hint=hint)
-    if not isinstance(config, FactorConfig):
-        return
-    sizes = {
-        "n_users": data.n_users,
-        "n_items": data.n_items,
-        "n_entries": n_entries,
-        "threads": resolve_threads(config.num_threads),
-    }
-    held, room = resident(), limit()
-    fits = 0 if room is None else most_factors(room - held, **sizes)
-    shape = {"n_users": data.n_users, "n_items": data.n_items, "observed": data.nnz}
-    factors = settled(asdict(config), **shape).factors
-    if 0 < fits < factors:
-        hint = f"use --factors {fits}"
-    needed = held + fit_bytes(factors=factors, **sizes)
-    announce("the fit", max(peak(), needed), hint=hint)
 
 
 def _record(
