@@ -23,7 +23,8 @@ from limelight._base.arrays import factor_matrix
 from limelight._base.errors import SolveError
 from limelight._base.progress import progress_bar
 from limelight._native import kernels
-from limelight.solve.problem import as_matrix, padded_width, positive_inverse
+from limelight.solve.problem import as_matrix, padded_width
+from limelight.solve.steps import positive_inverse
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64

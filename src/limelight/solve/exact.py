@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from limelight.solve.problem import positive_inverse
 from limelight.solve.state import Shift
-from limelight.solve.steps import exact_u_step, solve_side
+from limelight.solve.steps import exact_u_step, positive_inverse, solve_side
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int64

@@ -295,28 +295,6 @@ class Problem:
         return scaled.astype(np.float32)
 
 
-def positive_inverse(matrix: np.ndarray) -> Float64:
-    """Invert a symmetric positive definite matrix by its Cholesky factor: a third of the work.
-
-    Raises
-    ------
-    LinAlgError
-        If it is not positive definite.
-
-    Examples
-    --------
-    >>> positive_inverse(np.array([[2.0, 1.0], [1.0, 1.0]]))
-    array([[ 1., -1.],
-           [-1.,  2.]])
-    """
-    factor, failed = scipy.linalg.lapack.dpotrf(np.asarray(matrix, np.float64).T, lower=1)
-    if failed:
-        message = "a matrix is not positive definite"
-        raise np.linalg.LinAlgError(message)
-    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-    return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T, np.float64)
-
-
 def padded_width(factors: int) -> int:
     """Round a number of factors up to the multiple of 16 that the kernels work in.
 

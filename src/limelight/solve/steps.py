@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy
 
 from limelight._base.arrays import factor_matrix
 from limelight._native import kernels
@@ -158,3 +159,25 @@ def s_step(problem: Problem, state: State, G_V: Float64, mean: Float64) -> None:
 def w_step(state: State, mean: Float64) -> None:
     """w = w + mean(U) - s."""
     state.w = state.w + mean - state.s
+
+
+def positive_inverse(matrix: np.ndarray) -> Float64:
+    """Invert a symmetric positive definite matrix by its Cholesky factor: a third of the work.
+
+    Raises
+    ------
+    LinAlgError
+        If it is not positive definite.
+
+    Examples
+    --------
+    >>> positive_inverse(np.array([[2.0, 1.0], [1.0, 1.0]]))
+    array([[ 1., -1.],
+           [-1.,  2.]])
+    """
+    factor, failed = scipy.linalg.lapack.dpotrf(np.asarray(matrix, np.float64).T, lower=1)
+    if failed:
+        message = "a matrix is not positive definite"
+        raise np.linalg.LinAlgError(message)
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+    return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T, np.float64)

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import os
 
@@ -44,3 +46,17 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except RecursionError as error:
         message = "it is nested too deeply"
         raise ValueError(message) from error
+
+
+def plain_number(value: object) -> object:
+    """Turn a number of NumPy into one of Python, for ``json.dumps(default=...)``.
+
+    Examples
+    --------
+    >>> json.dumps({"epochs": np.int64(3)}, default=plain_number)
+    '{"epochs": 3}'
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    message = f"{type(value).__name__} {value!r}"
+    raise TypeError(message)

@@ -30,7 +30,7 @@ from limelight._base.machine import package_version
 from limelight._base.text import short
 from limelight.data.ids import ids_to_arrow
 from limelight.store.arrays import load_arrays, map_arrays, read_ids, save_arrays, write_ids
-from limelight.store.json import read_json
+from limelight.store.json import plain_number, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -389,14 +389,8 @@ def _refuse(message: str, hint: str, cause: Exception | None = None) -> NoReturn
 
 def _to_json(config: dict[str, Any]) -> str:
     """Write settings as JSON; NumPy numbers count as numbers."""
-
-    def plain(value: object) -> object:
-        if isinstance(value, np.generic):
-            return value.item()
-        raise TypeError(f"{type(value).__name__} {value!r}")  # noqa: EM102
-
     try:
-        return json.dumps(config, indent=2, default=plain, allow_nan=False)
+        return json.dumps(config, indent=2, default=plain_number, allow_nan=False)
     except (TypeError, ValueError) as error:
         hint = "settings are finite numbers, text, lists and dicts"
         _refuse(f"cannot store this in {CONFIG}: {error}", hint, error)
