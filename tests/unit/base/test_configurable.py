@@ -21,7 +21,8 @@ def test_help_lists_every_setting_once(name):
 
 def test_help_has_type_default_meaning_and_bounds():
     text = inspect.getdoc(ll.ExADMM)
-    assert "factors : int, default 64\n    Length of the vectors. From 1 to 32,768." in text
+    assert "factors : int or 'auto', default 'auto'\n    Length of the vectors;" in text
+    assert "epochs : int, default 50\n    How many times all users and items are updated" in text
     assert "penalty : float or 'auto', default 'auto'" in text
     assert "Above 1e-30." in text
     assert "From 0 to below 1." in inspect.getdoc(ll.MultVAE)

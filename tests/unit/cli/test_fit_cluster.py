@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import limelight as ll
-from limelight.cli import fit_cluster
+from limelight.cli.fit import cluster as fit_cluster
 from limelight.cli.fit.cluster import MANY, Watch, counted, estimated
 from limelight.cli.flags import Reading
 
