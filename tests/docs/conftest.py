@@ -41,6 +41,9 @@ def tables():
         **dict.fromkeys(["studios", "sellers", "genres"], groups),
         **dict.fromkeys(["liked", "held_out", "purchases"], later),
         **dict.fromkeys(["today", "new"], past.slice(0, 2000)),
+        **dict.fromkeys(
+            ["plays", "new_plays"], past.append_column("plays", [1 + np.arange(len(past)) % 5])
+        ),
         "candidates": candidates.drop_columns("rank"),
         **dict.fromkeys(["lists", "after"], lists),
         "before": lists.filter(np.asarray(lists["rank"]) <= 19),
