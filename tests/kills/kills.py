@@ -45,7 +45,10 @@ def jobs(folder):
     ll.IALS(factors=8, epochs=4).fit(small).save(folder / "small")
     often = ["--checkpoint-every", "0"]
     return {
-        "fit": ["fit", folder / "split", "--epochs", "12", "--factors", "16", *often, "-o", "out"],
+        "fit": [
+            "fit", folder / "split", "--epochs", "12", "--tolerance", "0", "--factors", "16", *often,
+            "-o", "out",
+        ],  # fmt: skip
         "recommend": ["recommend", folder / "given", "-k", "10", *often, "-o", "out.parquet"],
         "rerank": ["rerank", folder / "small", "--gini", "0.25", "-k", "10", "-o", "out"],
         "frontier": [

@@ -28,7 +28,7 @@ time.sleep(60)
 
 
 def test_ctrl_c_ends_a_fit_and_leaves_only_a_checkpoint(files: Path, tmp_path: Path) -> None:
-    fit = ["fit", files / "split", "--epochs", 100_000_000, "-o", tmp_path / "model"]
+    fit = ["fit", files / "split", "--epochs", 10**8, "--tolerance", 0, "-o", tmp_path / "model"]
     with start([sys.executable, "-c", READY, *fit]) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -43,7 +43,7 @@ def test_ctrl_c_ends_a_fit_and_leaves_only_a_checkpoint(files: Path, tmp_path: P
 
 def test_ctrl_c_is_not_lost_where_arrow_imports_pandas(files: Path, tmp_path: Path) -> None:
     (tmp_path / "pandas.py").write_text(SLOW_ONCE, encoding="utf-8")
-    fit = ["fit", files / "split", "--epochs", 100_000_000, "-o", tmp_path / "model"]
+    fit = ["fit", files / "split", "--epochs", 10**8, "--tolerance", 0, "-o", tmp_path / "model"]
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {READY}"]
     with start([*command, *fit]) as process:
         assert process.stderr is not None

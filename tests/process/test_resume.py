@@ -12,7 +12,9 @@ from tests.support.commands import start, start_limelight, wait_for
 import limelight as ll
 from limelight.store.arrays import load_arrays
 
-FIT = ("--epochs", "400", "--factors", "32", "--seed", "3", "--threads", "1")
+FIT = (
+    *("--epochs", "400", "--tolerance", "0", "--factors", "32", "--seed", "3", "--threads", "1"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +171,7 @@ def test_a_search_that_was_asked_to_end_goes_on(few, tmp_path, limelight):
 def test_a_front_that_was_asked_to_end_goes_on(data, tmp_path, limelight):
     front = tmp_path / "front"
     flags = ("--points", "3", "--factors", "8", "--epochs", "200", "--method", "best-response")
+    flags += ("--tolerance", "0")
     process = start_limelight("frontier", data, "-o", front, *flags)
     wait_for(front / "state", process)
     process.send_signal(signal.SIGINT)
@@ -187,6 +190,7 @@ def test_a_front_in_python_goes_on_after_a_kill(tmp_path):
     split.save(tmp_path / "split")
     methods = ("exadmm", "best-response")
     call = {"methods": methods, "points": 6, "factors": 16, "epochs": 80, "at": 10}
+    call["tolerance"] = 0.0
     folder, state = tmp_path / "front", tmp_path / "front" / "state" / "notebook.json"
     code = (
         "import sys, limelight as ll;"

@@ -220,7 +220,7 @@ class TestOthers:
         )
         assert found.met
         assert max(one.before for one in found.groups) > 0.28
-        assert max(one.after for one in found.groups) < 0.272
+        assert max(one.after for one in found.groups) < 0.273
         assert found.to_dict()["target"] == {"gini": WISH, "group_cap": 0.27, "at": K}
         found.model.save(tmp_path / "model")
         lists = {}
@@ -238,7 +238,7 @@ class TestOthers:
         frame = pa.table({"item_id": data.item_ids, "group": np.arange(N_ITEMS) % 4})
         found = ll.fit_to(data, groups=frame, group_cap=0.27, at=K, model=small(), serve=way)
         assert found.met
-        assert max(one.after for one in found.groups) < 0.272
+        assert max(one.after for one in found.groups) < 0.273
         assert found.served["users"] == N_USERS
         ids = found.model.recommend(k=K).ids
         given = np.bincount(np.arange(N_ITEMS) % 4, exposure.exposure(ids, N_ITEMS))

