@@ -43,12 +43,9 @@ def jobs(folder):
     ll.IALS(factors=16, epochs=4).fit(split.train).save(folder / "given")
     small = ll.marketplace(2000, 120, 30_000, seed=6).interactions
     ll.IALS(factors=8, epochs=4).fit(small).save(folder / "small")
-    often = ["--checkpoint-every", "0"]
+    often, epochs = ["--checkpoint-every", "0"], ["--epochs", "12", "--tolerance", "0"]
     return {
-        "fit": [
-            "fit", folder / "split", "--epochs", "12", "--tolerance", "0", "--factors", "16", *often,
-            "-o", "out",
-        ],  # fmt: skip
+        "fit": ["fit", folder / "split", *epochs, "--factors", "16", *often, "-o", "out"],
         "recommend": ["recommend", folder / "given", "-k", "10", *often, "-o", "out.parquet"],
         "rerank": ["rerank", folder / "small", "--gini", "0.25", "-k", "10", "-o", "out"],
         "frontier": [
