@@ -35,7 +35,10 @@ _EPOCHS_NEAR, _EPOCHS_PADDED = 4, 5
 """At most so many epochs from the factors of a neighbour, and from padded ones."""
 _LAST_EPOCHS = 5
 """Of the two fits at the end, where time is planned."""
-_STEP = 0.2
+_STEP, _LEAST_STEP = 0.2, 0.04
+_MIDDLE = 0.5, 0.5, 0.0
+"""The place of "auto"."""
+_SLOW_FACTORS = 32
 _TIMID = 0.9
 """Which share of a budget is planned for: a prediction is not always right."""
 
@@ -106,7 +109,8 @@ class FactorSearch(Search):
         def find_out() -> tuple[Trial, Any]:
             if candidate.last:
                 start = padded(self.kept.factors(candidate.last), factors, self.base.config)
-                return self.run(number, settings, start, epochs=_EPOCHS_PADDED, tolerance=_ROUGH)
+                # New factors begin small: at first they change the objective by next to nothing.
+                return self.run(number, settings, start, epochs=_EPOCHS_PADDED, tolerance=0.0)
             if started:
                 closest = min(started, key=lambda other: _distance(other.place, candidate.place))
                 start = self.kept.factors(closest.last)
@@ -120,15 +124,18 @@ class FactorSearch(Search):
         return trial
 
     def _refine(self, plan: Plan, best: _Candidate) -> Iterator[Trial]:
-        """Look around the best, from where it is; a step that helps is repeated, others halve."""
+        """Look around the best, from where it is, in smaller and smaller steps.
+
+        With a budget alone, this goes on until the time is up or the steps are too small to matter.
+        """
         factors, step = plan.rounds[-1].factors, _STEP
         self.final = best
-        left, tried = plan.refined, {best.place}
+        left, tried = plan.refined, {best.place or _MIDDLE}
+        if self.limits.trials is None:
+            left = max(left, max(NUMBERS_OF_TRIALS) - len(self.found))
         number = len(plan.rounds)
-        while left:
-            places = [
-                p for p in around(self.final.place or (0.5, 0.5, 0.0), step) if p not in tried
-            ]
+        while left and step >= _LEAST_STEP:
+            places = [p for p in around(self.final.place or _MIDDLE, step) if p not in tried]
             if not places:
                 step /= 2
                 continue
@@ -209,20 +216,25 @@ class FactorSearch(Search):
     def _seconds(self, factors: int, epochs: int = _EPOCHS_PADDED) -> float:
         """Predict the seconds of a trial by the last one."""
         last = self.found[-1]
-        speed = max(1, last.epochs) * self._work(last.settings["factors"]) / last.seconds
-        return epochs * self._work(factors) / speed
+        trained = last.training_seconds or last.seconds
+        speed = max(1, last.epochs) * self._work(last.settings["factors"]) / trained
+        return epochs * self._work(factors) / speed + (last.seconds - trained)
 
     def _work(self, factors: int) -> float:
-        """Return how many operations an epoch takes."""
+        """Return how long an epoch takes, in operations at the speed of many factors.
+
+        Kernels are half as fast with 32 factors as with very many.
+        """
         train = self.split.train
         users = np.diff(train.indptr).astype(np.float64)
         items = np.bincount(train.indices, minlength=train.n_items).astype(np.float64)
         rows: Float64 = np.concatenate([users, items])
-        return float(row_solve(rows, factors).sum() + 2 * len(rows) * factors**2)
+        operations = float(row_solve(rows, factors).sum() + 2 * len(rows) * factors**2)
+        return operations * (1 + _SLOW_FACTORS / factors)
 
 
 def _distance(one: tuple[float, ...] | None, other: tuple[float, ...] | None) -> float:
-    a, b = (np.asarray(place or (0.5, 0.5, 0.0)) for place in (one, other))
+    a, b = (np.asarray(place or _MIDDLE) for place in (one, other))
     return float(np.linalg.norm(a - b))
 
 

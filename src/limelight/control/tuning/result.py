@@ -36,6 +36,8 @@ class Trial:
     epochs: int
     """Of this trial alone: it may have started from the factors of another."""
     seconds: float
+    training_seconds: float = 0.0
+    """Of the seconds, those in which the model was updated."""
 
     @property
     def series(self) -> str:

@@ -112,7 +112,7 @@ class Search:
         self.base, self.split, self.at, self.kept, self.limits = base, split, at, kept, limits
         # Few users say more when they are asked several times, each time for other items of theirs.
         folds = int(np.clip(_ASKED // split.validation.n_users, 1, _MOST_FOLDS))
-        self.asked = refolded(split.validation, folds=folds) if folds > 1 else [split.validation]
+        self.asked = refolded(split.validation)[:folds]
         self.found: list[Trial] = []
         self.notes: list[str] = []
 
@@ -156,12 +156,13 @@ class Search:
         started = time.perf_counter()
         model = self.make({**settings, **fitting})
         start = {} if init is None else {"init": init}
-        ndcg, figures, epochs, factors = 0.0, {}, 0, None
+        ndcg, figures, epochs, trained, factors = 0.0, {}, 0, 0.0, None
         try:
             model.fit(self.split.train, show_progress=False, **start, **self._validation(model))
             figures = self.ask(model)
             ndcg = figures[f"ndcg@{self.at}"]
-            epochs = model.trace_[-1].epoch if model.trace_ else 0
+            if model.trace_:
+                epochs, trained = model.trace_[-1].epoch, model.trace_[-1].seconds
             if isinstance(model, FactorModel):
                 factors = (model.user_factors, model.item_factors)
         except SolveError:
@@ -174,6 +175,7 @@ class Search:
             gini=float(figures.get(f"gini@{self.at}", 1.0)),
             epochs=int(epochs),
             seconds=time.perf_counter() - started,
+            training_seconds=float(trained),
         )
         return trial, factors
 

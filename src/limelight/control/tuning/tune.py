@@ -54,7 +54,7 @@ def tune(
         How long it may take, such as "5m", "1h" or a number of seconds; "5m" unless trials are
         given. How many trials that is depends on the machine, so the result may too.
     trials
-        How many settings to try; then the same call gives the same result on any machine.
+        How many settings to try, at most; then the same call gives the same result on any machine.
     at
         Length of the lists whose nDCG counts.
     folder
