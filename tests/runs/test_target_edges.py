@@ -92,7 +92,6 @@ def test_threads_make_no_difference():
     np.testing.assert_array_equal(*(one.model.recommend(k=K).ids for one in found))
 
 
-@pytest.mark.filterwarnings("ignore:1 of 1,500 users has no history")
 def test_a_sample_is_searched_with_and_everybody_confirms(monkeypatch):
     monkeypatch.setattr("limelight.control.population._SEARCHED", 300)
     data = ll.marketplace(1500, 100, 22_000, seed=4).interactions

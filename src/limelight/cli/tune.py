@@ -41,6 +41,14 @@ Trials = Annotated[
 ]
 
 
+def check_budget(budget: str | None) -> None:
+    """Refuse a budget that is no time, before anything is read."""
+    from limelight.data.times import duration
+
+    if budget is not None:
+        duration(budget, "--budget")
+
+
 @dataclass(frozen=True)
 class TuneFlags:
     """Whether `fit` looks for better settings first, and for how long."""
@@ -57,7 +65,8 @@ class TuneFlags:
     trials: Trials = None
 
     def check(self) -> None:
-        """Refuse flags that would have no effect."""
+        """Refuse flags that would have no effect, and a budget that is no time."""
+        check_budget(self.budget)
         for name in ("budget", "trials"):
             value = getattr(self, name)
             if value is not None and not self.tune:
@@ -137,6 +146,7 @@ def tune(
     if model not in ModelName.__members__:
         message = f"--model is not a known choice: {model!r}"
         raise ConfigError(message, hint=f"choose one of: {', '.join(ModelName.__members__)}")
+    check_budget(budget)
     base = make_model(ModelName[model], settings)
     given = given_flags(budget=budget, trials=trials, at=at)
     data = reading.interactions_or_split(source)

@@ -96,15 +96,19 @@ def with_popular(
     without = np.flatnonzero(lengths == 0)
     if not len(without):
         return own
-    verb = "has" if len(without) == 1 else "have"
-    start = f"{len(without):,} of {count(own.n_users, 'user')} {verb} no history"
+    # A user of whom something is hidden has a history: no part of it was shown to the model.
+    told = without if hidden is None else without[np.diff(hidden.indptr)[without] == 0]
+    verb = "has" if len(told) == 1 else "have"
+    start = f"{len(told):,} of {count(own.n_users, 'user')} {verb} no history"
     found = shares()
     if found is None:
         # Folders of earlier versions have no counts. The lists of these users hold items in the
         # order of their numbers, or nearly so.
-        _warn(f"{start}, and the model does not know which items are popular: fit it again")
+        if len(told):
+            _warn(f"{start}, and the model does not know which items are popular: fit it again")
         return own
-    _warn(f"{start}: they get the most popular items")
+    if len(told):
+        _warn(f"{start}: they get the most popular items")
     return PopularForSome.over(own, without, found, hidden=hidden, threads=threads)
 
 

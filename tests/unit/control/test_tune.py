@@ -202,3 +202,9 @@ def test_other_models_are_searched_where_they_say():
     low, high = (space.settings((x,) * space.dimensions) for x in (0.0, 1.0))
     assert low == {"latent": 100, "learning_rate": 3e-4}
     assert high == {"latent": 600, "learning_rate": 3e-3}
+
+
+def test_nothing_is_taken_that_validation_users_like_less_than_the_defaults(split):
+    for trials in (4, 6, 8, 12):
+        tuned = ll.tune(split, model=ll.IALS(), trials=trials, at=5).measured
+        assert tuned["tuned"]["validation"]["ndcg@5"] >= tuned["default"]["validation"]["ndcg@5"]

@@ -83,3 +83,15 @@ def test_counts_of_other_items_are_refused(model, tmp_path):
         save_arrays(tmp_path / "model" / "factors.safetensors", arrays | {"item_counts": counts})
         with pytest.raises(ll.DataError, match="item_counts"):
             ll.load(tmp_path / "model")
+
+
+def test_a_history_of_which_no_part_is_shown_is_nothing_to_warn_of(recwarn):
+    data = ll.marketplace(60, 30, 600).interactions.matrix
+    model = ll.IALS(factors=4, epochs=2).fit(data)
+    part = data[:3].copy()
+    part.data[: part.indptr[1]] = 0
+    part.eliminate_zeros()
+    hidden = data[:3]
+    ids = model.ranking(part, hidden=hidden).top(np.arange(3), 5).ids
+    assert not set(ids[0]) & set(hidden[0].indices)
+    assert not recwarn.list

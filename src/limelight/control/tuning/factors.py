@@ -166,14 +166,21 @@ class FactorSearch(Search):
         return next(trial for trial in self.found if trial.number == self.final.trial)
 
     def result(self) -> TuneResult:
-        """Take the best and the first until nothing changes any more, and look at test users."""
+        """Take the best and the first until nothing changes any more, and look at test users.
+
+        Trials are compared before that. Where validation users then like the first one as well,
+        which has the settings that follow from the data, that one is taken.
+        """
         if not self.final.last:
             message = f"no settings that were tried led to a model: {len(self.found)} trials"
             raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
-        model = self._finished(self.final)
-        if self.final is self.first:
-            return self.measured(model, model)
-        return self.measured(model, self._finished(self.first) if self.first.last else None)
+        model = first = self._finished(self.final)
+        if self.final is not self.first:
+            first = self._finished(self.first) if self.first.last else None
+        key = f"ndcg@{self.at}"
+        if first is not None and self.ask(first)[key] >= self.ask(model)[key]:
+            self.final, model = self.first, first
+        return self.measured(model, first)
 
     def _finished(self, candidate: _Candidate) -> Any:
         trial = next(t for t in self.found if t.number == candidate.trial)
