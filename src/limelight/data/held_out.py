@@ -15,6 +15,7 @@ from limelight._base.documents import Document, pairs
 from limelight._base.errors import DataError
 from limelight._base.seeds import seed_of
 from limelight._base.text import count
+from limelight.data.ids import positions
 from limelight.data.interactions import csr_rows
 from limelight.data.rows import by_pair, group, row_numbers
 
@@ -41,6 +42,8 @@ class HeldOut:
         The file order inside each row, as in ``Interactions.order``.
     target_weights : float32 array or None
         The weights of the targets, which count where everybody is learnt from; None: all are 1.
+    item_ids : array or None
+        The id of each column, by which models that number items differently are measured.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class HeldOut:
     history_order: NDArray[np.int32] | None = None
     targets_order: NDArray[np.int32] | None = None
     target_weights: NDArray[np.float32] | None = None
+    item_ids: Ids | None = None
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the same users and items."""
@@ -89,7 +93,47 @@ class HeldOut:
         """Return some of the users, by their rows."""
         weights = None if self.target_weights is None else self.weighted_targets[rows].data
         history, targets = self.history[rows], self.targets[rows]
-        return HeldOut(history, targets, self.user_ids[rows], target_weights=weights)
+        return HeldOut(
+            history, targets, self.user_ids[rows], target_weights=weights, item_ids=self.item_ids
+        )
+
+    def renumbered(self, item_ids: Ids) -> HeldOut:
+        """Number the items as a model does, which may know more items, but none less.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy.sparse import csr_matrix
+        >>> ids, rows = np.array(["a", "b"]), csr_matrix([[1, 0]])
+        >>> part = HeldOut(rows, csr_matrix([[0, 1]]), np.array([17]), item_ids=ids)
+        >>> part.renumbered(np.array(["b", "new", "a"])).history.toarray()
+        array([[0, 0, 1]])
+        """
+        if self.item_ids is None or np.array_equal(self.item_ids, item_ids):
+            return self
+        places = positions(self.item_ids, item_ids)
+        if (places < 0).any():
+            unknown = self.item_ids[places < 0]
+            message = (
+                f"the model does not know {len(unknown):,} of the {count(len(places), 'item')} "
+                f"that it is measured on, e.g. {unknown.tolist()[0]!r}"
+            )
+            raise DataError(message, hint="measure it on the split that it was trained on")
+
+        def moved(part: csr_matrix[Any]) -> csr_matrix[Any]:
+            shape = part.shape[0], len(item_ids)
+            found = scipy.sparse.csr_matrix((part.data, places[part.indices], part.indptr), shape)
+            found.sort_indices()
+            return found
+
+        weights = None if self.target_weights is None else moved(self.weighted_targets).data
+        return HeldOut(
+            moved(self.history),
+            moved(self.targets),
+            self.user_ids,
+            target_weights=weights,
+            item_ids=item_ids,
+        )
 
     def __repr__(self) -> str:
         history, targets = count(self.history.nnz, "interaction"), count(self.targets.nnz, "target")
@@ -175,7 +219,7 @@ def refolded(part: HeldOut, *, folds: int = 5, seed: int = 0) -> list[HeldOut]:
         kept.data[asked] = 0
         kept.eliminate_zeros()
         shown = replace(part, history=kept).everything()
-        parts.append(HeldOut(shown, targets, part.user_ids))
+        parts.append(HeldOut(shown, targets, part.user_ids, item_ids=part.item_ids))
     return parts
 
 

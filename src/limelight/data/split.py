@@ -65,6 +65,13 @@ class Split:
     dropped_items: int = 0
     users_without_history: int = 0
 
+    def __post_init__(self) -> None:
+        """Let the held-out parts know which items their columns are."""
+        for name in ("validation", "test"):
+            part = getattr(self, name)
+            if part.item_ids is None and part.history.shape[1] == self.train.n_items:
+                object.__setattr__(self, name, replace(part, item_ids=self.train.item_ids))
+
     def __repr__(self) -> str:
         """Show the parts, and what was left out of them."""
         parts = (f"{name}: {getattr(self, name)!r}" for name in ("train", "validation", "test"))

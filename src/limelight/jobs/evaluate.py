@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-import numpy as np
-
 from limelight._base.errors import DataError
 from limelight._base.executor import as_executor
 from limelight._base.settings import check_choice
-from limelight.data.held_out import HeldOut
-from limelight.data.ids import positions
 from limelight.jobs.service import PER_PIECE, ServedUsers, Service, open_served
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.evaluate import Evaluation
@@ -24,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limelight._base.executor import Executor
+    from limelight.data.held_out import HeldOut
     from limelight.data.interactions import Ids
     from limelight.data.split import Split
     from limelight.jobs.service import UserPiece
@@ -125,14 +122,4 @@ def _renumbered(split: Split, part: str, item_ids: Ids) -> HeldOut:
     if not held_out.targets.nnz:
         message = f"the {held_out.n_users:,} {part} users have no targets to guess"
         raise DataError(message, hint="users with few items get none: hold out more users")
-    if np.array_equal(split.train.item_ids, item_ids):
-        return held_out
-    split_ids = split.train.item_ids
-    columns, back = positions(item_ids, split_ids), positions(split_ids, item_ids)
-    if alone := item_ids[columns < 0].tolist() + split_ids[back < 0].tolist():
-        message = f"the model and the split have different items, e.g. {alone[0]!r}"
-        raise DataError(message, hint="evaluate on the split that the model was trained on")
-    history, targets = held_out.history[:, columns], held_out.targets[:, columns]
-    history.sort_indices()
-    targets.sort_indices()
-    return HeldOut(history, targets, held_out.user_ids)
+    return held_out.renumbered(item_ids)

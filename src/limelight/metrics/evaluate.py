@@ -49,6 +49,23 @@ class IdentifiedPart(Protocol):
     user_ids: Any
 
 
+@runtime_checkable
+class NumbersItems(Protocol):
+    """Has items with ids, numbered in their order."""
+
+    @property
+    def item_ids(self) -> Any:
+        """The id of each item."""
+
+
+@runtime_checkable
+class RenumberedPart(Protocol):
+    """Held-out users whose items can be numbered in another order."""
+
+    def renumbered(self, item_ids: Any) -> HeldOutPart:
+        """Return the same users, over these items."""
+
+
 class Evaluation(Mapping[str, float]):
     """The metrics of one evaluation: read-only, under flat keys such as "ndcg@20".
 
@@ -73,6 +90,9 @@ class Evaluation(Mapping[str, float]):
         self._metrics = MappingProxyType(dict(metrics))
 
     def __getitem__(self, key: str) -> float:
+        if key not in self._metrics:
+            message = f"no metric {key!r}: there are {', '.join(self._metrics)}"
+            raise KeyError(message)
         return self._metrics[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -136,7 +156,8 @@ def evaluate(
     model
         A fitted model, or anything with `recommend(histories, k=...)`.
     held_out
-        The held-out part of a split, such as `split.test`: `history` and `targets`.
+        The held-out part of a split, such as `split.test`: `history` and `targets`. Its items are
+        found by their ids where the model has others, or the same in another order.
     k
         One or several cutoffs. A cutoff above the size of the catalogue is allowed: lists are
         then padded and as long as the catalogue.
@@ -166,6 +187,8 @@ def evaluate(
     (1.0, 0.5)
     """
     cutoffs = check_cutoffs(k)
+    if isinstance(held_out, RenumberedPart) and isinstance(model, NumbersItems):
+        held_out = held_out.renumbered(model.item_ids)
     history, targets = _parts(held_out)
     known: dict[str, Any] = {}
     if isinstance(model, ServesByUser) and model.by_user and isinstance(held_out, IdentifiedPart):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -113,8 +113,8 @@ class Model(Recommender, Configurable):
         if known is None or not self.ranks_by_history:
             return own
         threads = resolve_threads(self.config.num_threads)
-        lengths, shares = np.diff(known.indptr), self.learned.item_shares
-        return with_popular(own, lengths, shares, hidden=hidden, threads=threads)
+        items, shares = self.learned.known_items, self.learned.item_shares
+        return with_popular(own, known, items, shares, hidden=hidden, threads=threads)
 
     def _similarities(self, items: Int64) -> Float32:
         """Return how alike some items are to all items: one row each, one column an item."""
@@ -318,6 +318,14 @@ class Learned:
         if self.item_counts is None and self.seen is not None:
             return np.bincount(self.seen.indices, minlength=len(self.item_ids))
         return self.item_counts
+
+    @cached_property
+    def known_items(self) -> NDArray[np.bool_]:
+        """Which items the model has learnt something of: they have a vector, or users."""
+        if "item_factors" in self.arrays:
+            return np.asarray(self.arrays["item_factors"].any(axis=1))
+        counts = self.counts()
+        return np.ones(len(self.item_ids), dtype=np.bool_) if counts is None else counts > 0
 
     def item_shares(self) -> Float32 | None:
         """Return the share of the training users who have each item; None if nobody knows."""

@@ -162,6 +162,8 @@ def compare(
 
 def _named(models: Any) -> dict[str, Recommender]:
     """Give every model a name of its own."""
+    if isinstance(models, Recommender):
+        models = [models]
     given = models.items() if isinstance(models, Mapping) else ((None, one) for one in models)
     named: dict[str, Recommender] = {}
     for own, model in given:

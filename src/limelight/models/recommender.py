@@ -11,6 +11,7 @@ import numpy as np
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_integer
+from limelight._base.text import count
 from limelight.models.folder import save_model
 from limelight.recommend.explain import explanation
 from limelight.recommend.fold_in import history_rows, take_rows
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 Serves: TypeAlias = Literal["alone", "together", "stream"]
 """Whether a list depends on nobody else, on all who ask at once, or on those who came before."""
 USER_HINT = "pass histories= of unseen users"
+_HISTORY = "pass history=[…] with the items of an unseen user"
 _BATCH = 8192
 """How many users are served at once."""
 
@@ -160,8 +162,9 @@ class Recommender(ABC):
             interactions; of a matrix, row numbers stand for them unless they are given.
         exclude, allow
             Own ids of items that no list of this request shows, or of the only ones that it may
-            show. Re-ranked lists are then made anew: those that were kept for a target are not
-            used, and what the target promised does not hold.
+            show; ids that the model does not know are passed over. Re-ranked lists are then made
+            anew: those that were kept for a target are not used, and what the target promised does
+            not hold.
 
         Returns
         -------
@@ -245,6 +248,8 @@ class Recommender(ABC):
 
     def _ids_of(self, histories: Any, users: Any, given: Any) -> Any:
         """Tell who the users are, where lists depend on it."""
+        if given is not None:
+            _check_count(given, users if histories is None else histories)
         if given is not None or not self.by_user:
             return given
         if histories is not None:
@@ -353,12 +358,13 @@ class Recommender(ABC):
         ids, model = self.item_ids, self.model
         [number] = numbers_of([item], ids, "item", ITEM_HINT)
         if history is None:
-            rows = take_rows(model._seen(), numbers_of([user], self.user_ids, "user", USER_HINT))
+            rows = take_rows(model._seen(), numbers_of([user], self.user_ids, "user", _HISTORY))
         else:
             chosen = np.unique(numbers_of(history, ids, "item", ITEM_HINT)).astype(np.int32)
             rows = sparse_rows(np.array([0, len(chosen)]), chosen, len(ids))
         if not rows.n_entries:
-            message = f"there is no history to explain a score by: user {user!r}"
+            whose = "an empty history" if history is not None else f"user {user!r}"
+            message = f"there is no history to explain a score by: {whose}"
             raise DataError(message, hint="users without a history get the most popular items")
         return explanation(model._contributions(rows, int(number)), rows.indices, int(number), ids)
 
@@ -366,3 +372,13 @@ class Recommender(ABC):
         """Write it to a folder for ``ll.load``; ``history=False`` leaves training histories out."""
         control, promise = self._control(), self.promise
         save_model(self.model, path, history=history, control=control, promise=promise)
+
+
+def _check_count(user_ids: Any, asked: Any) -> None:
+    """Refuse ids that are not one for each user who asks."""
+    expected = asked.shape[0] if hasattr(asked, "shape") else np.size(asked)
+    if hasattr(asked, "n_users"):
+        expected = asked.n_users
+    if np.size(user_ids) != expected:
+        message = f"{np.size(user_ids):,} user ids for {count(expected, 'user')}"
+        raise DataError(message, hint="beside histories or users, give one id for each of them")

@@ -9,11 +9,14 @@ import numpy as np
 
 from limelight._base.errors import LimelightWarning
 from limelight._base.text import count
+from limelight.data.rows import row_numbers
 from limelight.recommend.fold_in import take_rows
 from limelight.recommend.ranking import VectorRanking, empty_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from limelight._base.arrays import Float32, Int32, Int64
     from limelight._native._kernels import Csr
@@ -72,20 +75,23 @@ class PopularForSome:
 
 def with_popular(
     own: Ranking,
-    lengths: Int64,
+    known: Csr,
+    known_items: NDArray[np.bool_],
     shares: Callable[[], Float32 | None],
     *,
     hidden: Csr | None,
     threads: int,
 ) -> Ranking:
-    """Let users whose history is empty rank by popularity, and warn of it.
+    """Let users of whose history the model knows nothing rank by popularity, and warn of it.
 
     Parameters
     ----------
     own
         How a model ranks for all users.
-    lengths
-        How much is known of each user.
+    known
+        The history of each user.
+    known_items
+        Which items the model has learnt something of; others say nothing of their users.
     shares
         Gives the share of the training users who have each item; None if nobody knows.
     hidden
@@ -93,13 +99,18 @@ def with_popular(
     threads
         How many threads to use.
     """
-    without = np.flatnonzero(lengths == 0)
+    given = lengths = np.diff(known.indptr)
+    if not known_items.all():
+        says_something = known_items[known.indices]
+        lengths = np.bincount(row_numbers(known.indptr)[says_something], minlength=len(given))
+    without = told = np.flatnonzero(lengths == 0)
     if not len(without):
         return own
-    # A user of whom something is hidden has a history: no part of it was shown to the model.
-    told = without if hidden is None else without[np.diff(hidden.indptr)[without] == 0]
+    if hidden is not None:
+        # A user of whom more is hidden than was shown to the model has a history.
+        told = without[np.diff(hidden.indptr)[without] <= given[without]]
     verb = "has" if len(told) == 1 else "have"
-    start = f"{len(told):,} of {count(own.n_users, 'user')} {verb} no history"
+    start = f"{len(told):,} of {count(own.n_users, 'user')} {verb} no history that the model knows"
     found = shares()
     if found is None:
         # Folders of earlier versions have no counts. The lists of these users hold items in the

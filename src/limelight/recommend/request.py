@@ -26,10 +26,7 @@ def numbers_of(wanted: Any, known: Ids, what: str, hint: str) -> Int64:
     >>> numbers_of(["b", "c"], np.array(["a", "b", "c"], dtype=object), "item", "see the ids")
     array([1, 2])
     """
-    given = wanted if isinstance(wanted, str | np.ndarray) or np.isscalar(wanted) else list(wanted)
-    ids = np.atleast_1d(np.asarray(given))
-    if ids.dtype.kind not in "iu":
-        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+    ids = _as_ids(wanted)
     found = np.asarray(positions(ids, known), dtype=np.int64)
     if (found < 0).any():
         message = f"{what} id not in the training data: {ids[found < 0].tolist()[0]!r}"
@@ -37,8 +34,27 @@ def numbers_of(wanted: Any, known: Ids, what: str, hint: str) -> Int64:
     return found
 
 
+def _as_ids(wanted: Any) -> Ids:
+    given = wanted if isinstance(wanted, str | np.ndarray) or np.isscalar(wanted) else list(wanted)
+    ids = np.atleast_1d(np.asarray(given))
+    if ids.dtype.kind not in "iu":
+        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
+    return ids
+
+
+def _known_of(wanted: Any, item_ids: Ids) -> Int64:
+    """Return the numbers of the ids that are known.
+
+    What is sold out, or new, comes from a catalogue that is newer than the model.
+    """
+    found = np.asarray(positions(_as_ids(wanted), item_ids), dtype=np.int64)
+    return found[found >= 0]
+
+
 def items_left(item_ids: Ids, exclude: Any = None, allow: Any = None) -> Int32 | None:
     """Return the numbers, ascending, of the items that may be listed; None if all may.
+
+    Ids that are not known are passed over.
 
     Examples
     --------
@@ -50,11 +66,11 @@ def items_left(item_ids: Ids, exclude: Any = None, allow: Any = None) -> Int32 |
         return None
     is_left = np.full(len(item_ids), allow is None)
     if allow is not None:
-        is_left[numbers_of(allow, item_ids, "item", ITEM_HINT)] = True
+        is_left[_known_of(allow, item_ids)] = True
     if exclude is not None:
-        is_left[numbers_of(exclude, item_ids, "item", ITEM_HINT)] = False
+        is_left[_known_of(exclude, item_ids)] = False
     left = np.flatnonzero(is_left).astype(np.int32)
     if not len(left):
         message = f"exclude and allow leave none of {len(item_ids):,} items"
-        raise DataError(message, hint="allow more items, or exclude fewer")
+        raise DataError(message, hint=f"allow more items, or exclude fewer; {ITEM_HINT}")
     return left

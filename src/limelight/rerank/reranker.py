@@ -12,7 +12,7 @@ import numpy as np
 from limelight._base.configurable import Configurable
 from limelight._base.documents import Document, Table, pairs
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.settings import Settings, check_integer, check_number, setting
+from limelight._base.settings import Settings, check_integer, check_names, check_number, setting
 from limelight._base.text import settings, short
 from limelight.models.recommender import Answer, Recommender
 from limelight.recommend.candidates import candidates_of
@@ -283,6 +283,28 @@ class Reranked(Recommender):
             for own, value in part.get_params().items()
         }
         return parts | settings
+
+    def set_params(self, **given: Any) -> Self:
+        """Change the parts, or their settings by names such as ``reranker__strength``.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> model = ll.IALS(factors=8).fit(ll.marketplace(300, 100, 4000).interactions)
+        >>> fair = ll.BestResponse(strength=0.1).over(model)
+        >>> fair.set_params(reranker__strength=0.3).reranker.get_params()["strength"]
+        0.3
+        """
+        check_names(given, list(self.get_params()))
+        for part in ("reranker", "model"):
+            if part in given:
+                self.__dict__[{"model": "_model"}.get(part, part)] = given[part]
+            start = f"{part}__"
+            own = {n.removeprefix(start): v for n, v in given.items() if n.startswith(start)}
+            getattr(self, part).set_params(**own)
+        # Lists that were kept are those of other settings.
+        self.lists = self.promise = None
+        return self
 
     def _lists(self, asked: Request, k: int) -> Answer:
         keeps = asked.items is None and self.keeps_lists(k, filter_seen=asked.filter_seen)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import limelight as ll
 from limelight._base.errors import ConfigError, DataError
 from limelight.metrics.evaluate import Evaluation, evaluate
 
@@ -116,3 +117,41 @@ def test_nobody_to_score(part):
 def test_wrong_cutoffs(part, k):
     with pytest.raises(ConfigError):
         evaluate(InOrder(), part, k=k)
+
+
+def test_items_are_found_by_their_ids_where_the_model_numbers_them_differently():
+    data = ll.marketplace(600, 90, 9000).interactions
+    split = ll.split_users(data, validation=60, test=60)
+    model = ll.IALS(factors=8, epochs=4).fit(data)
+    assert not np.array_equal(model.item_ids, split.train.item_ids)
+
+    found = ll.evaluate(model, split.test, k=10)
+
+    ids = model.item_ids[model.recommend(_by_id(split.test.history, split, model), k=10).ids]
+    targets = split.test.targets
+    wanted = [set(split.train.item_ids[targets[row].indices]) for row in range(len(ids))]
+    recall = [len(w & set(row)) / min(len(w), 10) for w, row in zip(wanted, ids, strict=True) if w]
+    assert found["recall@10"] == pytest.approx(np.mean(recall))
+    assert found["items"] == data.n_items
+
+
+def _by_id(history, split, model):
+    place = {item: number for number, item in enumerate(model.item_ids)}
+    columns = np.array([place[item] for item in split.train.item_ids])
+    shape = history.shape[0], len(place)
+    found = sparse.csr_matrix((history.data, columns[history.indices], history.indptr), shape)
+    found.sort_indices()
+    return found
+
+
+def test_a_model_that_lacks_items_of_the_split_is_refused():
+    split = ll.split_users(ll.marketplace(600, 90, 9000).interactions, validation=60, test=60)
+    few = ll.Interactions.from_matrix(split.train.matrix[:, :50])
+
+    with pytest.raises(ll.DataError, match="does not know 40 of the 90 items"):
+        ll.evaluate(ll.Popularity().fit(few), split.test)
+
+
+def test_a_metric_that_is_not_there_names_those_that_are():
+    with pytest.raises(KeyError, match=r"no metric 'gini@10': there are users, gini@20"):
+        Evaluation({"users": 3, "gini@20": 0.5})["gini@10"]

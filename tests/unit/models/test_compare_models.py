@@ -65,3 +65,7 @@ def test_a_model_of_other_data_is_named():
 def test_what_cannot_be_compared(models, split, more, message):
     with pytest.raises(ll.LimelightError, match=message):
         ll.compare(models, split, **more)
+
+
+def test_one_model_needs_no_list():
+    assert len(ll.compare(ll.Popularity(), SPLIT).rows) == 1

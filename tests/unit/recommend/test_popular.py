@@ -26,7 +26,9 @@ def histories(model):
 
 
 def test_others_keep_their_lists(model, histories):
-    with pytest.warns(ll.LimelightWarning, match="^2 of 5 users have no history: they get") as told:
+    with pytest.warns(
+        ll.LimelightWarning, match="^2 of 5 users have no history that the model knows: they get"
+    ) as told:
         found = model.recommend(histories, k=7)
     assert len(told) == 1
     assert told[0].filename == __file__
@@ -95,3 +97,17 @@ def test_a_history_of_which_no_part_is_shown_is_nothing_to_warn_of(recwarn):
     ids = model.ranking(part, hidden=hidden).top(np.arange(3), 5).ids
     assert not set(ids[0]) & set(hidden[0].indices)
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("kind", [lambda: ll.IALS(factors=4, epochs=4), ll.EASE])
+def test_a_history_of_items_that_nobody_had_says_nothing(kind):
+    X = ll.marketplace(300, 50, 4000).interactions.matrix.tolil()
+    X[:, [7, 9]] = 0
+    model = kind().fit(X.tocsr())
+    rows = sparse.csr_matrix((np.ones(3, np.float32), ([0, 0, 1], [7, 9, 3])), shape=(2, 50))
+
+    with pytest.warns(ll.LimelightWarning, match="1 of 2 users has no history that the model"):
+        found = model.recommend(rows, k=5)
+
+    shares = model.learned.item_shares()
+    np.testing.assert_array_equal(found.ids[0], np.argsort(-shares, kind="stable")[:5])

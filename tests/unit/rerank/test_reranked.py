@@ -94,3 +94,25 @@ def test_kept_lists_are_used_unless_some_items_are_asked_for(model):
     np.testing.assert_array_equal(kept.recommend(user_ids=[9], k=5).ids[0], kept.lists.ids[9])
     first = int(kept.lists.ids[0, 0])
     assert first not in kept.recommend(k=5, exclude=[first]).ids
+
+
+def test_settings_of_both_parts_can_be_changed():
+    model = ll.IALS(factors=4, epochs=2).fit(ll.marketplace(100, 30, 900).interactions)
+    fair = ll.BestResponse(strength=0.1).over(model)
+
+    fair.set_params(reranker__strength=0.4, model__epochs=3)
+
+    assert fair.get_params()["reranker__strength"] == 0.4
+    assert model.get_params()["epochs"] == 3
+    with pytest.raises(ll.ConfigError, match="foo"):
+        fair.set_params(foo=1)
+
+
+@pytest.mark.parametrize("asked", [{"users": [0, 1]}, {"histories": 2}])
+def test_ids_beside_users_are_one_each(asked):
+    data = ll.marketplace(100, 30, 900).interactions
+    model = ll.IALS(factors=4, epochs=2).fit(data)
+    if "histories" in asked:
+        asked = {"histories": data.matrix[:2]}
+    with pytest.raises(ll.DataError, match="1 user ids for 2 users"):
+        model.recommend(**asked, user_ids=[5], k=3)

@@ -70,7 +70,10 @@ def with_features(
         what = "a target" if has_target else "--executor ray"
         what = what if has_target or on_cluster else f"--model {type(fitted).__name__.lower()}"
         message = f"{what} has no use for --item-features: {item_features}"
-        raise ConfigError(message, hint="use --model ials or exadmm, on one machine")
+        hint = "use --model ials or exadmm, on one machine"
+        if has_target:
+            hint = "leave out the target, and control exposure with --exposure-strength"
+        raise ConfigError(message, hint=hint)
     return {"item_features": item_features}
 
 
