@@ -31,7 +31,7 @@ class Trial:
     round: int
     settings: dict[str, Any]
     ndcg: float
-    """0 where the fit came to nothing."""
+    """The mean over the folds of validation users; 0 where the fit came to nothing."""
     gini: float
     epochs: int
     """Of this trial alone: it may have started from the factors of another."""
@@ -55,13 +55,21 @@ class TuneResult:
     settings : dict
         The settings to take: those found, and those that were given.
     model : Model
-        A model with these settings, fitted to the training users.
+        A model with these settings, fitted to the training users from nothing:
+        ``ll.ExADMM(**found.settings).fit(split.train)`` has the same bits.
+    default : dict
+        The settings to compare with: those given, and what "auto" comes to.
     trials : tuple of Trial
         What was tried, in order.
     best : Trial
         The best of those with the most factors.
+    folds : int
+        How many times validation users were asked in a trial, each time for other items of theirs.
+        The nDCG of a trial is the mean; so it differs from that of ``ll.evaluate``.
     measured : dict
-        Accuracy and exposure, "tuned" and by "default", of "validation" and "test" users.
+        Accuracy and exposure of models fitted from nothing, "tuned" and by "default".
+        "validation" and "test" are what ``ll.evaluate`` says of the users of the split, "folds" is
+        the nDCG that trials have, by which one of the two was taken.
 
     Examples
     --------
@@ -76,7 +84,9 @@ class TuneResult:
     best: Trial
     model: Any
     settings: dict[str, Any]
+    default: dict[str, Any]
     at: int
+    folds: int
     measured: Mapping[str, Mapping[str, Mapping[str, float]]]
     notes: tuple[str, ...] = ()
 
@@ -87,7 +97,7 @@ class TuneResult:
     def document(self) -> Document:
         """Return what it shows, as tables and notes."""
         names = list(dict.fromkeys(name for trial in self.trials for name in trial.settings))
-        head = ("trial", *names, f"nDCG@{self.at}", f"Gini@{self.at}", "epochs", "seconds")
+        head = ("trial", *names, f"trial nDCG@{self.at}", f"Gini@{self.at}", "epochs", "seconds")
         rows = [
             (
                 f"{trial.number + 1}{' *' if trial is self.best else ''}",
@@ -103,19 +113,28 @@ class TuneResult:
         return Document(
             f"{type(self.model).__name__}: {count(len(self.trials), 'trial')}",
             [Table(head, shown), self._comparison()],
-            [*gap, *self.notes, f"best: {settings(self.settings)}"],
+            [*gap, *self._meaning(), *self.notes, f"best: {settings(self.settings)}"],
         )
+
+    def _meaning(self) -> list[str]:
+        """Say what the figures are of."""
+        folds = "" if self.folds == 1 else f", the mean of {self.folds} folds of their items"
+        return [
+            f"trial nDCG@{self.at}: of validation users{folds}, after a short fit to compare with.",
+            "tuned, default: models fitted from nothing with these settings, measured as "
+            "`limelight evaluate` does; the nDCG of folds, as of trials, decides between them.",
+        ]
 
     def _comparison(self) -> Table:
         """Compare what was found with where it started, for validation and test users."""
         keys = {f"nDCG@{self.at}": f"ndcg@{self.at}", f"Gini@{self.at}": f"gini@{self.at}"}
-        head = ("", *(f"{part} {name}" for part in ("validation", "test") for name in keys))
+        shown = [("folds", next(iter(keys)))]
+        shown += [(part, name) for part in ("validation", "test") for name in keys]
         rows = [
-            (name, *(f"{found[part][key]:.4f}" for part in ("validation", "test")
-                     for key in keys.values()))
+            (name, *(f"{found[part][keys[figure]]:.4f}" for part, figure in shown))
             for name, found in self.measured.items()
-        ]  # fmt: skip
-        return Table(head, rows)
+        ]
+        return Table(("", *(" ".join(column) for column in shown)), rows)
 
     def __str__(self) -> str:
         """Show the trials, what test users say, and the settings to take."""
@@ -134,6 +153,8 @@ class TuneResult:
             "model": type(self.model).__name__,
             "at": self.at,
             "settings": self.settings,
+            "default": self.default,
+            "folds": self.folds,
             "best": self.best.number,
             "trials": [asdict(trial) for trial in self.trials],
             "measured": {
@@ -153,7 +174,7 @@ class TuneResult:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw the trials in their order; return axes, or write a file where a path is given."""
-        axes = tuning(self.trials, at=self.at)
+        axes = tuning(self.trials, at=self.at, folds=self.folds)
         if path is not None:
             save(axes, path)
         return axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -105,6 +105,16 @@ class TrialCache:
         return result
 
 
+class _End(NamedTuple):
+    """A model that was fitted from nothing, and what validation users say of it."""
+
+    model: Any
+    settings: dict[str, Any]
+    validation: dict[str, float]
+    folds: float
+    """The nDCG of all folds."""
+
+
 class Search:
     """Tries settings of a model one after the other, each by a fit from nothing."""
 
@@ -121,7 +131,7 @@ class Search:
         auto = {}
         if isinstance(self.base, EASE):
             auto = {"regularization": auto_regularization(self.split.train)}
-        space = Space(self.base.config, auto)
+        space = self.space = Space(self.base.config, auto)
         if not space.dimensions:
             message = f"{type(self.base).__name__} has no setting to tune"
             hint = "leave one to its default; IALS, ExADMM, EASE and networks have some"
@@ -138,7 +148,8 @@ class Search:
             return True
         if self.limits.trials is not None and len(self.found) >= self.limits.trials:
             return False
-        return self.limits.allow(max(trial.seconds for trial in self.found))
+        # One more trial, and the two fits at the end.
+        return self.limits.allow(3 * max(trial.seconds for trial in self.found))
 
     def note(self, trial: Trial) -> Trial:
         """Add a trial to those that were made."""
@@ -159,8 +170,7 @@ class Search:
         ndcg, figures, epochs, trained, factors = 0.0, {}, 0, 0.0, None
         try:
             model.fit(self.split.train, show_progress=False, **start, **self._validation(model))
-            figures = self.ask(model)
-            ndcg = figures[f"ndcg@{self.at}"]
+            figures, ndcg = self.ask(model)
             if model.trace_:
                 epochs, trained = model.trace_[-1].epoch, model.trace_[-1].seconds
             if isinstance(model, FactorModel):
@@ -179,11 +189,13 @@ class Search:
         )
         return trial, factors
 
-    def ask(self, model: Any) -> dict[str, float]:
-        """Ask validation users: accuracy is that of all folds, exposure that of the first."""
-        folds = [evaluate(model, part, k=self.at) for part in self.asked]
-        key = f"ndcg@{self.at}"
-        return {**folds[0], key: float(np.mean([one[key] for one in folds]))}
+    def ask(self, model: Any) -> tuple[dict[str, float], float]:
+        """Ask validation users; return all figures of the split itself, and the nDCG of all folds.
+
+        The first fold is the split's own, so its figures are those of ``ll.evaluate``.
+        """
+        folds = [dict(evaluate(model, part, k=self.at)) for part in self.asked]
+        return folds[0], float(np.mean([one[f"ndcg@{self.at}"] for one in folds]))
 
     def _validation(self, model: Any) -> dict[str, Any]:
         """Hand validation users to models that stop by them."""
@@ -193,35 +205,66 @@ class Search:
             else {"validation": self.split.validation}
         )
 
-    def result(self) -> TuneResult:
-        """Fit the best once more, and look at test users."""
-        return self.measured(self._fitted(self.best), self._fitted(self.found[0]))
-
     @property
     def best(self) -> Trial:
         """The trial with the highest nDCG; of equal ones, the first."""
         return max(self.found, key=lambda trial: trial.ndcg)
 
-    def _fitted(self, trial: Trial) -> Any:
-        model = self.make(trial.settings)
-        return model.fit(self.split.train, show_progress=False, **self._validation(model))
+    def start(self) -> tuple[Trial, dict[str, Any]]:
+        """Return the trial of the defaults, and numbers in place of those that are "auto"."""
+        return self.found[0], self.space.defaults()
 
-    def measured(self, model: Any, first: Any) -> TuneResult:
-        """Measure what was found, and the defaults if they led anywhere, for all held-out users."""
-        measured = {
-            name: {
-                "validation": self.ask(one),
-                "test": dict(evaluate(one, self.split.test, k=self.at)),
-            }
-            for name, one in (("tuned", model), ("default", first))
-            if one is not None
-        }
+    def result(self) -> TuneResult:
+        """Fit the best and the defaults from nothing, ask validation users, and look at test users.
+
+        Trials are compared before that, and fits from other factors end elsewhere than one from
+        nothing. So what is measured here is what anybody gets with the same settings. Where
+        validation users like the defaults as well, these are taken.
+        """
+        best, (first, defaults) = self.best, self.start()
+        if not best.ndcg:
+            message = f"no settings that were tried led to a model: {len(self.found)} trials"
+            raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
+        default = self._fitted(defaults)
+        tuned = default if best is first else self._fitted(best.settings)
+        ends = [end for end in (tuned, default) if end is not None]
+        if not ends:
+            message = "neither the best settings nor the defaults led to a model from nothing"
+            raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
+        # Of equal ones, the last is taken: the defaults.
+        taken = max(reversed(ends), key=lambda end: end.folds)
+        if taken is default:
+            if tuned is not None and tuned is not default:
+                self.notes.append(
+                    f"Trial {best.number + 1}, fitted from nothing, has a folds nDCG of "
+                    f"{tuned.folds:.4f}, no more than the defaults: these are taken."
+                )
+            best = first
+        compared = {"tuned": taken} | ({} if default is None else {"default": default})
         return TuneResult(
             trials=tuple(self.found),
-            best=self.best,
-            model=model,
-            settings={**self.base.config.changed(), **self.best.settings},
+            best=best,
+            model=taken.model,
+            settings={**self.base.config.changed(), **taken.settings},
+            default={**self.base.config.changed(), **defaults},
             at=self.at,
-            measured=measured,
+            folds=len(self.asked),
+            measured={
+                name: {
+                    "folds": {f"ndcg@{self.at}": end.folds},
+                    "validation": end.validation,
+                    "test": dict(evaluate(end.model, self.split.test, k=self.at)),
+                }
+                for name, end in compared.items()
+            },
             notes=tuple(self.notes),
         )
+
+    def _fitted(self, settings: dict[str, Any]) -> _End | None:
+        """Fit as anybody would, and ask validation users; None where the fit came to nothing."""
+        model = self.make(settings)
+        try:
+            model.fit(self.split.train, show_progress=False, **self._validation(model))
+        except SolveError:
+            return None
+        return _End(model, settings, *self.ask(model))

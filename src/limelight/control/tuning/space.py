@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.settings import declared_settings, kind_of
-from limelight.models.config import settled
+from limelight.models.config import AUTO, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,10 +76,14 @@ class Space:
         }
         self.dimensions = len(self._ranges)
 
+    def defaults(self) -> dict[str, Any]:
+        """Return exactly what settings that are "auto" come to."""
+        return {name: number for name, number in self._auto.items() if name in self._ranges}
+
     def settings(self, place: Place | None) -> dict[str, Any]:
         """Return the settings at a place; at None, the defaults."""
         if place is None:
-            return {name: _rounded(n) for name, n in self._auto.items() if name in self._ranges}
+            return {name: _rounded(number) for name, number in self.defaults().items()}
         found: dict[str, Any] = {}
         for x, (name, (ends, own)) in zip(place, self._ranges.items(), strict=True):
             assert ends is not None
@@ -114,6 +118,11 @@ class FactorSpace:
             observed=data.nnz,
             weight=_weight(data),
         )
+
+    def defaults(self, factors: int) -> dict[str, Any]:
+        """Return exactly what settings that are "auto" come to, with so many factors."""
+        numbers = self.settled(factors=factors)._asdict()
+        return {name: n for name, n in numbers.items() if getattr(self._config, name) == AUTO}
 
     def settings(self, place: Place | None) -> dict[str, Any]:
         """Return the settings at a place; at None, those of "auto"."""
