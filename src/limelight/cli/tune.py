@@ -37,7 +37,7 @@ Budget = Annotated[
 ]
 Trials = Annotated[
     int | None,
-    option("N", "How many settings to try instead: the same result on any machine."),
+    option("N", "How many settings to try instead of a budget: the same result on any machine."),
 ]
 
 
@@ -72,6 +72,13 @@ class TuneFlags:
             if value is not None and not self.tune:
                 message = f"--{name} is for tuning: {value}"
                 raise ConfigError(message, hint="add --tune")
+
+    def check_model(self, model: "Model", at: int | None) -> None:
+        """Refuse what cannot be tuned, before anything is read."""
+        if self.tune:
+            from limelight.control.tuning.tune import check_tuning
+
+            check_tuning(model, budget=self.budget, trials=self.trials, at=at)
 
     def apply(self, model: "Model", data: Any, at: int | None = None) -> "Model":
         """Return a model with tuned settings, if tuning was asked for; say what was found."""
@@ -138,6 +145,7 @@ def tune(
       limelight tune split/ --model ease --trials 8 --json
     """
     from limelight.cli.fit import ModelName, make_model
+    from limelight.control.tuning.tune import check_tuning
     from limelight.control.tuning.tune import tune as search
 
     if resume and output is None:
@@ -149,6 +157,7 @@ def tune(
     check_budget(budget)
     base = make_model(ModelName[model], settings)
     given = given_flags(budget=budget, trials=trials, at=at)
+    check_tuning(base, **given)
     data = reading.interactions_or_split(source)
     found: TuneResult = search(data, model=base, folder=output, **given)
     record = found.to_dict() | {"output": output}

@@ -15,6 +15,14 @@ from limelight.control.tuning.space import FactorSpace, Plan, Space, around, spr
 from limelight.models.neural.config import NeuralConfig
 
 
+ALL_GIVEN = {
+    "factors": 8,
+    "regularization": 0.02,
+    "regularization_exponent": 0.5,
+    "unobserved_weight": 0.1,
+}
+
+
 @pytest.fixture(scope="module")
 def split():
     data = ll.marketplace(900, 300, 15_000, seed=4).interactions
@@ -166,15 +174,31 @@ def test_a_folder_of_something_else_is_left_alone(split, tmp_path):
         ({"trials": 0}, "trials must be at least 1: 0"),
         ({"budget": "soon"}, "budget must be a positive duration: 'soon'"),
         ({"budget": -3}, "budget must be a positive duration: -3"),
+        ({"budget": 0}, "budget must be a positive duration: 0"),
+        ({"budget": ""}, "budget must be a positive duration: ''"),
+        ({"budget": "5m", "trials": 3}, "by time or by trials, not by both: '5m' and 3"),
         ({"at": 0}, "at must be at least 1"),
         ({"model": "ials"}, "no model to tune: 'ials'"),
         ({"model": ll.Popularity(), "trials": 2}, "Popularity has no setting to tune"),
         ({"model": ll.EASE(regularization=9), "trials": 2}, "EASE has no setting to tune"),
+        ({"model": ll.IALS(**ALL_GIVEN), "trials": 3}, "IALS has no setting to tune"),
     ],
 )
-def test_wrong_input(split, wrong, words):
+def test_wrong_input_is_refused_before_data_are_looked_at(wrong, words):
     with pytest.raises(ll.ConfigError, match=words):
-        ll.tune(split, **wrong)
+        ll.tune(None, **wrong)
+
+
+def test_a_length_beyond_the_items_is_refused(split):
+    with pytest.raises(ll.ConfigError, match="at must be at most 298: 299"):
+        ll.tune(split, trials=2, at=299)
+
+
+def test_no_settings_are_tried_twice(split):
+    base = ll.IALS(factors=8, regularization=0.02, unobserved_weight=0.1)
+    tuned = ll.tune(split, model=base, trials=12)
+    exponents = [trial.settings["regularization_exponent"] for trial in tuned.trials]
+    assert sorted(exponents) == [0.5, 0.75, 1.0]
 
 
 def test_settings_that_come_to_nothing_are_passed_over(split, monkeypatch):

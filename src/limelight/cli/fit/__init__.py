@@ -162,6 +162,7 @@ def fit(
         return
     model = model or ModelName["exadmm"]
     fitted = make_model(model, settings)
+    tuning.check_model(fitted, targets.at)
     more = with_features(fitted, item_features, has_target=targets.any, on_cluster=cluster.check())
     if cluster.check():
         _refuse_on_cluster(targets, tuning, page)

@@ -74,9 +74,8 @@ class FactorSearch(Search):
             plan = self._affordable(most)
             self.most = plan.rounds[-1].factors
         candidates = [first]
-        places = spread_out(self.space.dimensions)
-        while len(candidates) < plan.rounds[0].trials:
-            candidates.append(_Candidate(len(candidates), next(places)))
+        for place in self._places(plan.rounds[0].trials - 1):
+            candidates.append(_Candidate(len(candidates), place))
         tried: list[_Candidate] = []
         for number, one in enumerate(plan.rounds):
             tried = []
@@ -88,6 +87,14 @@ class FactorSearch(Search):
                 tried.append(candidate)
             candidates = self._promoted(tried, plan.rounds[number + 1 : number + 2])
         yield from self._refine(plan, max(tried, key=lambda c: c.ndcg))
+
+    def _places(self, most: int) -> list[tuple[float, ...]]:
+        """Return places of different settings, fewer where most settings were given."""
+        found = {str(self.space.settings(None)): _MIDDLE}
+        for place, _ in zip(spread_out(self.space.dimensions), range(4 * most), strict=False):
+            if len(found) <= most:
+                found.setdefault(str(self.space.settings(place)), place)
+        return list(found.values())[1:]
 
     def _promoted(self, tried: list[_Candidate], following: tuple[Round, ...]) -> list[_Candidate]:
         """Return those who go on: the first one, to compare with, and the best of the others."""
@@ -130,18 +137,19 @@ class FactorSearch(Search):
         """
         factors, step = plan.rounds[-1].factors, _STEP
         self.final = best
-        left, tried = plan.refined, {best.place or _MIDDLE}
+        left, tried = plan.refined, {str(self.space.settings(best.place))}
         if self.limits.trials is None:
             left = max(left, max(NUMBERS_OF_TRIALS) - len(self.found))
         number = len(plan.rounds)
         while left and step >= _LEAST_STEP:
-            places = [p for p in around(self.final.place or _MIDDLE, step) if p not in tried]
+            near = around(self.final.place or _MIDDLE, step)
+            places = [p for p in near if str(self.space.settings(p)) not in tried]
             if not places:
                 step /= 2
                 continue
             if not self._has_time(Round(factors, 1), ()):
                 return
-            tried.add(places[0])
+            tried.add(str(self.space.settings(places[0])))
             candidate = _Candidate(len(tried) - 1, places[0])
             settings = {**self.space.settings(candidate.place), "factors": factors}
             start = self.final.last

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight._base.errors import ConfigError, DataError, SolveError
+from limelight._base.errors import DataError, SolveError
 from limelight._base.files import refuse_stranger
 from limelight._base.signals import finishing
 from limelight.control.tuning.result import Trial, TuneResult
@@ -132,10 +132,6 @@ class Search:
         if isinstance(self.base, EASE):
             auto = {"regularization": auto_regularization(self.split.train)}
         space = self.space = Space(self.base.config, auto)
-        if not space.dimensions:
-            message = f"{type(self.base).__name__} has no setting to tune"
-            hint = "leave one to its default; IALS, ExADMM, EASE and networks have some"
-            raise ConfigError(message, hint=hint)
         places = spread_out(space.dimensions)
         while self._goes_on():
             place = None if not self.found else next(places)

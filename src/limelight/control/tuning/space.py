@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Place = tuple[float, ...]
 
+_OF_FACTORS = "factors", "regularization", "regularization_exponent", "unobserved_weight"
 _EXPONENTS = 1.0, 0.75, 0.5
 _SHRINKAGE_DOUBLED, _UNOBSERVED_DOUBLED = 1.5, 2.5
 """How often regularisation and unobserved weight are doubled, or halved, at the end of the cube."""
@@ -68,13 +69,18 @@ class Space:
 
     def __init__(self, config: Config, auto: Mapping[str, float] = MappingProxyType({})) -> None:
         self._config, self._auto = config, auto
+        self._ranges = self.searched(config)
+        self.dimensions = len(self._ranges)
+
+    @staticmethod
+    def searched(config: Config) -> dict[str, Any]:
+        """Return the settings to look for, each with the numbers it is between and its field."""
         changed, declared = config.changed(), declared_settings(type(config))
-        self._ranges = {
+        return {
             own.name: (declared[own.name].search, own)
             for own in fields(config)
             if own.name in declared and declared[own.name].search and own.name not in changed
         }
-        self.dimensions = len(self._ranges)
 
     def defaults(self) -> dict[str, Any]:
         """Return exactly what settings that are "auto" come to."""
@@ -107,6 +113,11 @@ class FactorSpace:
     def __init__(self, config: FactorConfig, data: Interactions) -> None:
         self._config, self._data = config, data
         self._given = config.changed()
+
+    @staticmethod
+    def searched(config: FactorConfig) -> list[str]:
+        """Return the settings to look for: those that were not given."""
+        return [name for name in _OF_FACTORS if name not in config.changed()]
 
     def settled(self, **settings: Any) -> Any:
         """Put numbers in place of "auto"."""
