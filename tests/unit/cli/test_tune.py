@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-
-import limelight as ll
 
 if TYPE_CHECKING:
     from pathlib import Path

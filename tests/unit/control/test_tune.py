@@ -14,7 +14,6 @@ from limelight.control.tuning import search as tuning
 from limelight.control.tuning.space import FactorSpace, Plan, Space, around, spread_out
 from limelight.models.neural.config import NeuralConfig
 
-
 ALL_GIVEN = {
     "factors": 8,
     "regularization": 0.02,
@@ -157,8 +156,53 @@ def test_a_folder_has_what_was_found(split, tmp_path):
 
 def test_another_search_in_the_same_folder_is_refused(split, tmp_path):
     ll.tune(split, model=ll.IALS(), trials=2, folder=tmp_path / "t")
-    with pytest.raises(ll.ConfigError, match="holds another run, with trials 2 instead of 3"):
+    with pytest.raises(ll.ConfigError, match="another run, with trials 2 instead of 3") as refused:
         ll.tune(split, model=ll.IALS(), trials=3, folder=tmp_path / "t")
+    assert "not further ones: choose another folder" in refused.value.hint
+    with pytest.raises(ll.ConfigError, match="another run, with model 'IALS' instead of 'EASE'"):
+        ll.tune(split, model=ll.EASE(), trials=2, folder=tmp_path / "t")
+    other = ll.split_users(ll.marketplace(400, 80, 6000).interactions, validation=40, test=40)
+    with pytest.raises(ll.ConfigError, match="another run, with other data"):
+        ll.tune(other, model=ll.IALS(), trials=2, folder=tmp_path / "t")
+
+
+def test_another_model_in_an_unfinished_folder_is_named(split, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning.Search, "result", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        ll.tune(split, model=ll.IALS(), trials=2, folder=tmp_path / "t")
+    with pytest.raises(ll.ConfigError, match="another run, with model 'IALS' instead of 'EASE'"):
+        ll.tune(split, model=ll.EASE(), trials=2, folder=tmp_path / "t")
+
+
+def test_a_finished_folder_holds_only_what_was_found_and_gives_it_again(
+    split, tmp_path, monkeypatch
+):
+    place = tmp_path / "t"
+    tuned = ll.tune(split, model=ll.IALS(), trials=6, folder=place)
+    assert not (place / "state").exists()
+    for name in ("tune.parquet", "tune.png"):
+        (place / name).unlink(missing_ok=True)
+    monkeypatch.setattr(ll.IALS, "fit", lambda *_, **given: 1 / 0)
+    again = ll.tune(split, model=ll.IALS(), trials=6, folder=place)
+    assert str(again) == str(tuned)
+    assert again.to_dict() == tuned.to_dict()
+    np.testing.assert_array_equal(again.model.item_factors, tuned.model.item_factors)
+    (place / "tune.json").write_text("{}")
+    with pytest.raises(ll.DataError, match="cannot read"):
+        ll.tune(split, model=ll.IALS(), trials=6, folder=place)
+
+
+def test_more_trials_of_ease_go_on_from_fewer(split, tmp_path):
+    short = ll.tune(split, model=ll.EASE(), trials=2, folder=tmp_path / "t")
+    more = ll.tune(split, model=ll.EASE(), trials=4, folder=tmp_path / "t")
+    fresh = ll.tune(split, model=ll.EASE(), trials=4)
+    assert more.trials[:2] == short.trials  # their seconds, too
+    assert [(t.settings, t.ndcg) for t in more.trials] == [
+        (t.settings, t.ndcg) for t in fresh.trials
+    ]
+    assert (more.settings, more.measured) == (fresh.settings, fresh.measured)
+    with pytest.raises(ll.ConfigError, match="the folder holds 4 trials, more than 3"):
+        ll.tune(split, model=ll.EASE(), trials=3, folder=tmp_path / "t")
 
 
 def test_a_folder_of_something_else_is_left_alone(split, tmp_path):

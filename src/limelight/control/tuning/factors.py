@@ -194,8 +194,8 @@ class FactorSearch(Search):
         trials, factors = self.kept.once("plan", plan)
         if factors < most:
             self.notes.append(
-                f"The budget has no time for {most} factors: none of more than {factors} was tried, "
-                "and the defaults have no more, either."
+                f"The budget has no time for {most} factors: none of more than {factors} was "
+                "tried, and the defaults are measured with no more, either."
             )
         return Plan.of(trials, factors, fixed=self.is_fixed)
 

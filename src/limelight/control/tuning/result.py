@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.documents import Document, Table, cut_middle
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.files import atomic_file
-from limelight._base.text import count, settings
+from limelight._base.text import count, first_words, settings
+from limelight.models.folder import load_model
 from limelight.report.figures.style import save
 from limelight.report.figures.tuning import tuning
+from limelight.store.json import read_json
 
 if TYPE_CHECKING:
     import os
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_MODEL = "model"
+_MODEL, RECORD = "model", "tune.json"
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,11 @@ class TuneResult:
             save(axes, path)
         return axes
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model`` to a folder."""
+    def save(self, folder: str | os.PathLike[str], *, run: Mapping[str, Any] | None = None) -> None:
+        """Write ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model`` to a folder.
+
+        ``run`` says what the search was of, so that the same one finds it again.
+        """
         import pyarrow.parquet as pq
 
         place = Path(folder)
@@ -192,5 +197,20 @@ class TuneResult:
         except ConfigError as error:
             # Without matplotlib the figures are still there as numbers.
             object.__setattr__(self, "notes", (*self.notes, f"No figure: {error.hint}"))
-        with atomic_file(place / "tune.json") as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        with atomic_file(place / RECORD) as temporary:
+            text = json.dumps({**self.to_dict(), "run": dict(run or {})}, indent=1)
+            temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def load_result(folder: Path) -> tuple[dict[str, Any], TuneResult]:
+    """Read what a search was of, and what it found."""
+    try:
+        record = read_json(folder / RECORD)
+        trials = tuple(Trial(**trial) for trial in record["trials"])
+        found = {name: record[name] for name in ("settings", "default", "at", "folds", "measured")}
+        run, best, notes = record["run"], trials[record["best"]], tuple(record["notes"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        message = f"cannot read {str(folder / RECORD)!r}: {first_words(error)}"
+        raise DataError(message, hint="choose another folder, or move this one away") from error
+    model = load_model(folder / _MODEL)
+    return run, TuneResult(trials=trials, best=best, model=model, notes=notes, **found)

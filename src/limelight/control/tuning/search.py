@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight._base.errors import DataError, SolveError
-from limelight._base.files import refuse_stranger
+from limelight._base.errors import ConfigError, DataError, SolveError
+from limelight._base.files import delete_within, refuse_stranger
 from limelight._base.signals import finishing
-from limelight.control.tuning.result import Trial, TuneResult
+from limelight._base.text import short
+from limelight.control.tuning.result import RECORD, Trial, TuneResult, load_result
 from limelight.control.tuning.space import Space, spread_out
 from limelight.data.held_out import refolded
 from limelight.metrics.evaluate import evaluate
@@ -20,10 +24,11 @@ from limelight.models.ease import EASE, auto_regularization
 from limelight.models.factor_model import FactorModel
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.checkpoint import FILE, ResultCache
+from limelight.store.json import read_json
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from limelight._base.arrays import Float32
     from limelight.data.split import Split
@@ -48,18 +53,49 @@ class Limits:
 
 
 class TrialCache:
-    """Trials by name, and the factors they came to: in a folder, or in memory."""
+    """Trials by name, and the factors they came to: in a folder, or in memory.
+
+    ``about`` says what the search is of. A folder with any other search is refused, and so is one
+    that holds something else. Once the search is done, the folder holds only what was found.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
+        self._about: dict[str, Any] = json.loads(json.dumps(about))
         self._factors: dict[str, Factors] = {}
         self._results: ResultCache | None = None
-        if self._path is not None:
-            if self._path.exists() and not self._path.is_dir():
-                message = f"the output is not a folder: {str(self._path)!r}"
-                raise DataError(message, hint="choose another name")
-            refuse_stranger(self._path, lambda folder: (folder / "state" / FILE).is_file())
-            self._results = ResultCache(self._path / "state", about)
+
+    def begin(self, trials: int | None) -> TuneResult | None:
+        """Open the folder; return what was found there, if so many trials were made."""
+        if self._path is None:
+            return None
+        if self._path.exists() and not self._path.is_dir():
+            message = f"the output is not a folder: {str(self._path)!r}"
+            raise DataError(message, hint="choose another name")
+        refuse_stranger(self._path, _may_go_on)
+        made: tuple[Trial, ...] = ()
+        if (self._path / RECORD).is_file():
+            run, found = load_result(self._path)
+            _refuse_other_run(run, self._about)
+            made = found.trials
+            if trials is None or "trials" in self._about or len(made) == trials:
+                delete_within(self._path, self._state)
+                return found
+            if len(made) > trials:
+                message = f"the folder holds {len(made)} trials, more than {trials}"
+                raise ConfigError(message, hint="choose another folder, or ask for more trials")
+        begun: dict[str, Any] = self._about
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            begun = dict(read_json(self._state / FILE)["about"])
+        _refuse_other_run(begun, self._about)
+        self._results = ResultCache(self._state, self._about)
+        for trial in made:
+            self._results.once(f"trial-{trial.number}", partial(asdict, trial))
+        return None
+
+    @property
+    def _state(self) -> Path:
+        return Path(self._path or "") / "state"
 
     def once(self, name: str, find_out: Callable[[], Any]) -> Any:
         """Return what was found out before, or find it out now; JSON."""
@@ -96,13 +132,34 @@ class TrialCache:
                 self._file(name).unlink(missing_ok=True)
 
     def _file(self, name: str) -> Path:
-        return Path(self._path or "") / "state" / f"{name}.safetensors"
+        return self._state / f"{name}.safetensors"
 
     def finish(self, result: TuneResult) -> TuneResult:
-        """Write what was found."""
+        """Write what was found, and delete what only an unfinished search needs."""
         if self._path is not None:
-            result.save(self._path)
+            result.save(self._path, run=self._about)
+            delete_within(self._path, self._state)
         return result
+
+
+def _may_go_on(folder: Path) -> bool:
+    """Tell whether a folder holds a search, or no file at all, as after a kill at the start."""
+    if (folder / RECORD).is_file() or (folder / "state" / FILE).is_file():
+        return True
+    return not any(file.is_file() and file.name[0] != "." for file in folder.rglob("*"))
+
+
+def _refuse_other_run(found: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Refuse a folder of another search, and name the first difference: the model before others."""
+    for name in (*about, *found):
+        if found.get(name) != about.get(name):
+            what = f"{name} {short(found.get(name))} instead of {short(about.get(name))}"
+            hint = "choose another folder, or repeat the same flags"
+            if name == "trials":
+                hint = "another number makes other trials, not further ones: choose another folder"
+            what = "other data" if name == "data" else what
+            message = f"the folder holds another run, with {what}"
+            raise ConfigError(message, hint=hint)
 
 
 class _End(NamedTuple):

@@ -64,7 +64,9 @@ def tune(
         Length of the lists whose nDCG counts.
     folder
         Where to keep every trial; the same call goes on where it was interrupted. In the end it
-        has ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model``.
+        has ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model``, and the same call returns
+        what they hold. More trials of EASE or a network go on from there, too; those of a factor
+        model need another folder, because they are others.
     show_progress
         Whether to show a bar on standard error; None does so on a terminal.
 
@@ -92,10 +94,15 @@ def tune(
         **{name: value for name, value in base.get_params().items() if name != "num_threads"},
         "data": _about(split),
         "at": at,
-        "trials": trials,
         "budget": limits.seconds,
     }
+    if isinstance(base, FactorModel):
+        # The rounds follow from the number; trials of other models are the same for any number.
+        about["trials"] = trials
     kept = TrialCache(folder, about)
+    done = kept.begin(trials)
+    if done is not None:
+        return done
     search = (FactorSearch if isinstance(base, FactorModel) else Search)(
         base, split, at, kept, limits
     )
