@@ -1,5 +1,6 @@
 """``limelight tune``: find the settings that validation users prefer."""
 
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from limelight._base.errors import ConfigError
+from limelight._base.signals import Terminated
 from limelight.cli.flags import (
     Json,
     Reading,
@@ -23,8 +25,13 @@ from limelight.cli.output import note, report
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from limelight.control.tuning.result import TuneResult
     from limelight.models.base import Model
+    from limelight.store.checkpoint import Checkpoint
+
+GOES_ON = "the same command goes on from here"
 
 Budget = Annotated[
     str | None,
@@ -80,17 +87,36 @@ class TuneFlags:
 
             check_tuning(model, budget=self.budget, trials=self.trials, at=at)
 
-    def apply(self, model: "Model", data: Any, at: int | None = None) -> "Model":
-        """Return a model with tuned settings, if tuning was asked for; say what was found."""
-        if not self.tune:
-            return model
-        from limelight.control.tuning.tune import tune
+    def apply(
+        self, model: "Model", data: Any, kept: "Checkpoint", at: int | None = None
+    ) -> tuple["Model", "Checkpoint"]:
+        """Return a model with tuned settings, if tuning was asked for; say what was found.
 
-        given = given_flags(budget=self.budget, trials=self.trials, at=at)
-        found = tune(data, model=model, **given)
+        The checkpoint then holds the trials. The other one that is returned lies in it, and is for
+        the fit that follows.
+        """
+        if not self.tune:
+            return model, kept
+        from limelight.control.tuning.tune import check_tuning, run_search
+
+        limits = check_tuning(model, budget=self.budget, trials=self.trials)
+        if kept.load({"work": "tuning"}) is None:
+            kept.save({}, {})
+        with saying_how_to_go_on("the same command with --resume goes on from here"):
+            place, length = kept.path / "tuning", given_flags(at=at)
+            found = run_search(data, model, limits, folder=place, is_drawn=False, **length)
         note(f"{found}\n")
-        tuned: Model = found.unfitted()
-        return tuned
+        return found.unfitted(), kept.part("fit")
+
+
+@contextmanager
+def saying_how_to_go_on(how: str) -> "Iterator[None]":
+    """Say how to go on, where a signal ends the work."""
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated) as end:
+        end.add_note(how)
+        raise
 
 
 @takes_flags
@@ -159,7 +185,8 @@ def tune(
     given = given_flags(budget=budget, trials=trials, at=at)
     check_tuning(base, **given)
     data = reading.interactions_or_split(source)
-    found: TuneResult = search(data, model=base, folder=output, **given)
+    with nullcontext() if output is None else saying_how_to_go_on(GOES_ON):
+        found: TuneResult = search(data, model=base, folder=output, **given)
     record = found.to_dict() | {"output": output}
     report(str(found), record, as_json=as_json)
     if output is not None:

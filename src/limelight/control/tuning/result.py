@@ -181,10 +181,17 @@ class TuneResult:
             save(axes, path)
         return axes
 
-    def save(self, folder: str | os.PathLike[str], *, run: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        run: Mapping[str, Any] | None = None,
+        is_drawn: bool = True,
+    ) -> None:
         """Write ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model`` to a folder.
 
-        ``run`` says what the search was of, so that the same one finds it again.
+        ``run`` says what the search was of, so that the same one finds it again; ``is_drawn``
+        tells whether there is a figure.
         """
         import pyarrow.parquet as pq
 
@@ -193,7 +200,8 @@ class TuneResult:
         with atomic_file(place / "tune.parquet") as temporary:
             pq.write_table(self.to_table(), temporary)
         try:
-            self.plot(place / "tune.png")
+            if is_drawn:
+                self.plot(place / "tune.png")
         except ConfigError as error:
             # Without matplotlib the figures are still there as numbers.
             object.__setattr__(self, "notes", (*self.notes, f"No figure: {error.hint}"))

@@ -134,10 +134,10 @@ class TrialCache:
     def _file(self, name: str) -> Path:
         return self._state / f"{name}.safetensors"
 
-    def finish(self, result: TuneResult) -> TuneResult:
+    def finish(self, result: TuneResult, *, is_drawn: bool) -> TuneResult:
         """Write what was found, and delete what only an unfinished search needs."""
         if self._path is not None:
-            result.save(self._path, run=self._about)
+            result.save(self._path, run=self._about, is_drawn=is_drawn)
             delete_within(self._path, self._state)
         return result
 

@@ -87,6 +87,24 @@ def tune(
     """
     base = ExADMM() if model is None else model
     limits = check_tuning(base, budget=budget, trials=trials, at=at)
+    return run_search(data, base, limits, at=at, folder=folder, show_progress=show_progress)
+
+
+def run_search(
+    data: Any,
+    base: Model,
+    limits: Limits,
+    *,
+    at: int = 20,
+    folder: str | os.PathLike[str] | None = None,
+    is_drawn: bool = True,
+    show_progress: bool | None = None,
+) -> TuneResult:
+    """Look for settings until the limits are reached; see :func:`tune`.
+
+    A folder that nobody looks into needs no figure: ``is_drawn`` leaves it out.
+    """
+    trials = limits.trials
     split = as_split(data)
     check_integer("at", at, least=1, most=split.train.n_items)
     about = {
@@ -111,7 +129,7 @@ def tune(
             limits.spent += trial.seconds
             best = max(found.ndcg for found in search.found)
             advance(f"tune {type(base).__name__}: best nDCG@{at} {best:.4f}")
-    return kept.finish(search.result())
+    return kept.finish(search.result(), is_drawn=is_drawn)
 
 
 def check_tuning(
