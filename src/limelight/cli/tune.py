@@ -37,8 +37,9 @@ Budget = Annotated[
     str | None,
     option(
         "TIME",
-        "How long to look for better settings: 90s, 5m, 1h. How many are tried in that time "
-        "depends on the machine, and so may the result.  [default: 5m, unless --trials]",
+        "How long to look for better settings, the two fits at the end included: 90s, 5m, 1h. How "
+        "many are tried depends on the machine, and so may the result.  [default: 5m, unless "
+        "--trials]",
         show_default=False,
     ),
 ]
@@ -133,7 +134,8 @@ def tune(
         str,
         option(
             "NAME",
-            "exadmm, which is ials unless exposure is controlled; ease; multvae, multdae, multifr.",
+            "exadmm, ials, ease, multvae, multdae or multifr. Unless exposure is controlled, "
+            "exadmm minimises what ials does, but by other steps: the models are not the same.",
             rich_help_panel="Model",
         ),
     ] = "exadmm",
@@ -158,11 +160,19 @@ def tune(
 
     Of factor models, factors, regularisation, its exponent and the unobserved weight are tuned:
     many settings with few factors, the better half of them with twice as many, and so on, each
-    from the factors of the trial before. Settings that are given stay as they are. Test users are
-    looked at once, at the end. To tune and fit in one go, use `limelight fit --tune`.
+    from the factors of the trial before. Settings that are given other than their defaults stay as
+    they are. To tune and fit in one go, use `limelight fit --tune`.
+
+    The nDCG of a trial is of a short fit. It is the mean over up to five folds: validation users
+    are asked several times, each time for other items of theirs. In the end the best settings and
+    the defaults are fitted from nothing, and the folds decide between them. These two are measured
+    as `limelight evaluate` does, too, and test users are looked at this once. The model written is
+    the one that was measured.
 
     With -o every trial is written at once, and Ctrl-C or SIGTERM waits for it: the same command
-    goes on where it was interrupted, with or without --resume.
+    goes on where it was interrupted, with or without --resume. Once it is done, --model ease and
+    networks can go on with more --trials; for exadmm and ials these are others, and need another
+    folder.
 
     \b
     Examples:

@@ -90,7 +90,7 @@ class FactorSearch(Search):
 
     def _places(self, most: int) -> list[tuple[float, ...]]:
         """Return places of different settings, fewer where most settings were given."""
-        found = {str(self.space.settings(None)): _MIDDLE}
+        found: dict[str, tuple[float, ...]] = {str(self.space.settings(None)): _MIDDLE}
         for place, _ in zip(spread_out(self.space.dimensions), range(4 * most), strict=False):
             if len(found) <= most:
                 found.setdefault(str(self.space.settings(place)), place)

@@ -181,33 +181,30 @@ class TuneResult:
             save(axes, path)
         return axes
 
-    def save(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        run: Mapping[str, Any] | None = None,
-        is_drawn: bool = True,
-    ) -> None:
-        """Write ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model`` to a folder.
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model`` to a folder."""
+        save_result(self, Path(folder), run={})
 
-        ``run`` says what the search was of, so that the same one finds it again; ``is_drawn``
-        tells whether there is a figure.
-        """
-        import pyarrow.parquet as pq
 
-        place = Path(folder)
-        self.model.save(place / _MODEL)
-        with atomic_file(place / "tune.parquet") as temporary:
-            pq.write_table(self.to_table(), temporary)
-        try:
-            if is_drawn:
-                self.plot(place / "tune.png")
-        except ConfigError as error:
-            # Without matplotlib the figures are still there as numbers.
-            object.__setattr__(self, "notes", (*self.notes, f"No figure: {error.hint}"))
-        with atomic_file(place / RECORD) as temporary:
-            text = json.dumps({**self.to_dict(), "run": dict(run or {})}, indent=1)
-            temporary.write_text(text + "\n", encoding="utf-8")
+def save_result(
+    found: TuneResult, folder: Path, *, run: Mapping[str, Any], is_drawn: bool = True
+) -> None:
+    """Write what was found, and what the search was of, so that the same one finds it again."""
+    import pyarrow.parquet as pq
+
+    found.model.save(folder / _MODEL)
+    with atomic_file(folder / "tune.parquet") as temporary:
+        pq.write_table(found.to_table(), temporary)
+    try:
+        if is_drawn:
+            found.plot(folder / "tune.png")
+    except ConfigError as error:
+        # Without matplotlib the figures are still there as numbers.
+        object.__setattr__(found, "notes", (*found.notes, f"No figure: {error.hint}"))
+    # The last file to be written: where it is, the others are.
+    with atomic_file(folder / RECORD) as temporary:
+        text = json.dumps({**found.to_dict(), "run": dict(run)}, indent=1)
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def load_result(folder: Path) -> tuple[dict[str, Any], TuneResult]:

@@ -16,7 +16,13 @@ from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight._base.files import delete_within, refuse_stranger
 from limelight._base.signals import finishing
 from limelight._base.text import short
-from limelight.control.tuning.result import RECORD, Trial, TuneResult, load_result
+from limelight.control.tuning.result import (
+    RECORD,
+    Trial,
+    TuneResult,
+    load_result,
+    save_result,
+)
 from limelight.control.tuning.space import Space, spread_out
 from limelight.data.held_out import refolded
 from limelight.metrics.evaluate import evaluate
@@ -91,6 +97,8 @@ class TrialCache:
         self._results = ResultCache(self._state, self._about)
         for trial in made:
             self._results.once(f"trial-{trial.number}", partial(asdict, trial))
+        # What was found with fewer trials must not stand beside the model of more.
+        (self._path / RECORD).unlink(missing_ok=True)
         return None
 
     @property
@@ -137,7 +145,7 @@ class TrialCache:
     def finish(self, result: TuneResult, *, is_drawn: bool) -> TuneResult:
         """Write what was found, and delete what only an unfinished search needs."""
         if self._path is not None:
-            result.save(self._path, run=self._about, is_drawn=is_drawn)
+            save_result(result, self._path, run=self._about, is_drawn=is_drawn)
             delete_within(self._path, self._state)
         return result
 
@@ -188,7 +196,8 @@ class Search:
         auto = {}
         if isinstance(self.base, EASE):
             auto = {"regularization": auto_regularization(self.split.train)}
-        space = self.space = Space(self.base.config, auto)
+        space = Space(self.base.config, auto)
+        self.defaults = space.defaults()
         places = spread_out(space.dimensions)
         while self._goes_on():
             place = None if not self.found else next(places)
@@ -220,7 +229,8 @@ class Search:
         started = time.perf_counter()
         model = self.make({**settings, **fitting})
         start = {} if init is None else {"init": init}
-        ndcg, figures, epochs, trained, factors = 0.0, {}, 0, 0.0, None
+        figures: dict[str, float] = {}
+        ndcg, epochs, trained, factors = 0.0, 0, 0.0, None
         try:
             model.fit(self.split.train, show_progress=False, **start, **self._validation(model))
             figures, ndcg = self.ask(model)
@@ -265,7 +275,7 @@ class Search:
 
     def start(self) -> tuple[Trial, dict[str, Any]]:
         """Return the trial of the defaults, and numbers in place of those that are "auto"."""
-        return self.found[0], self.space.defaults()
+        return self.found[0], self.defaults
 
     def result(self) -> TuneResult:
         """Fit the best and the defaults from nothing, ask validation users, and look at test users.

@@ -115,7 +115,7 @@ class FactorSpace:
         self._given = config.changed()
 
     @staticmethod
-    def searched(config: FactorConfig) -> list[str]:
+    def searched(config: Config) -> list[str]:
         """Return the settings to look for: those that were not given."""
         return [name for name in _OF_FACTORS if name not in config.changed()]
 
