@@ -11,6 +11,7 @@ import pytest
 
 import limelight as ll
 from limelight.control.tuning import search as tuning
+from limelight.control.tuning.factors import FactorSearch
 from limelight.control.tuning.space import FactorSpace, Plan, Space, around, spread_out
 from limelight.models.neural.config import NeuralConfig
 
@@ -75,6 +76,17 @@ def test_the_defaults_are_taken_where_a_fit_from_nothing_is_no_better(split):
         folds = [tuned.measured[name]["folds"]["ndcg@5"] for name in ("tuned", "default")]
         assert folds[0] == folds[1] if is_default else folds[0] > folds[1]
         assert ("no more than the defaults" in str(tuned)) <= is_default
+
+
+def test_a_budget_may_leave_fewer_factors_than_the_first_trial_had(monkeypatch):
+    data = ll.marketplace(2700, 2300, 30_000, seed=4).interactions
+    split = ll.split_users(data, validation=60, test=60)
+    plan = Plan.of(6, 32, fixed=False)
+    monkeypatch.setattr(FactorSearch, "_affordable", lambda self, most: plan)
+    tuned = ll.tune(split, model=ll.IALS(), budget=600)
+    widths = [trial.settings["factors"] for trial in tuned.trials]
+    assert widths[:5] == [32, 16, 16, 32, 32]
+    assert tuned.settings["factors"] == tuned.default["factors"] == 32
 
 
 def test_given_factors_stay_within_any_budget(split):

@@ -120,7 +120,8 @@ class FactorSearch(Search):
                 return self.run(number, settings, start, epochs=_EPOCHS_PADDED, tolerance=0.0)
             if started:
                 closest = min(started, key=lambda other: _distance(other.place, candidate.place))
-                start = self.kept.factors(closest.last)
+                # A budget may leave fewer factors than the first trial had.
+                start = padded(self.kept.factors(closest.last), factors, self.base.config)
                 return self.run(number, settings, start, epochs=_EPOCHS_NEAR, tolerance=_ROUGH)
             return self.run(number, settings, tolerance=_ROUGH)
 
@@ -244,20 +245,20 @@ def _distance(one: tuple[float, ...] | None, other: tuple[float, ...] | None) ->
 
 
 def padded(factors: Factors, width: int, config: Any) -> Factors:
-    """Make factors longer, with random ones as a fit from nothing starts with.
+    """Make factors longer, with random ones as a fit from nothing starts with, or cut them.
 
     Examples
     --------
     >>> import limelight as ll
     >>> short = np.ones((3, 2), np.float32), np.ones((4, 2), np.float32)
-    >>> [one.shape for one in padded(short, 8, ll.IALS().config)]
-    [(3, 8), (4, 8)]
+    >>> [one.shape for width in (8, 1) for one in padded(short, width, ll.IALS().config)]
+    [(3, 8), (4, 8), (3, 1), (4, 1)]
     """
     found = []
     for old, side in zip(factors, SideNumber, strict=True):
         new = initial_factors(
             range(len(old)), width, scale=config.init_scale, seed=config.random_state, side=side
         )[:, :width].copy()
-        new[:, : old.shape[1]] = old
+        new[:, : old.shape[1]] = old[:, :width]
         found.append(new)
     return found[0], found[1]
