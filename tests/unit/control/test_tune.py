@@ -321,3 +321,12 @@ def test_other_models_are_searched_where_they_say():
     low, high = (space.settings((x,) * space.dimensions) for x in (0.0, 1.0))
     assert low == {"latent": 100, "learning_rate": 3e-4}
     assert high == {"latent": 600, "learning_rate": 3e-3}
+
+
+def test_a_network_is_tuned_and_stops_by_validation_users():
+    pytest.importorskip("jax")
+    data = ll.marketplace(300, 60, 4000).interactions
+    split = ll.split_users(data, validation=30, test=30)
+    tuned = ll.tune(split, model=ll.MultVAE(epochs=2), trials=2, at=5)
+    model = ll.MultVAE(**tuned.settings).fit(split.train, validation=split.validation)
+    assert tuned.measured["tuned"]["test"] == dict(ll.evaluate(model, split.test, k=5))

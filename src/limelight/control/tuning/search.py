@@ -264,7 +264,7 @@ class Search:
         """Hand validation users to models that stop by them."""
         return (
             {}
-            if isinstance(model, FactorModel) or not hasattr(model, "kept_")
+            if isinstance(model, FactorModel) or not hasattr(type(model), "kept_")
             else {"validation": self.split.validation}
         )
 
