@@ -53,6 +53,28 @@ def test_a_fit_that_was_asked_to_end_goes_on(data, tmp_path, limelight, number, 
         np.testing.assert_array_equal(found[name], values)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_fit_that_was_ended_while_it_tuned_goes_on(data, tmp_path, limelight, number):
+    model, kept = tmp_path / "model", tmp_path / "model.checkpoint"
+    tune = ("fit", data, "--tune", "--trials", "40", "--threads", "1", "--seed", "3")
+    process = start_limelight(*tune, "-o", model)
+    wait_for(kept / "tuning" / "state" / "round-0-3.safetensors", process)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else -number), errors
+    assert ("--resume goes on from here" in errors) == (number == signal.SIGINT)
+    ended = limelight(*tune, "--resume", "-o", model)
+    assert ended.code == 0
+    assert "nothing to resume" not in ended.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+    assert limelight(*tune, "-o", tmp_path / "whole").code == 0
+    found, expected = (
+        load_arrays(tmp_path / name / "factors.safetensors") for name in ("model", "whole")
+    )
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
 def test_without_resume_a_fit_starts_anew(data, tmp_path, limelight):
     quick = ("--epochs", "3", "--factors", "8", "--checkpoint-every", "0")
     (tmp_path / "model.checkpoint").mkdir()

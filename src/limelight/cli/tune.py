@@ -1,5 +1,6 @@
 """``limelight tune``: find the settings that validation users prefer."""
 
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from limelight._base.errors import ConfigError
+from limelight._base.signals import Terminated
 from limelight.cli.flags import (
     Json,
     Reading,
@@ -23,21 +25,27 @@ from limelight.cli.output import note, report
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from limelight.control.tuning.result import TuneResult
     from limelight.models.base import Model
+    from limelight.store.checkpoint import Checkpoint
+
+GOES_ON = "the same command goes on from here"
 
 Budget = Annotated[
     str | None,
     option(
         "TIME",
-        "How long to look for better settings: 90s, 5m, 1h. How many are tried in that time "
-        "depends on the machine, and so may the result.  [default: 5m, unless --trials]",
+        "How long to look for better settings, the two fits at the end included: 90s, 5m, 1h. How "
+        "many are tried depends on the machine, and so may the result.  [default: 5m, unless "
+        "--trials]",
         show_default=False,
     ),
 ]
 Trials = Annotated[
     int | None,
-    option("N", "How many settings to try instead: the same result on any machine."),
+    option("N", "How many settings to try instead of a budget: the same result on any machine."),
 ]
 
 
@@ -73,17 +81,43 @@ class TuneFlags:
                 message = f"--{name} is for tuning: {value}"
                 raise ConfigError(message, hint="add --tune")
 
-    def apply(self, model: "Model", data: Any, at: int | None = None) -> "Model":
-        """Return a model with tuned settings, if tuning was asked for; say what was found."""
-        if not self.tune:
-            return model
-        from limelight.control.tuning.tune import tune
+    def check_model(self, model: "Model", at: int | None) -> None:
+        """Refuse what cannot be tuned, before anything is read."""
+        if self.tune:
+            from limelight.control.tuning.tune import check_tuning
 
-        given = given_flags(budget=self.budget, trials=self.trials, at=at)
-        found = tune(data, model=model, **given)
+            check_tuning(model, budget=self.budget, trials=self.trials, at=at)
+
+    def apply(
+        self, model: "Model", data: Any, kept: "Checkpoint", at: int | None = None
+    ) -> tuple["Model", "Checkpoint"]:
+        """Return a model with tuned settings, if tuning was asked for; say what was found.
+
+        The checkpoint then holds the trials. The other one that is returned lies in it, and is for
+        the fit that follows.
+        """
+        if not self.tune:
+            return model, kept
+        from limelight.control.tuning.tune import check_tuning, run_search
+
+        limits = check_tuning(model, budget=self.budget, trials=self.trials)
+        if kept.load({"work": "tuning"}) is None:
+            kept.save({}, {})
+        with saying_how_to_go_on("the same command with --resume goes on from here"):
+            place, length = kept.path / "tuning", given_flags(at=at)
+            found = run_search(data, model, limits, folder=place, is_drawn=False, **length)
         note(f"{found}\n")
-        tuned: Model = found.unfitted()
-        return tuned
+        return found.unfitted(), kept.part("fit")
+
+
+@contextmanager
+def saying_how_to_go_on(how: str) -> "Iterator[None]":
+    """Say how to go on, where a signal ends the work."""
+    try:
+        yield
+    except (KeyboardInterrupt, Terminated) as end:
+        end.add_note(how)
+        raise
 
 
 @takes_flags
@@ -100,7 +134,8 @@ def tune(
         str,
         option(
             "NAME",
-            "exadmm, which is ials unless exposure is controlled; ease; multvae, multdae, multifr.",
+            "exadmm, ials, ease, multvae, multdae or multifr. Unless exposure is controlled, "
+            "exadmm minimises what ials does, but by other steps: the models are not the same.",
             rich_help_panel="Model",
         ),
     ] = "exadmm",
@@ -125,11 +160,19 @@ def tune(
 
     Of factor models, factors, regularisation, its exponent and the unobserved weight are tuned:
     many settings with few factors, the better half of them with twice as many, and so on, each
-    from the factors of the trial before. Settings that are given stay as they are. Test users are
-    looked at once, at the end. To tune and fit in one go, use `limelight fit --tune`.
+    from the factors of the trial before. Settings that are given other than their defaults stay as
+    they are. To tune and fit in one go, use `limelight fit --tune`.
+
+    The nDCG of a trial is of a short fit. It is the mean over up to five folds: validation users
+    are asked several times, each time for other items of theirs. In the end the best settings and
+    the defaults are fitted from nothing, and the folds decide between them. These two are measured
+    as `limelight evaluate` does, too, and test users are looked at this once. The model written is
+    the one that was measured.
 
     With -o every trial is written at once, and Ctrl-C or SIGTERM waits for it: the same command
-    goes on where it was interrupted, with or without --resume.
+    goes on where it was interrupted, with or without --resume. Once it is done, --model ease and
+    networks can go on with more --trials; for exadmm and ials these are others, and need another
+    folder.
 
     \b
     Examples:
@@ -138,6 +181,7 @@ def tune(
       limelight tune split/ --model ease --trials 8 --json
     """
     from limelight.cli.fit import ModelName, make_model
+    from limelight.control.tuning.tune import check_tuning
     from limelight.control.tuning.tune import tune as search
 
     if resume and output is None:
@@ -149,8 +193,10 @@ def tune(
     check_budget(budget)
     base = make_model(ModelName[model], settings)
     given = given_flags(budget=budget, trials=trials, at=at)
+    check_tuning(base, **given)
     data = reading.interactions_or_split(source)
-    found: TuneResult = search(data, model=base, folder=output, **given)
+    with nullcontext() if output is None else saying_how_to_go_on(GOES_ON):
+        found: TuneResult = search(data, model=base, folder=output, **given)
     record = found.to_dict() | {"output": output}
     report(str(found), record, as_json=as_json)
     if output is not None:

@@ -189,6 +189,10 @@ class Checkpoint:
                 end.add_note(GOES_ON)
             raise
 
+    def part(self, name: str) -> Checkpoint:
+        """Return the checkpoint of a part of the work, inside this one; save this one before."""
+        return Checkpoint(self.path / name, self._every)
+
     def remove(self) -> None:
         """Delete the checkpoint: the work is complete, or to be done anew."""
         if self.exists or not self.path.exists():

@@ -117,7 +117,7 @@ def fit(
 
     Ctrl-C, or SIGTERM, ends a fit after the current epoch; FOLDER.checkpoint then holds what the
     same command needs to go on with --resume, to the same bits. It is also written every minute,
-    and deleted once the model is there.
+    with --tune after every trial, and deleted once the model is there.
 
     With --from a model takes in new interactions without a fit to all of them: only users and items
     that are new or have new interactions are solved for.
@@ -162,6 +162,7 @@ def fit(
         return
     model = model or ModelName["exadmm"]
     fitted = make_model(model, settings)
+    tuning.check_model(fitted, targets.at)
     more = with_features(fitted, item_features, has_target=targets.any, on_cluster=cluster.check())
     if cluster.check():
         _refuse_on_cluster(targets, tuning, page)
@@ -199,13 +200,13 @@ def fit(
         hint = "add a target such as --gini 0.6, or use `limelight frontier`"
         raise ConfigError(message, hint=hint)
     whole = reading.interactions_or_split(source)
-    fitted = tuning.apply(fitted, whole)
+    fitted, kept_fit = tuning.apply(fitted, whole, kept)
     data = whole.train if isinstance(whole, Split) else whole
     validation = whole.validation if isinstance(whole, Split) else None
     announce_fit(data, fitted.config)
     started = time.perf_counter()
     with until_done(kept):
-        _learn(fitted, data, validation, kept, more)
+        _learn(fitted, data, validation, kept_fit, more)
         seconds = time.perf_counter() - started
         fitted.save(output, history=not no_history)
     record = _record(model, fitted, data, seconds)
@@ -353,9 +354,9 @@ def fit_target(
     from limelight.control.fit_to import fit_to
 
     data = reading.interactions_or_split(source)
-    model = tuning.apply(model, data, targets.at)
+    model, kept_fit = tuning.apply(model, data, checkpoint, targets.at)
     with until_done(checkpoint):
-        result = fit_to(data, model=model, checkpoint=checkpoint, **targets.given())
+        result = fit_to(data, model=model, checkpoint=kept_fit, **targets.given())
         result.model.save(output, history=history)
     if page is not None:
         result.report(page)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight._base.errors import SolveError
 from limelight.control.tuning.search import Search
 from limelight.control.tuning.space import FactorSpace, Plan, Round, around, spread_out
 from limelight.solve.cost import row_solve
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from limelight._base.arrays import Float64
-    from limelight.control.tuning.result import Trial, TuneResult
+    from limelight.control.tuning.result import Trial
     from limelight.control.tuning.search import Factors
 
 NUMBERS_OF_TRIALS = 64, 48, 32, 24, 16, 12, 8, 6
@@ -33,8 +32,8 @@ _ROUGH = 1e-3
 """The tolerance of a trial: enough to compare settings with."""
 _EPOCHS_NEAR, _EPOCHS_PADDED = 4, 5
 """At most so many epochs from the factors of a neighbour, and from padded ones."""
-_LAST_EPOCHS = 5
-"""Of the two fits at the end, where time is planned."""
+_LAST_EPOCHS = 2.0
+"""How many more epochs than the first trial the fits at the end take, which end later."""
 _STEP, _LEAST_STEP = 0.2, 0.04
 _MIDDLE = 0.5, 0.5, 0.0
 """The place of "auto"."""
@@ -66,17 +65,17 @@ class FactorSearch(Search):
     def trials(self) -> Iterator[Trial]:
         """Run the rounds, then look around the best."""
         self.space = FactorSpace(self.base.config, self.split.train)
-        most = self.space.settled().factors
+        most = self.most = self.space.settled().factors
         self.is_fixed = "factors" in self.base.config.changed()
         plan = Plan.of(self.limits.trials or max(NUMBERS_OF_TRIALS), most, fixed=self.is_fixed)
         first = self.first = _Candidate(0, None)
         yield self._advance(0, first, plan.rounds[0].factors)
         if self.limits.trials is None:
             plan = self._affordable(most)
+            self.most = plan.rounds[-1].factors
         candidates = [first]
-        places = spread_out(self.space.dimensions)
-        while len(candidates) < plan.rounds[0].trials:
-            candidates.append(_Candidate(len(candidates), next(places)))
+        for place in self._places(plan.rounds[0].trials - 1):
+            candidates.append(_Candidate(len(candidates), place))
         tried: list[_Candidate] = []
         for number, one in enumerate(plan.rounds):
             tried = []
@@ -88,6 +87,14 @@ class FactorSearch(Search):
                 tried.append(candidate)
             candidates = self._promoted(tried, plan.rounds[number + 1 : number + 2])
         yield from self._refine(plan, max(tried, key=lambda c: c.ndcg))
+
+    def _places(self, most: int) -> list[tuple[float, ...]]:
+        """Return places of different settings, fewer where most settings were given."""
+        found: dict[str, tuple[float, ...]] = {str(self.space.settings(None)): _MIDDLE}
+        for place, _ in zip(spread_out(self.space.dimensions), range(4 * most), strict=False):
+            if len(found) <= most:
+                found.setdefault(str(self.space.settings(place)), place)
+        return list(found.values())[1:]
 
     def _promoted(self, tried: list[_Candidate], following: tuple[Round, ...]) -> list[_Candidate]:
         """Return those who go on: the first one, to compare with, and the best of the others."""
@@ -113,7 +120,8 @@ class FactorSearch(Search):
                 return self.run(number, settings, start, epochs=_EPOCHS_PADDED, tolerance=0.0)
             if started:
                 closest = min(started, key=lambda other: _distance(other.place, candidate.place))
-                start = self.kept.factors(closest.last)
+                # A budget may leave fewer factors than the first trial had.
+                start = padded(self.kept.factors(closest.last), factors, self.base.config)
                 return self.run(number, settings, start, epochs=_EPOCHS_NEAR, tolerance=_ROUGH)
             return self.run(number, settings, tolerance=_ROUGH)
 
@@ -130,18 +138,19 @@ class FactorSearch(Search):
         """
         factors, step = plan.rounds[-1].factors, _STEP
         self.final = best
-        left, tried = plan.refined, {best.place or _MIDDLE}
+        left, tried = plan.refined, {str(self.space.settings(best.place))}
         if self.limits.trials is None:
             left = max(left, max(NUMBERS_OF_TRIALS) - len(self.found))
         number = len(plan.rounds)
         while left and step >= _LEAST_STEP:
-            places = [p for p in around(self.final.place or _MIDDLE, step) if p not in tried]
+            near = around(self.final.place or _MIDDLE, step)
+            places = [p for p in near if str(self.space.settings(p)) not in tried]
             if not places:
                 step /= 2
                 continue
             if not self._has_time(Round(factors, 1), ()):
                 return
-            tried.add(places[0])
+            tried.add(str(self.space.settings(places[0])))
             candidate = _Candidate(len(tried) - 1, places[0])
             settings = {**self.space.settings(candidate.place), "factors": factors}
             start = self.final.last
@@ -162,47 +171,32 @@ class FactorSearch(Search):
 
     @property
     def best(self) -> Trial:
-        """The trial that was taken to its end."""
+        """The best trial of the last round, or of those around it."""
         return next(trial for trial in self.found if trial.number == self.final.trial)
 
-    def result(self) -> TuneResult:
-        """Take the best and the first until nothing changes any more, and look at test users.
-
-        Trials are compared before that. Where validation users then like the first one as well,
-        which has the settings that follow from the data, that one is taken.
-        """
-        if not self.final.last:
-            message = f"no settings that were tried led to a model: {len(self.found)} trials"
-            raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
-        model = first = self._finished(self.final)
-        if self.final is not self.first:
-            first = self._finished(self.first) if self.first.last else None
-        key = f"ndcg@{self.at}"
-        if first is not None and self.ask(first)[key] >= self.ask(model)[key]:
-            self.final, model = self.first, first
-        return self.measured(model, first)
-
-    def _finished(self, candidate: _Candidate) -> Any:
-        trial = next(t for t in self.found if t.number == candidate.trial)
-        model, start = self.make(trial.settings), self.kept.factors(candidate.last)
-        return model.fit(self.split.train, init=start, show_progress=False)
+    def start(self) -> tuple[Trial, dict[str, Any]]:
+        """Return the last trial of the defaults, and numbers in place of those that are "auto"."""
+        last = next(trial for trial in self.found if trial.number == self.first.trial)
+        return last, self.space.defaults(self.most)
 
     def _affordable(self, most: int) -> Plan:
         """Plan as many trials as the budget has time for, with fewer factors if need be."""
 
         def plan() -> list[int]:
             assert self.limits.seconds is not None
-            for factors in (most, most // 2, most // 4, most // 8):
+            widths = [most] if self.is_fixed else [max(16, most // n) for n in (1, 2, 4, 8)]
+            for factors in widths:
                 for trials in NUMBERS_OF_TRIALS:
-                    found = Plan.of(trials, max(16, factors), fixed=self.is_fixed)
+                    found = Plan.of(trials, factors, fixed=self.is_fixed)
                     if self._predicted(found) <= _TIMID * self.limits.seconds:
-                        return [trials, max(16, factors)]
-            return [NUMBERS_OF_TRIALS[-1], max(16, most // 8)]
+                        return [trials, factors]
+            return [NUMBERS_OF_TRIALS[-1], widths[-1]]
 
         trials, factors = self.kept.once("plan", plan)
         if factors < most:
             self.notes.append(
-                f"The budget has no time for {most} factors: none of more than {factors} was tried."
+                f"The budget has no time for {most} factors: none of more than {factors} was "
+                "tried, and the defaults are measured with no more, either."
             )
         return Plan.of(trials, factors, fixed=self.is_fixed)
 
@@ -210,17 +204,22 @@ class FactorSearch(Search):
         """Predict the seconds of a plan, and of the two fits at its end."""
         last = plan.rounds[-1].factors
         rounds = sum(one.trials * self._seconds(one.factors) for one in plan.rounds)
-        ends = 2 * self._seconds(last, _LAST_EPOCHS)
-        return rounds + plan.refined * self._seconds(last, _EPOCHS_NEAR) + ends
+        refined = plan.refined * self._seconds(last, _EPOCHS_NEAR)
+        return rounds + refined + self._seconds_of_ends(last)
 
     def _has_time(self, one: Round, following: tuple[Round, ...]) -> bool:
         """Tell whether there is time for one more trial, and for two of each round that follows."""
         later = sum(2 * self._seconds(later.factors) for later in following)
         last = (following or (one,))[-1].factors
-        ends = 2 * self._seconds(last, _LAST_EPOCHS)
+        ends = self._seconds_of_ends(last)
         return self.limits.allow(self._seconds(one.factors) + later + ends)
 
-    def _seconds(self, factors: int, epochs: int = _EPOCHS_PADDED) -> float:
+    def _seconds_of_ends(self, factors: int) -> float:
+        """Predict the seconds of the two fits from nothing, by the first trial, which is one."""
+        epochs = _LAST_EPOCHS * max(self.found[0].epochs, _EPOCHS_PADDED)
+        return 2 * self._seconds(factors, min(epochs, self.base.config.epochs))
+
+    def _seconds(self, factors: int, epochs: float = _EPOCHS_PADDED) -> float:
         """Predict the seconds of a trial by the last one."""
         last = self.found[-1]
         trained = last.training_seconds or last.seconds
@@ -246,20 +245,20 @@ def _distance(one: tuple[float, ...] | None, other: tuple[float, ...] | None) ->
 
 
 def padded(factors: Factors, width: int, config: Any) -> Factors:
-    """Make factors longer, with random ones as a fit from nothing starts with.
+    """Make factors longer, with random ones as a fit from nothing starts with, or cut them.
 
     Examples
     --------
     >>> import limelight as ll
     >>> short = np.ones((3, 2), np.float32), np.ones((4, 2), np.float32)
-    >>> [one.shape for one in padded(short, 8, ll.IALS().config)]
-    [(3, 8), (4, 8)]
+    >>> [one.shape for width in (8, 1) for one in padded(short, width, ll.IALS().config)]
+    [(3, 8), (4, 8), (3, 1), (4, 1)]
     """
     found = []
     for old, side in zip(factors, SideNumber, strict=True):
         new = initial_factors(
             range(len(old)), width, scale=config.init_scale, seed=config.random_state, side=side
         )[:, :width].copy()
-        new[:, : old.shape[1]] = old
+        new[:, : old.shape[1]] = old[:, :width]
         found.append(new)
     return found[0], found[1]

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.documents import Document, Table, cut_middle
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.files import atomic_file
-from limelight._base.text import count, settings
+from limelight._base.text import count, first_words, settings
+from limelight.models.folder import load_model
 from limelight.report.figures.style import save
 from limelight.report.figures.tuning import tuning
+from limelight.store.json import read_json
 
 if TYPE_CHECKING:
     import os
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_MODEL = "model"
+_MODEL, RECORD = "model", "tune.json"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Trial:
     round: int
     settings: dict[str, Any]
     ndcg: float
-    """0 where the fit came to nothing."""
+    """The mean over the folds of validation users; 0 where the fit came to nothing."""
     gini: float
     epochs: int
     """Of this trial alone: it may have started from the factors of another."""
@@ -55,13 +57,21 @@ class TuneResult:
     settings : dict
         The settings to take: those found, and those that were given.
     model : Model
-        A model with these settings, fitted to the training users.
+        A model with these settings, fitted to the training users from nothing:
+        ``ll.ExADMM(**found.settings).fit(split.train)`` has the same bits.
+    default : dict
+        The settings to compare with: those given, and what "auto" comes to.
     trials : tuple of Trial
         What was tried, in order.
     best : Trial
         The best of those with the most factors.
+    folds : int
+        How many times validation users were asked in a trial, each time for other items of theirs.
+        The nDCG of a trial is the mean; so it differs from that of ``ll.evaluate``.
     measured : dict
-        Accuracy and exposure, "tuned" and by "default", of "validation" and "test" users.
+        Accuracy and exposure of models fitted from nothing, "tuned" and by "default".
+        "validation" and "test" are what ``ll.evaluate`` says of the users of the split, "folds" is
+        the nDCG that trials have, by which one of the two was taken.
 
     Examples
     --------
@@ -76,7 +86,9 @@ class TuneResult:
     best: Trial
     model: Any
     settings: dict[str, Any]
+    default: dict[str, Any]
     at: int
+    folds: int
     measured: Mapping[str, Mapping[str, Mapping[str, float]]]
     notes: tuple[str, ...] = ()
 
@@ -87,7 +99,7 @@ class TuneResult:
     def document(self) -> Document:
         """Return what it shows, as tables and notes."""
         names = list(dict.fromkeys(name for trial in self.trials for name in trial.settings))
-        head = ("trial", *names, f"nDCG@{self.at}", f"Gini@{self.at}", "epochs", "seconds")
+        head = ("trial", *names, f"trial nDCG@{self.at}", f"Gini@{self.at}", "epochs", "seconds")
         rows = [
             (
                 f"{trial.number + 1}{' *' if trial is self.best else ''}",
@@ -103,19 +115,28 @@ class TuneResult:
         return Document(
             f"{type(self.model).__name__}: {count(len(self.trials), 'trial')}",
             [Table(head, shown), self._comparison()],
-            [*gap, *self.notes, f"best: {settings(self.settings)}"],
+            [*gap, *self._meaning(), *self.notes, f"best: {settings(self.settings)}"],
         )
+
+    def _meaning(self) -> list[str]:
+        """Say what the figures are of."""
+        folds = "" if self.folds == 1 else f", the mean of {self.folds} folds of their items"
+        return [
+            f"trial nDCG@{self.at}: of validation users{folds}, after a short fit to compare with.",
+            "tuned, default: models fitted from nothing with these settings, measured as "
+            "`limelight evaluate` does; the nDCG of folds, as of trials, decides between them.",
+        ]
 
     def _comparison(self) -> Table:
         """Compare what was found with where it started, for validation and test users."""
         keys = {f"nDCG@{self.at}": f"ndcg@{self.at}", f"Gini@{self.at}": f"gini@{self.at}"}
-        head = ("", *(f"{part} {name}" for part in ("validation", "test") for name in keys))
+        shown = [("folds", next(iter(keys)))]
+        shown += [(part, name) for part in ("validation", "test") for name in keys]
         rows = [
-            (name, *(f"{found[part][key]:.4f}" for part in ("validation", "test")
-                     for key in keys.values()))
+            (name, *(f"{found[part][keys[figure]]:.4f}" for part, figure in shown))
             for name, found in self.measured.items()
-        ]  # fmt: skip
-        return Table(head, rows)
+        ]
+        return Table(("", *(" ".join(column) for column in shown)), rows)
 
     def __str__(self) -> str:
         """Show the trials, what test users say, and the settings to take."""
@@ -134,6 +155,8 @@ class TuneResult:
             "model": type(self.model).__name__,
             "at": self.at,
             "settings": self.settings,
+            "default": self.default,
+            "folds": self.folds,
             "best": self.best.number,
             "trials": [asdict(trial) for trial in self.trials],
             "measured": {
@@ -153,23 +176,46 @@ class TuneResult:
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw the trials in their order; return axes, or write a file where a path is given."""
-        axes = tuning(self.trials, at=self.at)
+        axes = tuning(self.trials, at=self.at, folds=self.folds)
         if path is not None:
             save(axes, path)
         return axes
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``tune.json``, ``tune.parquet``, ``tune.png`` and ``model`` to a folder."""
-        import pyarrow.parquet as pq
+        save_result(self, Path(folder), run={})
 
-        place = Path(folder)
-        self.model.save(place / _MODEL)
-        with atomic_file(place / "tune.parquet") as temporary:
-            pq.write_table(self.to_table(), temporary)
-        try:
-            self.plot(place / "tune.png")
-        except ConfigError as error:
-            # Without matplotlib the figures are still there as numbers.
-            object.__setattr__(self, "notes", (*self.notes, f"No figure: {error.hint}"))
-        with atomic_file(place / "tune.json") as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+
+def save_result(
+    found: TuneResult, folder: Path, *, run: Mapping[str, Any], is_drawn: bool = True
+) -> None:
+    """Write what was found, and what the search was of, so that the same one finds it again."""
+    import pyarrow.parquet as pq
+
+    found.model.save(folder / _MODEL)
+    with atomic_file(folder / "tune.parquet") as temporary:
+        pq.write_table(found.to_table(), temporary)
+    try:
+        if is_drawn:
+            found.plot(folder / "tune.png")
+    except ConfigError as error:
+        # Without matplotlib the figures are still there as numbers.
+        object.__setattr__(found, "notes", (*found.notes, f"No figure: {error.hint}"))
+    # The last file to be written: where it is, the others are.
+    with atomic_file(folder / RECORD) as temporary:
+        text = json.dumps({**found.to_dict(), "run": dict(run)}, indent=1)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def load_result(folder: Path) -> tuple[dict[str, Any], TuneResult]:
+    """Read what a search was of, and what it found."""
+    try:
+        record = read_json(folder / RECORD)
+        trials = tuple(Trial(**trial) for trial in record["trials"])
+        found = {name: record[name] for name in ("settings", "default", "at", "folds", "measured")}
+        run, best, notes = record["run"], trials[record["best"]], tuple(record["notes"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        message = f"cannot read {str(folder / RECORD)!r}: {first_words(error)}"
+        raise DataError(message, hint="choose another folder, or move this one away") from error
+    model = load_model(folder / _MODEL)
+    return run, TuneResult(trials=trials, best=best, model=model, notes=notes, **found)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, SolveError
-from limelight._base.files import refuse_stranger
+from limelight._base.files import delete_within, refuse_stranger
 from limelight._base.signals import finishing
-from limelight.control.tuning.result import Trial, TuneResult
+from limelight._base.text import short
+from limelight.control.tuning.result import (
+    RECORD,
+    Trial,
+    TuneResult,
+    load_result,
+    save_result,
+)
 from limelight.control.tuning.space import Space, spread_out
 from limelight.data.held_out import refolded
 from limelight.metrics.evaluate import evaluate
@@ -20,10 +30,11 @@ from limelight.models.ease import EASE, auto_regularization
 from limelight.models.factor_model import FactorModel
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.checkpoint import FILE, ResultCache
+from limelight.store.json import read_json
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from limelight._base.arrays import Float32
     from limelight.data.split import Split
@@ -48,18 +59,51 @@ class Limits:
 
 
 class TrialCache:
-    """Trials by name, and the factors they came to: in a folder, or in memory."""
+    """Trials by name, and the factors they came to: in a folder, or in memory.
+
+    ``about`` says what the search is of. A folder with any other search is refused, and so is one
+    that holds something else. Once the search is done, the folder holds only what was found.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None, about: dict[str, Any]) -> None:
         self._path = None if path is None else Path(path)
+        self._about: dict[str, Any] = json.loads(json.dumps(about))
         self._factors: dict[str, Factors] = {}
         self._results: ResultCache | None = None
-        if self._path is not None:
-            if self._path.exists() and not self._path.is_dir():
-                message = f"the output is not a folder: {str(self._path)!r}"
-                raise DataError(message, hint="choose another name")
-            refuse_stranger(self._path, lambda folder: (folder / "state" / FILE).is_file())
-            self._results = ResultCache(self._path / "state", about)
+
+    def begin(self, trials: int | None) -> TuneResult | None:
+        """Open the folder; return what was found there, if so many trials were made."""
+        if self._path is None:
+            return None
+        if self._path.exists() and not self._path.is_dir():
+            message = f"the output is not a folder: {str(self._path)!r}"
+            raise DataError(message, hint="choose another name")
+        refuse_stranger(self._path, _may_go_on)
+        made: tuple[Trial, ...] = ()
+        if (self._path / RECORD).is_file():
+            run, found = load_result(self._path)
+            _refuse_other_run(run, self._about)
+            made = found.trials
+            if trials is None or "trials" in self._about or len(made) == trials:
+                delete_within(self._path, self._state)
+                return found
+            if len(made) > trials:
+                message = f"the folder holds {len(made)} trials, more than {trials}"
+                raise ConfigError(message, hint="choose another folder, or ask for more trials")
+        begun: dict[str, Any] = self._about
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            begun = dict(read_json(self._state / FILE)["about"])
+        _refuse_other_run(begun, self._about)
+        self._results = ResultCache(self._state, self._about)
+        for trial in made:
+            self._results.once(f"trial-{trial.number}", partial(asdict, trial))
+        # What was found with fewer trials must not stand beside the model of more.
+        (self._path / RECORD).unlink(missing_ok=True)
+        return None
+
+    @property
+    def _state(self) -> Path:
+        return Path(self._path or "") / "state"
 
     def once(self, name: str, find_out: Callable[[], Any]) -> Any:
         """Return what was found out before, or find it out now; JSON."""
@@ -96,13 +140,44 @@ class TrialCache:
                 self._file(name).unlink(missing_ok=True)
 
     def _file(self, name: str) -> Path:
-        return Path(self._path or "") / "state" / f"{name}.safetensors"
+        return self._state / f"{name}.safetensors"
 
-    def finish(self, result: TuneResult) -> TuneResult:
-        """Write what was found."""
+    def finish(self, result: TuneResult, *, is_drawn: bool) -> TuneResult:
+        """Write what was found, and delete what only an unfinished search needs."""
         if self._path is not None:
-            result.save(self._path)
+            save_result(result, self._path, run=self._about, is_drawn=is_drawn)
+            delete_within(self._path, self._state)
         return result
+
+
+def _may_go_on(folder: Path) -> bool:
+    """Tell whether a folder holds a search, or no file at all, as after a kill at the start."""
+    if (folder / RECORD).is_file() or (folder / "state" / FILE).is_file():
+        return True
+    return not any(file.is_file() and file.name[0] != "." for file in folder.rglob("*"))
+
+
+def _refuse_other_run(found: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Refuse a folder of another search, and name the first difference: the model before others."""
+    for name in (*about, *found):
+        if found.get(name) != about.get(name):
+            what = f"{name} {short(found.get(name))} instead of {short(about.get(name))}"
+            hint = "choose another folder, or repeat the same flags"
+            if name == "trials":
+                hint = "another number makes other trials, not further ones: choose another folder"
+            what = "other data" if name == "data" else what
+            message = f"the folder holds another run, with {what}"
+            raise ConfigError(message, hint=hint)
+
+
+class _End(NamedTuple):
+    """A model that was fitted from nothing, and what validation users say of it."""
+
+    model: Any
+    settings: dict[str, Any]
+    validation: dict[str, float]
+    folds: float
+    """The nDCG of all folds."""
 
 
 class Search:
@@ -122,10 +197,7 @@ class Search:
         if isinstance(self.base, EASE):
             auto = {"regularization": auto_regularization(self.split.train)}
         space = Space(self.base.config, auto)
-        if not space.dimensions:
-            message = f"{type(self.base).__name__} has no setting to tune"
-            hint = "leave one to its default; IALS, ExADMM, EASE and networks have some"
-            raise ConfigError(message, hint=hint)
+        self.defaults = space.defaults()
         places = spread_out(space.dimensions)
         while self._goes_on():
             place = None if not self.found else next(places)
@@ -138,7 +210,8 @@ class Search:
             return True
         if self.limits.trials is not None and len(self.found) >= self.limits.trials:
             return False
-        return self.limits.allow(max(trial.seconds for trial in self.found))
+        # One more trial, and the two fits at the end.
+        return self.limits.allow(3 * max(trial.seconds for trial in self.found))
 
     def note(self, trial: Trial) -> Trial:
         """Add a trial to those that were made."""
@@ -156,11 +229,11 @@ class Search:
         started = time.perf_counter()
         model = self.make({**settings, **fitting})
         start = {} if init is None else {"init": init}
-        ndcg, figures, epochs, trained, factors = 0.0, {}, 0, 0.0, None
+        figures: dict[str, float] = {}
+        ndcg, epochs, trained, factors = 0.0, 0, 0.0, None
         try:
             model.fit(self.split.train, show_progress=False, **start, **self._validation(model))
-            figures = self.ask(model)
-            ndcg = figures[f"ndcg@{self.at}"]
+            figures, ndcg = self.ask(model)
             if model.trace_:
                 epochs, trained = model.trace_[-1].epoch, model.trace_[-1].seconds
             if isinstance(model, FactorModel):
@@ -179,49 +252,82 @@ class Search:
         )
         return trial, factors
 
-    def ask(self, model: Any) -> dict[str, float]:
-        """Ask validation users: accuracy is that of all folds, exposure that of the first."""
-        folds = [evaluate(model, part, k=self.at) for part in self.asked]
-        key = f"ndcg@{self.at}"
-        return {**folds[0], key: float(np.mean([one[key] for one in folds]))}
+    def ask(self, model: Any) -> tuple[dict[str, float], float]:
+        """Ask validation users; return all figures of the split itself, and the nDCG of all folds.
+
+        The first fold is the split's own, so its figures are those of ``ll.evaluate``.
+        """
+        folds = [dict(evaluate(model, part, k=self.at)) for part in self.asked]
+        return folds[0], float(np.mean([one[f"ndcg@{self.at}"] for one in folds]))
 
     def _validation(self, model: Any) -> dict[str, Any]:
         """Hand validation users to models that stop by them."""
         return (
             {}
-            if isinstance(model, FactorModel) or not hasattr(model, "kept_")
+            if isinstance(model, FactorModel) or not hasattr(type(model), "kept_")
             else {"validation": self.split.validation}
         )
-
-    def result(self) -> TuneResult:
-        """Fit the best once more, and look at test users."""
-        return self.measured(self._fitted(self.best), self._fitted(self.found[0]))
 
     @property
     def best(self) -> Trial:
         """The trial with the highest nDCG; of equal ones, the first."""
         return max(self.found, key=lambda trial: trial.ndcg)
 
-    def _fitted(self, trial: Trial) -> Any:
-        model = self.make(trial.settings)
-        return model.fit(self.split.train, show_progress=False, **self._validation(model))
+    def start(self) -> tuple[Trial, dict[str, Any]]:
+        """Return the trial of the defaults, and numbers in place of those that are "auto"."""
+        return self.found[0], self.defaults
 
-    def measured(self, model: Any, first: Any) -> TuneResult:
-        """Measure what was found, and the defaults if they led anywhere, for all held-out users."""
-        measured = {
-            name: {
-                "validation": self.ask(one),
-                "test": dict(evaluate(one, self.split.test, k=self.at)),
-            }
-            for name, one in (("tuned", model), ("default", first))
-            if one is not None
-        }
+    def result(self) -> TuneResult:
+        """Fit the best and the defaults from nothing, ask validation users, and look at test users.
+
+        Trials are compared before that, and fits from other factors end elsewhere than one from
+        nothing. So what is measured here is what anybody gets with the same settings. Where
+        validation users like the defaults as well, these are taken.
+        """
+        best, (first, defaults) = self.best, self.start()
+        if not best.ndcg:
+            message = f"no settings that were tried led to a model: {len(self.found)} trials"
+            raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
+        default = self._fitted(defaults)
+        tuned = default if best is first else self._fitted(best.settings)
+        ends = [end for end in (tuned, default) if end is not None]
+        if not ends:
+            message = "neither the best settings nor the defaults led to a model from nothing"
+            raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
+        # Of equal ones, the last is taken: the defaults.
+        taken = max(reversed(ends), key=lambda end: end.folds)
+        if taken is default:
+            if tuned is not None and tuned is not default:
+                self.notes.append(
+                    f"Trial {best.number + 1}, fitted from nothing, has a folds nDCG of "
+                    f"{tuned.folds:.4f}, no more than the defaults: these are taken."
+                )
+            best = first
+        compared = {"tuned": taken} | ({} if default is None else {"default": default})
         return TuneResult(
             trials=tuple(self.found),
-            best=self.best,
-            model=model,
-            settings={**self.base.config.changed(), **self.best.settings},
+            best=best,
+            model=taken.model,
+            settings={**self.base.config.changed(), **taken.settings},
+            default={**self.base.config.changed(), **defaults},
             at=self.at,
-            measured=measured,
+            folds=len(self.asked),
+            measured={
+                name: {
+                    "folds": {f"ndcg@{self.at}": end.folds},
+                    "validation": end.validation,
+                    "test": dict(evaluate(end.model, self.split.test, k=self.at)),
+                }
+                for name, end in compared.items()
+            },
             notes=tuple(self.notes),
         )
+
+    def _fitted(self, settings: dict[str, Any]) -> _End | None:
+        """Fit as anybody would, and ask validation users; None where the fit came to nothing."""
+        model = self.make(settings)
+        try:
+            model.fit(self.split.train, show_progress=False, **self._validation(model))
+        except SolveError:
+            return None
+        return _End(model, settings, *self.ask(model))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.settings import declared_settings, kind_of
-from limelight.models.config import settled
+from limelight.models.config import AUTO, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Place = tuple[float, ...]
 
+_OF_FACTORS = "factors", "regularization", "regularization_exponent", "unobserved_weight"
 _EXPONENTS = 1.0, 0.75, 0.5
 _SHRINKAGE_DOUBLED, _UNOBSERVED_DOUBLED = 1.5, 2.5
 """How often regularisation and unobserved weight are doubled, or halved, at the end of the cube."""
@@ -68,18 +69,27 @@ class Space:
 
     def __init__(self, config: Config, auto: Mapping[str, float] = MappingProxyType({})) -> None:
         self._config, self._auto = config, auto
+        self._ranges = self.searched(config)
+        self.dimensions = len(self._ranges)
+
+    @staticmethod
+    def searched(config: Config) -> dict[str, Any]:
+        """Return the settings to look for, each with the numbers it is between and its field."""
         changed, declared = config.changed(), declared_settings(type(config))
-        self._ranges = {
+        return {
             own.name: (declared[own.name].search, own)
             for own in fields(config)
             if own.name in declared and declared[own.name].search and own.name not in changed
         }
-        self.dimensions = len(self._ranges)
+
+    def defaults(self) -> dict[str, Any]:
+        """Return exactly what settings that are "auto" come to."""
+        return {name: number for name, number in self._auto.items() if name in self._ranges}
 
     def settings(self, place: Place | None) -> dict[str, Any]:
         """Return the settings at a place; at None, the defaults."""
         if place is None:
-            return {name: _rounded(n) for name, n in self._auto.items() if name in self._ranges}
+            return {name: _rounded(number) for name, number in self.defaults().items()}
         found: dict[str, Any] = {}
         for x, (name, (ends, own)) in zip(place, self._ranges.items(), strict=True):
             assert ends is not None
@@ -104,6 +114,11 @@ class FactorSpace:
         self._config, self._data = config, data
         self._given = config.changed()
 
+    @staticmethod
+    def searched(config: Config) -> list[str]:
+        """Return the settings to look for: those that were not given."""
+        return [name for name in _OF_FACTORS if name not in config.changed()]
+
     def settled(self, **settings: Any) -> Any:
         """Put numbers in place of "auto"."""
         data = self._data
@@ -114,6 +129,11 @@ class FactorSpace:
             observed=data.nnz,
             weight=_weight(data),
         )
+
+    def defaults(self, factors: int) -> dict[str, Any]:
+        """Return exactly what settings that are "auto" come to, with so many factors."""
+        numbers = self.settled(factors=factors)._asdict()
+        return {name: n for name, n in numbers.items() if getattr(self._config, name) == AUTO}
 
     def settings(self, place: Place | None) -> dict[str, Any]:
         """Return the settings at a place; at None, those of "auto"."""
