@@ -25,7 +25,7 @@ from limelight._base.errors import DataError, LimelightWarning, SolveError
 from limelight.data.ids import positions
 from limelight.data.interactions import Interactions
 from limelight.data.rows import by_pair, group, row_numbers
-from limelight.models.feature_map import feature_map
+from limelight.models.feature_map import Lists, feature_map
 from limelight.recommend.fold_in import as_weighted, take_columns, take_rows
 from limelight.solve.exact import common_shift
 from limelight.solve.problem import MeanTerm, gramian, largest_entry, padded_width, row_weights
@@ -195,8 +195,10 @@ class Grower:
         state, cold = self._extended(rows.n_rows, rows.n_columns), counts == 0
         factors = len(self._known.arrays["mean_user"])
         if weights is None:
-            warm = state.V[items[~cold], :factors]
-            weights = feature_map(features.matrix[~cold], warm, counts[~cold])
+            known, warm = self._known.arrays, items[~cold]
+            lists = Lists.of(known["user_factors"], state.V[:, :factors], seen, warm)
+            args = features.matrix[~cold], state.V[warm, :factors], counts[~cold]
+            weights = feature_map(*args, lists)
         state.V[items[cold], :factors] = features.matrix[cold] @ weights
         problem = self._problem_of(rows, self._exposure_of(rows.n_rows))
         with threadpool_limits(1, user_api="blas"):
