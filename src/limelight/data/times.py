@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,18 +19,24 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LARGEST_SECONDS = 1e11
 """The year 5138. Larger numbers count parts of seconds: as milliseconds this is the year 1973."""
+Duration: TypeAlias = "float | str | dt.timedelta"
+"""What :func:`duration` reads."""
 LEAST_DECAY = 2.0**-40
 """What is left of a weight after 40 half-lives and more, so that old pairs stay in the history."""
 
 
 def duration(value: object, name: str = "half_life") -> float:
-    """Read a positive number of seconds, or a number with a unit: s, m (minutes), h, d or w.
+    """Read a positive number of seconds, one with a unit (s, m, h, d or w), or a timedelta.
 
     Examples
     --------
     >>> duration("90d"), duration("36h"), duration("5m", "budget"), duration(60)
     (7776000.0, 129600.0, 300.0, 60.0)
     """
+    if isinstance(value, np.timedelta64):
+        value = float(value / np.timedelta64(1, "s"))
+    elif isinstance(value, dt.timedelta):
+        value = value.total_seconds()
     found = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*(s|min|m|h|d|w|)\s*", str(value))
     try:
         seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
@@ -58,6 +64,8 @@ def moment(value: object, name: str = "at") -> float:
     try:
         if isinstance(value, str):
             when = dt.datetime.fromisoformat(value)
+        elif isinstance(value, np.datetime64):
+            when = (value - np.datetime64(0, "s")) / np.timedelta64(1, "s")
         elif isinstance(value, dt.date) and not isinstance(value, dt.datetime):
             when = dt.datetime(value.year, value.month, value.day)
         if isinstance(when, dt.datetime):
@@ -69,6 +77,20 @@ def moment(value: object, name: str = "at") -> float:
         message = f"{name} must be a time: {value!r}"
         raise ConfigError(message, hint="for example 2021-01-01, or seconds since 1970")
     return seconds
+
+
+def shown(seconds: float) -> str:
+    """Write a time for people, in UTC.
+
+    Examples
+    --------
+    >>> shown(1609459200.0), shown(1e15)
+    ('2021-01-01 00:00:00', '1e+15')
+    """
+    try:
+        return str(dt.datetime.fromtimestamp(seconds, dt.UTC).replace(tzinfo=None))
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:g}"
 
 
 def number_seconds(times: NDArray[Any]) -> Float64:
