@@ -14,7 +14,7 @@ import scipy
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import count, short
-from limelight.data.rows import by_pair, group
+from limelight.data.rows import as_weights, by_pair, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,6 +81,7 @@ def _bytes_of(ids: Any) -> Iterator[Any]:
 
 Ids: TypeAlias = "NDArray[Any]"
 """Ids by number: int64 for integers, an object array of ``str`` for strings."""
+WEIGHT_RULE = "a weight must be a finite number above 0, in 32 bits (1.2e-38 to 3.4e+38)"
 LARGEST = np.iinfo(np.int32).max
 """Most rows or columns: item numbers are int32."""
 
@@ -169,10 +170,8 @@ class Interactions:
         bad = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
         if bad.size:
             row = int(np.searchsorted(self.indptr, bad[0], side="right")) - 1
-            message = (
-                f"a weight must be a finite number above 0, got {weights[bad[0]]} in row {row}"
-            )
-            raise DataError(message, hint="drop what should not count")
+            message = f"{WEIGHT_RULE}, got {weights[bad[0]]} in row {row}"
+            raise DataError(message, hint="drop what should not count; scale what is too large")
 
     @classmethod
     def from_matrix(cls, X: Any, *, weight: str | None = None) -> Interactions:
@@ -223,7 +222,7 @@ class Interactions:
             _refuse_values(values)
         else:
             [summed] = by_pair(*pairs, X.shape[1], (values.astype(np.float64), np.add))
-            weights = summed.astype(np.float32)
+            weights = as_weights(summed)
         arrays, merged = (rows.indptr, rows.indices, users, items), rows.duplicates
         return cls(*arrays, duplicates=merged, has_ids=False, weights=weights)
 
@@ -376,7 +375,7 @@ def _canonical(
     if weight is None:
         _refuse_values(data)
     # Copied: the matrix stays its owner's, who may change it after a fit.
-    weights = None if weight is None else np.array(data, dtype=np.float32)
+    weights = None if weight is None else as_weights(data)
     return indptr.copy(), np.array(indices, dtype=np.int32), weights
 
 

@@ -13,8 +13,8 @@ from limelight._base.settings import is_integer
 from limelight.data.columns import NumberColumn, TimeColumn, join, scan
 from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
 from limelight.data.ids import IdColumn
-from limelight.data.interactions import Interactions
-from limelight.data.rows import Repeats, by_pair, group, pair_numbers, row_numbers
+from limelight.data.interactions import WEIGHT_RULE, Interactions
+from limelight.data.rows import Repeats, as_weights, by_pair, group, pair_numbers, row_numbers
 from limelight.data.sources import listed, open_parts, require_column
 from limelight.data.times import decay, duration
 
@@ -314,7 +314,7 @@ def _read_pairs(parts: Sequence[Part], names: Names, options: ReadOptions) -> In
     del users, items, times, more, user, item  # the pairs that are kept below need their memory
     found: dict[str, Any] = dict(zip(values, merged, strict=True))
     if "weights" in found:
-        found["weights"] = found["weights"].astype(np.float32)
+        found["weights"] = as_weights(found["weights"])
     data = Interactions(
         rows.indptr,
         rows.indices,
@@ -355,10 +355,8 @@ def columns_of(names: Names) -> tuple[IdColumn, IdColumn, *tuple[Column, ...]]:
 
 
 def _weight(name: str) -> NumberColumn:
-    rule = "a weight must be a finite number above 0"
     most = float(np.finfo(np.float32).max)
-    # A weight that is 0 or infinite in 32 bits is refused as well.
-    return NumberColumn(name, rule, lambda w: (w >= _LEAST_WEIGHT) & (w <= most))
+    return NumberColumn(name, WEIGHT_RULE, lambda w: (w >= _LEAST_WEIGHT) & (w <= most))
 
 
 def _rating(name: str) -> NumberColumn:

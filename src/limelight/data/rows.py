@@ -136,6 +136,18 @@ def by_pair(
     return [merge.reduceat(values[order], starts) for values, merge in columns]
 
 
+def as_weights(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Round weights to 32 bits; what is too large becomes infinite, and is refused as such.
+
+    Examples
+    --------
+    >>> as_weights(np.array([0.5, 1e300]))
+    array([0.5, inf], dtype=float32)
+    """
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
 def row_starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Turn row lengths into row pointers.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, LimelightWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,11 @@ Duration: TypeAlias = "float | str | dt.timedelta"
 """What :func:`duration` reads."""
 LEAST_DECAY = 2.0**-40
 """What is left of a weight after 40 half-lives and more, so that old pairs stay in the history."""
+
+_MOST_DOUBLED = 1000.0
+"""So that what is far in the future stays finite."""
+_USUAL, _ENOUGH = 0.999, 100
+"""The share of times up to which they are usual, and how many there must be to say so."""
 
 
 def duration(value: object, name: str = "half_life") -> float:
@@ -88,7 +94,7 @@ def shown(seconds: float) -> str:
     ('2021-01-01 00:00:00', '1e+15')
     """
     try:
-        return str(dt.datetime.fromtimestamp(seconds, dt.UTC).replace(tzinfo=None))
+        return str(dt.datetime.fromtimestamp(int(seconds), dt.UTC).replace(tzinfo=None))
     except (OverflowError, ValueError, OSError):
         return f"{seconds:g}"
 
@@ -115,4 +121,22 @@ def decay(times: Float64, half_life: float, newest: float) -> Float64:
     >>> decay(np.array([0.0, 50.0, 100.0]), 50, 100)
     array([0.25, 0.5 , 1.  ])
     """
-    return np.maximum(np.exp2((times - newest) / half_life), LEAST_DECAY)
+    left = np.exp2(np.minimum((times - newest) / half_life, _MOST_DOUBLED))
+    _note_odd(times, left, newest)
+    return np.maximum(left, LEAST_DECAY)
+
+
+def _note_odd(times: Float64, left: Float64, newest: float) -> None:
+    """Warn where nearly nothing is left of most rows, or one time lies far from the rest."""
+    if len(times) < _ENOUGH:
+        return
+    usual = float(np.quantile(times, _USUAL))
+    is_far = newest == times.max() and newest - usual > usual - times.min()
+    if is_far or np.median(left) < LEAST_DECAY:
+        message = f"the newest time is {shown(newest)}, and " + (
+            f"nearly all others are up to {shown(usual)}"
+            if is_far
+            else f"most rows are more than 40 half-lives older, such as {shown(usual)}"
+        )
+        message = f"{message}: half_life leaves little of them; is a time wrong, or its unit?"
+        warnings.warn(message, LimelightWarning, stacklevel=4)

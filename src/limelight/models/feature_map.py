@@ -62,7 +62,8 @@ def feature_map(
         if lists is not None:
             chosen = _spread(len(V), _MOST[1])
             own = c[chosen] * ((F[chosen] @ Q) ** 2 / damped).sum(axis=1)
-            predicted = (F[chosen] @ W - own[:, None] * X[chosen]) / np.maximum(1 - own, 1e-6)[:, None]
+            predicted = F[chosen] @ W - own[:, None] * X[chosen]  # each without itself
+            predicted /= np.maximum(1 - own, 1e-6)[:, None]
             W *= lists.scale(predicted, chosen, _explained(X, c, predicted, chosen))
     return np.asarray(W, np.float32)
 
@@ -115,5 +116,5 @@ class Lists(NamedTuple):
         if not fits.any():
             return 1.0
         wanted = explained * min(1.0, _PLACES / self.n_items)
-        at = min(int(wanted * needed.size), np.count_nonzero(fits) - 1)
-        return float(np.partition(needed, at, axis=None)[at])
+        at = min(int(wanted * needed.size), int(np.count_nonzero(fits)) - 1)
+        return float(np.partition(needed.ravel(), at)[at])

@@ -38,6 +38,8 @@ class ColdExposure(NamedTuple):
 class GrowingModel(VectorModel):
     """A model of vectors that more users and items can be added to."""
 
+    _takes_features = True
+
     @abstractmethod
     def _grower(self, known: Learned) -> Grower:
         """Return what grows the vectors."""
@@ -116,7 +118,7 @@ class GrowingModel(VectorModel):
         return self
 
     def cold_exposure(self, k: int = 20) -> ColdExposure:
-        """Count the items without interactions, and the places that training users' lists give them.
+        """Count the items without interactions, and the places that training users give them.
 
         Parameters
         ----------
