@@ -149,13 +149,13 @@ class GrowingModel(VectorModel):
         places = positions(features.ids, data.item_ids)
         counts = np.bincount(data.indices, minlength=data.n_items)
         known = np.count_nonzero(counts[places[places >= 0]])
-        of = f"{known:,} of {np.count_nonzero(counts):,} items with interactions"
+        of = f"{known:,} of {np.count_nonzero(counts):,}"
         if known < _LEAST:
             message = f"too few items with interactions have features: {of}"
             hint = f"use the same item ids in features and interactions; {_LEAST} are the least"
             raise DataError(message, hint=hint)
         if known < _FEW * np.count_nonzero(counts):
-            message = f"only {of} have features to learn from; check the item ids"
+            message = f"only {of} items with interactions have features to learn from; check the item ids"
             warnings.warn(message, LimelightWarning, stacklevel=3)
         return features
 
