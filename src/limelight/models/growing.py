@@ -155,7 +155,7 @@ class GrowingModel(VectorModel):
             hint = f"use the same item ids in features and interactions; {_LEAST} are the least"
             raise DataError(message, hint=hint)
         if known < _FEW * np.count_nonzero(counts):
-            message = f"only {of} items with interactions have features to learn from; check the item ids"
+            message = f"only {of} items with interactions have features; check the item ids"
             warnings.warn(message, LimelightWarning, stacklevel=3)
         return features
 
