@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -54,10 +54,11 @@ def keep(data: Interactions, users: Mask, items: Mask) -> Interactions:
         out_order=order,
     )
     user_ids, item_ids = data.user_ids[users], data.item_ids[items]
-    values = {name: getattr(data, name) for name in ("weights", "times")}
+    values: dict[str, Any] = {name: getattr(data, name) for name in ("weights", "times")}
     if any(array is not None for array in values.values()):
         kept = users[row_numbers(data.indptr)] & items[data.indices]
         values = {name: array if array is None else array[kept] for name, array in values.items()}
+        values["repeats"] = data.repeats and data.repeats.among(kept)
     return replace(
         data,
         indptr=indptr,

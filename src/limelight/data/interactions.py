@@ -13,13 +13,15 @@ import scipy
 
 from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.text import count
-from limelight.data.rows import by_pair, group
+from limelight._base.text import count, short
+from limelight.data.rows import as_weights, by_pair, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
+
+    from limelight.data.rows import Repeats
 
 
 def fingerprint(
@@ -79,6 +81,7 @@ def _bytes_of(ids: Any) -> Iterator[Any]:
 
 Ids: TypeAlias = "NDArray[Any]"
 """Ids by number: int64 for integers, an object array of ``str`` for strings."""
+WEIGHT_RULE = "a weight must be a finite number above 0, in 32 bits (1.2e-38 to 3.4e+38)"
 LARGEST = np.iinfo(np.int32).max
 """Most rows or columns: item numbers are int32."""
 
@@ -108,6 +111,10 @@ class Interactions:
         How much each pair counts, finite and above 0; None means that all count 1.
     times : float64[nnz] or None
         When each pair first happened, in seconds since 1970, where that was read.
+    repeats : Repeats or None
+        The single rows of pairs that were merged, where times were read.
+    is_aged : bool
+        Whether the weights have fallen with age, by ``half_life=`` of :func:`limelight.read`.
 
     Examples
     --------
@@ -129,6 +136,8 @@ class Interactions:
     has_ids: bool = True
     weights: NDArray[np.float32] | None = None
     times: NDArray[np.float64] | None = None
+    repeats: Repeats | None = None
+    is_aged: bool = False
 
     def __post_init__(self) -> None:
         """Refuse arrays that cannot belong together, and protect them: models share them."""
@@ -149,9 +158,8 @@ class Interactions:
         for name, array in (("weights", self.weights), ("times", self.times)):
             if array is not None and array.shape != self.indices.shape:
                 message = f"{name} of shape {array.shape} for {len(self.indices):,} interactions"
-                raise DataError(
-                    message, hint=f"{name} have one number for each index, in its order"
-                )
+                hint = f"{name} have one number for each index, in its order"
+                raise DataError(message, hint=hint)
         if self.weights is not None:
             self._check_weights(self.weights)
 
@@ -162,10 +170,8 @@ class Interactions:
         bad = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
         if bad.size:
             row = int(np.searchsorted(self.indptr, bad[0], side="right")) - 1
-            message = (
-                f"a weight must be a finite number above 0, got {weights[bad[0]]} in row {row}"
-            )
-            raise DataError(message, hint="drop what should not count")
+            message = f"{WEIGHT_RULE}, got {weights[bad[0]]} in row {row}"
+            raise DataError(message, hint="drop what should not count; scale what is too large")
 
     @classmethod
     def from_matrix(cls, X: Any, *, weight: str | None = None) -> Interactions:
@@ -216,16 +222,9 @@ class Interactions:
             _refuse_values(values)
         else:
             [summed] = by_pair(*pairs, X.shape[1], (values.astype(np.float64), np.add))
-            weights = summed.astype(np.float32)
-        return cls(
-            rows.indptr,
-            rows.indices,
-            users,
-            items,
-            duplicates=rows.duplicates,
-            has_ids=False,
-            weights=weights,
-        )
+            weights = as_weights(summed)
+        arrays, merged = (rows.indptr, rows.indices, users, items), rows.duplicates
+        return cls(*arrays, duplicates=merged, has_ids=False, weights=weights)
 
     @property
     def n_users(self) -> int:
@@ -340,8 +339,8 @@ def _refuse_not_sparse(X: Any) -> None:
 
 
 def _check_weight(weight: str | None) -> None:
-    if weight not in {None, "values"}:
-        message = f"a matrix has no columns to take weights from: weight={weight!r}"
+    if weight is not None and (not isinstance(weight, str) or weight != "values"):
+        message = f"a matrix has no columns to take weights from: weight={short(weight)}"
         raise ConfigError(message, hint='weight="values" takes what the matrix stores')
 
 
@@ -376,7 +375,7 @@ def _canonical(
     if weight is None:
         _refuse_values(data)
     # Copied: the matrix stays its owner's, who may change it after a fit.
-    weights = None if weight is None else np.array(data, dtype=np.float32)
+    weights = None if weight is None else as_weights(data)
     return indptr.copy(), np.array(indices, dtype=np.int32), weights
 
 

@@ -13,8 +13,8 @@ from limelight._base.settings import is_integer
 from limelight.data.columns import NumberColumn, TimeColumn, join, scan
 from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
 from limelight.data.ids import IdColumn
-from limelight.data.interactions import Interactions
-from limelight.data.rows import by_pair, group
+from limelight.data.interactions import WEIGHT_RULE, Interactions
+from limelight.data.rows import Repeats, as_weights, by_pair, group, pair_numbers, row_numbers
 from limelight.data.sources import listed, open_parts, require_column
 from limelight.data.times import decay, duration
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limelight.data.columns import Column
     from limelight.data.interactions import Ids
     from limelight.data.sources import Part, Source
+    from limelight.data.times import Duration
 
 PAIRS = (
     ("user_id", "item_id"),
@@ -71,7 +72,7 @@ class ReadOptions(NamedTuple):
     filter_order: FilterOrder = "together"
     core: int | None = None
     weight: str | None = None
-    half_life: float | str | None = None
+    half_life: Duration | None = None
 
     def check(self) -> None:
         """Refuse settings that make no sense, or not together."""
@@ -139,7 +140,7 @@ def read(  # noqa: PLR0913
     filter_order: FilterOrder = "together",
     core: int | None = None,
     weight: str | None = None,
-    half_life: float | str | None = None,
+    half_life: Duration | None = None,
 ) -> Interactions:
     """Read interactions from a file, a folder of parts or a frame.
 
@@ -176,7 +177,7 @@ def read(  # noqa: PLR0913
         A column of how much a row counts, such as a number of plays: finite numbers above 0. Those
         of a repeated pair are added up. Without it all pairs count 1, repeated or not.
     half_life
-        After how long a row counts half: ``"90d"``, ``"36h"``, ``"2w"`` or seconds. Ages are
+        After how long a row counts half: ``"90d"``, ``"36h"``, a timedelta or seconds. Ages are
         counted from the newest row, and those of repeated pairs are added up. What is left of a
         weight never falls below 2^-40, so that old pairs stay in the history. Needs `timestamp`.
 
@@ -304,19 +305,33 @@ def _read_pairs(parts: Sequence[Part], names: Names, options: ReadOptions) -> In
     if names.weight is not None or options.half_life is not None:
         values["weights"] = _weights(more, values, options.half_life), np.add
     merged = by_pair(users, items, len(item_ids), *values.values()) if values else []
+    repeats = None
+    if times is not None and rows.duplicates:
+        pairs = pair_numbers(row_numbers(rows.indptr), rows.indices, len(item_ids))
+        entries = np.searchsorted(pairs, pair_numbers(users, items, len(item_ids)))
+        repeats = Repeats.of(entries, values["times"][0], values.get("weights", (None,))[0])
+        del pairs, entries
     del users, items, times, more, user, item  # the pairs that are kept below need their memory
     found: dict[str, Any] = dict(zip(values, merged, strict=True))
     if "weights" in found:
-        found["weights"] = found["weights"].astype(np.float32)
+        found["weights"] = as_weights(found["weights"])
     data = Interactions(
-        rows.indptr, rows.indices, user_ids, item_ids, rows.order, rows.duplicates, **found
+        rows.indptr,
+        rows.indices,
+        user_ids,
+        item_ids,
+        rows.order,
+        rows.duplicates,
+        repeats=repeats,
+        is_aged=options.half_life is not None,
+        **found,
     )
     # Ids may have lost all their rows to low ratings.
     return data if names.rating is None else drop_unused(data)
 
 
 def _weights(
-    given: list[NDArray[Any]], values: dict[str, Any], half_life: float | str | None
+    given: list[NDArray[Any]], values: dict[str, Any], half_life: Duration | None
 ) -> NDArray[np.float64]:
     """Return how much each row counts: by its column, by its age, or by both."""
     weights = given[0] if given else 1.0
@@ -340,10 +355,8 @@ def columns_of(names: Names) -> tuple[IdColumn, IdColumn, *tuple[Column, ...]]:
 
 
 def _weight(name: str) -> NumberColumn:
-    rule = "a weight must be a finite number above 0"
     most = float(np.finfo(np.float32).max)
-    # A weight that is 0 or infinite in 32 bits is refused as well.
-    return NumberColumn(name, rule, lambda w: (w >= _LEAST_WEIGHT) & (w <= most))
+    return NumberColumn(name, WEIGHT_RULE, lambda w: (w >= _LEAST_WEIGHT) & (w <= most))
 
 
 def _rating(name: str) -> NumberColumn:

@@ -32,6 +32,35 @@ class Rows(NamedTuple):
     duplicates: int
 
 
+class Repeats(NamedTuple):
+    """The rows of pairs that came more than once, which a split by time tells apart."""
+
+    entries: NDArray[np.int64]
+    """Where the pair of each row stands among all pairs."""
+    times: NDArray[np.float64]
+    weights: NDArray[np.float64] | None
+
+    @classmethod
+    def of(
+        cls, entries: NDArray[np.int64], times: NDArray[Any], weights: NDArray[Any] | None
+    ) -> Repeats:
+        """Take those of all rows, given the pair, the time and the weight of each.
+
+        Examples
+        --------
+        >>> Repeats.of(np.array([0, 1, 0]), np.array([5.0, 6.0, 7.0]), None).times
+        array([5., 7.])
+        """
+        again = np.bincount(entries)[entries] > 1
+        return cls(entries[again], times[again], None if weights is None else weights[again])
+
+    def among(self, kept: NDArray[np.bool_]) -> Repeats:
+        """Keep the rows of some pairs, numbered anew."""
+        mine, places = kept[self.entries], np.cumsum(kept) - 1
+        weights = None if self.weights is None else self.weights[mine]
+        return Repeats(places[self.entries[mine]], self.times[mine], weights)
+
+
 def group(
     users: NDArray[Any],
     items: NDArray[Any],
@@ -105,6 +134,18 @@ def by_pair(
         return [values[order] for values, _ in columns]
     starts = np.flatnonzero(is_first)
     return [merge.reduceat(values[order], starts) for values, merge in columns]
+
+
+def as_weights(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Round weights to 32 bits; what is too large becomes infinite, and is refused as such.
+
+    Examples
+    --------
+    >>> as_weights(np.array([0.5, 1e300]))
+    array([0.5, inf], dtype=float32)
+    """
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
 
 
 def row_starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -13,12 +13,13 @@ from limelight.data.held_out import HeldOut, held_out_of
 from limelight.data.interactions import Interactions
 from limelight.data.rows import row_numbers, row_starts
 from limelight.data.split import Split
-from limelight.data.times import decay, duration, moment
+from limelight.data.times import decay, duration, moment, shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight._base.arrays import Float64
+    from limelight.data.times import Duration
 
 
 def split_time(
@@ -27,7 +28,7 @@ def split_time(
     validation: float = 0.1,
     test: float = 0.1,
     at: Any = None,
-    half_life: float | str | None = None,
+    half_life: Duration | None = None,
 ) -> Split:
     """Train on what happened before a time, and hold out what happened after it.
 
@@ -38,8 +39,8 @@ def split_time(
     Parameters
     ----------
     data : Interactions
-        Read with ``timestamp=``. A repeated pair has the time of its first row, and the weight of
-        all its rows.
+        Read with ``timestamp=``. A repeated pair has the time of its first row, and in every part
+        the weight of the rows that came before it ends.
     validation, test
         The latest share of the pairs is for the test, the share before it for validation; 0 for no
         validation.
@@ -47,7 +48,8 @@ def split_time(
         When the test begins, instead of `test`: a date such as ``"2021-01-01"``, or seconds.
     half_life
         Multiply weights by 2^(-age / half_life), as :func:`limelight.read` does, but with ages
-        counted from the end of what a model may know: where validation or test begins.
+        counted from the end of what a model may know: where validation or test begins. Data that
+        was read with ``half_life=`` is refused, because its weights have fallen already.
 
     Returns
     -------
@@ -67,9 +69,13 @@ def split_time(
     (50, HeldOut(... users, ... interactions of history, ... targets))
     """
     times = _times_of(data)
+    if half_life is not None and data.is_aged:
+        message = f"the weights have fallen with age when they were read: half_life={half_life!r}"
+        raise ConfigError(message, hint="leave half_life to split_time alone, or to read")
     first_of_test, first_of_validation = _cuts(times, validation, test, at)
     before = times < first_of_validation
-    train = drop_unused(_some_pairs(data, before))
+    weights = _weights(data, half_life, first_of_validation, first_of_validation)
+    train = drop_unused(_some_pairs(data, before, weights))
     numbers = new_numbers(np.bincount(data.indices[before], minlength=data.n_items) > 0)
     parts = [
         _hold_out(data, numbers, first, last, half_life)
@@ -78,8 +84,6 @@ def split_time(
             (first_of_test, np.inf),
         )
     ]
-    if half_life is not None:
-        train = _aged(train, half_life, first_of_validation)
     return Split(
         train,
         parts[0][0],
@@ -112,22 +116,26 @@ def _cuts(times: Float64, validation: float, test: float, at: Any) -> tuple[floa
     first_of_test = ordered[int(len(times) * (1 - test))] if at is None and test else np.inf
     if at is not None:
         first_of_test = moment(at)
+        if first_of_test > ordered[-1]:
+            message = f"the test would be empty: it begins at {shown(first_of_test)}, the last pair"
+            message = f"{message} came first at {shown(ordered[-1])}"
+            raise DataError(message, hint="choose an earlier time")
     before = int(np.searchsorted(ordered, first_of_test))
     held_out = round(len(times) * validation)
     first_of_validation = ordered[max(0, before - held_out)] if held_out else first_of_test
     if not ordered[0] < first_of_validation:
-        message = (
-            f"no pair is left before validation and test, which begin at {first_of_validation}"
-        )
+        begin = shown(first_of_validation)
+        message = f"no pair is left before validation and test, which begin at {begin}"
         raise ConfigError(message, hint="lower validation or test, or choose a later time")
     return float(first_of_test), float(first_of_validation)
 
 
-def _some_pairs(data: Interactions, kept: NDArray[np.bool_]) -> Interactions:
-    """Keep some of the pairs, and all users and items."""
+def _some_pairs(
+    data: Interactions, kept: NDArray[np.bool_], weights: NDArray[np.float32] | None
+) -> Interactions:
+    """Keep some of the pairs, with these weights, and all users and items."""
     rows = row_numbers(data.indptr)
     indptr = row_starts(np.bincount(rows[kept], minlength=data.n_users))
-    weights = None if data.weights is None else data.weights[kept]
     order = None
     if data.order is not None:
         # Where each entry stands among those of its row that are kept, in the order of the file.
@@ -139,8 +147,9 @@ def _some_pairs(data: Interactions, kept: NDArray[np.bool_]) -> Interactions:
         indptr=indptr,
         indices=data.indices[kept],
         order=order,
-        weights=weights,
+        weights=None if weights is None else weights[kept],
         times=_times_of(data)[kept],
+        repeats=None,
     )
 
 
@@ -149,7 +158,7 @@ def _hold_out(
     numbers: NDArray[np.int32],
     first: float,
     last: float,
-    half_life: float | str | None,
+    half_life: Duration | None,
 ) -> tuple[HeldOut, int]:
     """Take the users who did something from one time on; tell how many did nothing before."""
     times, rows = _times_of(data), row_numbers(data.indptr)
@@ -159,7 +168,7 @@ def _hold_out(
     has_history = np.bincount(rows[known & ~is_target], minlength=data.n_users) > 0
     users = has_targets & has_history
     chosen = known & users[rows]
-    aged = data if half_life is None else _aged(data, half_life, first)
+    weights = _weights(data, half_life, first, np.where(is_target, last, first))
     # In the order of time, as a user's rows stand in other splits.
     entries = np.flatnonzero(chosen)
     entries = entries[np.argsort(times[entries], kind="stable")]
@@ -169,14 +178,38 @@ def _hold_out(
         is_target[entries],
         data.user_ids[users],
         int(numbers.max()) + 1,
-        None if aged.weights is None else aged.weights[entries],
+        None if weights is None else weights[entries],
     )
     return part, int((has_targets & ~has_history).sum())
 
 
-def _aged(data: Interactions, half_life: float | str, now: float) -> Interactions:
-    """Multiply the weights by what age leaves of them; what is to come does not count more."""
-    left = np.minimum(decay(_times_of(data), duration(half_life), now), 1.0)
-    weights = left if data.weights is None else left * data.weights
-    least = np.finfo(np.float32).tiny
-    return replace(data, weights=np.maximum(weights, least).astype(np.float32))
+def _weights(
+    data: Interactions, half_life: Duration | None, now: float, until: Float64 | float
+) -> NDArray[np.float32] | None:
+    """Return what pairs weigh by the rows that came before some time, at their age now.
+
+    Of a pair that came once, that is its weight, whenever it came.
+    """
+    if data.weights is None and half_life is None:
+        return None
+    times, repeats = _times_of(data), data.repeats
+    if now == np.inf:  # nothing is held out, so the newest row has no age
+        now = max(float(one.max(initial=0)) for one in (times, *(repeats[1:2] if repeats else ())))
+    weights = _aged(times, data.weights, half_life, now)
+    if repeats is not None:
+        each = _aged(repeats.times, repeats.weights, half_life, now)
+        each[repeats.times >= np.broadcast_to(until, times.shape)[repeats.entries]] = 0
+        # What comes only later keeps its weight: the pair is in no part that ends before it.
+        sums = np.bincount(repeats.entries, each, minlength=data.nnz)
+        weights = np.where(sums > 0, sums, weights)
+    return np.maximum(weights, np.finfo(np.float32).tiny).astype(np.float32)
+
+
+def _aged(
+    times: Float64, weights: NDArray[Any] | None, half_life: Duration | None, now: float
+) -> Float64:
+    """Multiply weights by what age leaves of them; what is to come does not count more."""
+    own = np.ones(len(times)) if weights is None else weights.astype(np.float64)
+    if half_life is None:
+        return own
+    return own * np.minimum(decay(times, duration(half_life), now), 1.0)

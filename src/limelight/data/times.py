@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, LimelightWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,18 +20,29 @@ if TYPE_CHECKING:
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LARGEST_SECONDS = 1e11
 """The year 5138. Larger numbers count parts of seconds: as milliseconds this is the year 1973."""
+Duration: TypeAlias = "float | str | dt.timedelta"
+"""What :func:`duration` reads."""
 LEAST_DECAY = 2.0**-40
 """What is left of a weight after 40 half-lives and more, so that old pairs stay in the history."""
 
+_MOST_DOUBLED = 1000.0
+"""So that what is far in the future stays finite."""
+_USUAL, _ENOUGH = 0.999, 100
+"""The share of times up to which they are usual, and how many there must be to say so."""
+
 
 def duration(value: object, name: str = "half_life") -> float:
-    """Read a positive number of seconds, or a number with a unit: s, m (minutes), h, d or w.
+    """Read a positive number of seconds, one with a unit (s, m, h, d or w), or a timedelta.
 
     Examples
     --------
     >>> duration("90d"), duration("36h"), duration("5m", "budget"), duration(60)
     (7776000.0, 129600.0, 300.0, 60.0)
     """
+    if isinstance(value, np.timedelta64):
+        value = float(value / np.timedelta64(1, "s"))
+    elif isinstance(value, dt.timedelta):
+        value = value.total_seconds()
     found = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*(s|min|m|h|d|w|)\s*", str(value))
     try:
         seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
@@ -58,6 +70,8 @@ def moment(value: object, name: str = "at") -> float:
     try:
         if isinstance(value, str):
             when = dt.datetime.fromisoformat(value)
+        elif isinstance(value, np.datetime64):
+            when = (value - np.datetime64(0, "s")) / np.timedelta64(1, "s")
         elif isinstance(value, dt.date) and not isinstance(value, dt.datetime):
             when = dt.datetime(value.year, value.month, value.day)
         if isinstance(when, dt.datetime):
@@ -69,6 +83,20 @@ def moment(value: object, name: str = "at") -> float:
         message = f"{name} must be a time: {value!r}"
         raise ConfigError(message, hint="for example 2021-01-01, or seconds since 1970")
     return seconds
+
+
+def shown(seconds: float) -> str:
+    """Write a time for people, in UTC.
+
+    Examples
+    --------
+    >>> shown(1609459200.0), shown(1e15)
+    ('2021-01-01 00:00:00', '1e+15')
+    """
+    try:
+        return str(dt.datetime.fromtimestamp(int(seconds), dt.UTC).replace(tzinfo=None))
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:g}"
 
 
 def number_seconds(times: NDArray[Any]) -> Float64:
@@ -93,4 +121,22 @@ def decay(times: Float64, half_life: float, newest: float) -> Float64:
     >>> decay(np.array([0.0, 50.0, 100.0]), 50, 100)
     array([0.25, 0.5 , 1.  ])
     """
-    return np.maximum(np.exp2((times - newest) / half_life), LEAST_DECAY)
+    left = np.exp2(np.minimum((times - newest) / half_life, _MOST_DOUBLED))
+    _note_odd(times, left, newest)
+    return np.maximum(left, LEAST_DECAY)
+
+
+def _note_odd(times: Float64, left: Float64, newest: float) -> None:
+    """Warn where nearly nothing is left of most rows, or one time lies far from the rest."""
+    if len(times) < _ENOUGH:
+        return
+    usual = float(np.quantile(times, _USUAL))
+    is_far = newest == times.max() and newest - usual > usual - times.min()
+    if is_far or np.median(left) < LEAST_DECAY:
+        message = f"the newest time is {shown(newest)}, and " + (
+            f"nearly all others are up to {shown(usual)}"
+            if is_far
+            else f"most rows are more than 40 half-lives older, such as {shown(usual)}"
+        )
+        message = f"{message}: half_life leaves little of them; is a time wrong, or its unit?"
+        warnings.warn(message, LimelightWarning, stacklevel=4)

@@ -48,6 +48,8 @@ class Model(Recommender, Configurable):
     """What the trace is made of."""
     ranks_by_history: ClassVar[bool] = True
     """Whether a history is needed: users without one then get the most popular items."""
+    _takes_features: ClassVar[bool] = False
+    """Whether a fit has a use for features of items."""
     config: Config
     """The settings that hold for what was learnt; before a fit, those of the fit to come."""
     chosen_: Mapping[str, Any] = MappingProxyType({})
@@ -255,6 +257,9 @@ class Model(Recommender, Configurable):
 def _with_next_settings(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
     def fit_anew(self: Model, *args: Any, **more: Any) -> Any:
+        if not self._takes_features and more.pop("item_features", None) is not None:
+            message = f"{type(self).__name__} has no use for item_features"
+            raise ConfigError(message, hint="use IALS or ExADMM")
         if self._next is not None:
             # What was learnt before does not go with these, so it is lost even if the fit fails.
             self.config, self._next, self._learned = self._next, None, None

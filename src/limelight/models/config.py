@@ -12,24 +12,30 @@ item, and the share of all pairs that were observed.
 - **Factors.** 256, as long as an epoch takes seconds; fewer for very many interactions, and for
   very few users or items, where vectors would be as long as there are rows to learn them from.
 
+With weights, the largest of every thousand is cut off at the next before they are averaged, so that
+one wrong weight does not decide.
+
 The constants were found on some data sets and checked on others: ``how-to/choose-a-model.md`` has
 the figures.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError, LimelightWarning
 from limelight._base.settings import Settings, setting
 from limelight._base.text import settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from numpy.typing import NDArray
 
 AUTO = "auto"
 _UNOBSERVED_MASS = 20.0
@@ -39,6 +45,8 @@ _ROWS_A_FACTOR = 8
 """With fewer users or items than so many for each factor, there are fewer factors."""
 _FEWER_BEYOND = 12_000_000, 60_000_000
 """Beyond so many interactions factors are halved, and halved again."""
+_THOUSAND, _ENOUGH, _HEAVY = 1000, 100, 0.1
+"""Of so many weights the largest does not count; from so many on, such a share is said."""
 _PANEL = 16
 """Kernels work in panels of so many factors: others cost as much as the next multiple."""
 
@@ -71,6 +79,31 @@ def numbers_of(settings: Mapping[str, Any]) -> FactorNumbers:
     return FactorNumbers(**values)
 
 
+def robust_weights(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cut weights off at the largest but the first of every thousand, so that no few decide.
+
+    Examples
+    --------
+    >>> robust_weights(np.array([1, 1e6, 3, 1], np.float32))
+    array([1., 3., 3., 1.], dtype=float32)
+    """
+    at = max(0, len(weights) - 2 - len(weights) // _THOUSAND)
+    return np.asarray(np.minimum(weights, np.partition(weights, at)[at]))
+
+
+def note_heavy_weight(weights: NDArray[np.float32] | None) -> None:
+    """Warn where one pair weighs as much as a great part of all."""
+    if weights is None or len(weights) < _ENOUGH:
+        return
+    largest, total = float(weights.max()), float(weights.sum(dtype=np.float64))
+    if largest > _HEAVY * total:
+        message = (
+            f"one pair weighs {largest:g}, which is {largest / total:.0%} of all "
+            f"{len(weights):,} pairs together; the median is {np.median(weights):g}: is it wrong?"
+        )
+        warnings.warn(message, LimelightWarning, stacklevel=4)
+
+
 def settled(
     settings: Mapping[str, Any],
     *,
@@ -91,7 +124,7 @@ def settled(
     observed
         How many pairs were observed.
     weight
-        What they weigh together; each 1 unless given.
+        What they weigh together, robustly; each 1 unless given.
     width
         How long the vectors are that a fit starts from, if it starts from any.
 

@@ -18,7 +18,7 @@ from limelight._base.settings import hyperparameters, setting
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Model
-from limelight.models.config import Config
+from limelight.models.config import Config, robust_weights
 from limelight.models.factor_model import learned, training_rows
 from limelight.recommend.explain import Contributions
 from limelight.recommend.ranking import ItemToItemRanking, ItemWeights
@@ -246,7 +246,8 @@ def auto_regularization(data: Interactions) -> float:
 
     Validation users of five sets, with 16 to 176 items a history, were served best by five to
     eight times that length, and nearly as well by six, whatever the numbers of users and items.
-    A weight counts by its square, so that weights in another unit give the same lists.
+    A weight counts by its square, so that weights in another unit give the same lists; the largest
+    of every thousand are cut off, so that one wrong weight does not decide.
 
     Examples
     --------
@@ -254,7 +255,9 @@ def auto_regularization(data: Interactions) -> float:
     >>> auto_regularization(as_interactions(csr_array([[1, 1, 1], [0, 1, 0]])))
     12.0
     """
-    squares = data.nnz if data.weights is None else np.square(data.weights, dtype=np.float64).sum()
+    squares = float(data.nnz)
+    if data.weights is not None:
+        squares = np.square(robust_weights(data.weights), dtype=np.float64).sum()
     return _HISTORIES * float(squares) / data.n_users
 
 

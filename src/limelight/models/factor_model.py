@@ -13,7 +13,13 @@ from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
 from limelight.models.base import Learned
-from limelight.models.config import FactorNumbers, numbers_of, settled
+from limelight.models.config import (
+    FactorNumbers,
+    note_heavy_weight,
+    numbers_of,
+    robust_weights,
+    settled,
+)
 from limelight.models.grow import Grower
 from limelight.models.growing import GrowingModel
 from limelight.recommend.explain import fold_in_parts
@@ -99,12 +105,13 @@ def settled_for(config: FactorConfig, population: Population, init: Any = None) 
         width = int(np.shape(init[1])[1])
     except (TypeError, IndexError, ValueError):
         width = None  # where something is wrong with the factors, first_state says what
+    weights = population.rows.weights
     return settled(
         asdict(config),
         n_users=population.n_users,
         n_items=population.rows.n_columns,
         observed=population.n_entries,
-        weight=population.total_weight,
+        weight=None if weights is None else float(robust_weights(weights).sum(dtype=np.float64)),
         width=width,
     )
 
@@ -125,6 +132,7 @@ def training_rows(data: Interactions) -> Csr:
     if not data.nnz:
         message = f"there is nothing to learn from: {data!r}"
         raise DataError(message, hint="check the filters that were applied when reading")
+    note_heavy_weight(data.weights)
     return sparse_rows(data.indptr, data.indices, data.n_items, data.weights)
 
 

@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 from limelight._base.errors import DataError, LimelightWarning, SolveError
 from limelight.data.ids import positions
 from limelight.data.interactions import Interactions
-from limelight.data.rows import by_pair, group, row_numbers
-from limelight.models.feature_map import feature_map
+from limelight.data.rows import as_weights, by_pair, group, row_numbers
+from limelight.models.feature_map import Lists, feature_map
 from limelight.recommend.fold_in import as_weighted, take_columns, take_rows
 from limelight.solve.exact import common_shift
 from limelight.solve.problem import MeanTerm, gramian, largest_entry, padded_width, row_weights
@@ -78,8 +78,7 @@ def united(known: Learned, new: Any) -> Interactions:
     if known.weighted:
         each = np.concatenate([_weights(part) for part in (seen, data)])
         [summed] = by_pair(*pairs, len(item_ids), (each, np.add))
-        with np.errstate(over="ignore"):  # the interactions themselves refuse what is too large
-            weights = summed.astype(np.float32)
+        weights = as_weights(summed)  # the interactions themselves refuse what is too large
     return Interactions(rows.indptr, rows.indices, user_ids, item_ids, weights=weights)
 
 
@@ -195,8 +194,10 @@ class Grower:
         state, cold = self._extended(rows.n_rows, rows.n_columns), counts == 0
         factors = len(self._known.arrays["mean_user"])
         if weights is None:
-            warm = state.V[items[~cold], :factors]
-            weights = feature_map(features.matrix[~cold], warm, counts[~cold])
+            warm, U = items[~cold], self._known.arrays["user_factors"]
+            lists = Lists.of(U, state.V[:, :factors], seen, warm)
+            args = features.matrix[~cold], state.V[warm, :factors], counts[~cold]
+            weights = feature_map(*args, lists)
         state.V[items[cold], :factors] = features.matrix[cold] @ weights
         problem = self._problem_of(rows, self._exposure_of(rows.n_rows))
         with threadpool_limits(1, user_api="blas"):

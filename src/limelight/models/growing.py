@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError, LimelightWarning
 from limelight.data.features import Encoding, read_item_features
 from limelight.data.ids import positions
 from limelight.models.base import VectorModel
@@ -21,8 +22,23 @@ if TYPE_CHECKING:
     from limelight.models.grow import Grower
 
 
+_LEAST = 10
+"""Items with features and interactions without which no map is learnt."""
+_FEW = 0.5
+"""The share of items with features below which a warning says so."""
+
+
+class ColdExposure(NamedTuple):
+    """How many items have no interactions, and which share of all places they take."""
+
+    items: int
+    share: float
+
+
 class GrowingModel(VectorModel):
     """A model of vectors that more users and items can be added to."""
+
+    _takes_features = True
 
     @abstractmethod
     def _grower(self, known: Learned) -> Grower:
@@ -101,16 +117,46 @@ class GrowingModel(VectorModel):
         self._learned, self.promise = grown, kept_promise(self, grown)
         return self
 
+    def cold_exposure(self, k: int = 20) -> ColdExposure:
+        """Count the items without interactions, and the places that training users give them.
+
+        Parameters
+        ----------
+        k
+            How long the lists are; 500 users are looked at, at most.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> data = ll.marketplace(300, 100, 4000).interactions
+        >>> model = ll.IALS(factors=8, epochs=5).fit(data, item_features=np.eye(100)[:, :3])
+        >>> model.cold_exposure()
+        ColdExposure(items=0, share=0.0)
+        """
+        counts, n_users = self.learned.counts(), len(self.user_ids)
+        if counts is None or counts.all():
+            return ColdExposure(0, 0.0)
+        some = np.unique(np.linspace(0, n_users - 1, min(n_users, 500)).astype(np.int64))
+        ids = self.recommend(users=some, k=k).ids
+        shown = ids[ids >= 0]
+        return ColdExposure(int((counts == 0).sum()), float((counts[shown] == 0).mean()))
+
     def _features_of(self, given: Any, data: Interactions) -> ItemFeatures | None:
         """Read features of items; refuse those that no map can be learnt from."""
         if given is None:
             return None
         features = read_item_features(given, data.item_ids)
         places = positions(features.ids, data.item_ids)
-        known = np.bincount(data.indices, minlength=data.n_items)[places[places >= 0]]
-        if np.count_nonzero(known) < 2:
-            message = f"too few items with interactions have features: {np.count_nonzero(known)}"
-            raise DataError(message, hint="use the same item ids in features and interactions")
+        counts = np.bincount(data.indices, minlength=data.n_items)
+        known = np.count_nonzero(counts[places[places >= 0]])
+        of = f"{known:,} of {np.count_nonzero(counts):,}"
+        if known < _LEAST:
+            message = f"too few items with interactions have features: {of}"
+            hint = f"use the same item ids in features and interactions; {_LEAST} are the least"
+            raise DataError(message, hint=hint)
+        if known < _FEW * np.count_nonzero(counts):
+            message = f"only {of} items with interactions have features; check the item ids"
+            warnings.warn(message, LimelightWarning, stacklevel=3)
         return features
 
     def _learn_features(self, features: ItemFeatures | None) -> Self:

@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from limelight._native._kernels import Csr
     from limelight.solve.problem import ExposureTerm
 
-_HINT = "raise regularization"
 _LOADED = 48 << 20
 """Bytes of SciPy's linear algebra."""
 _CHECKED = 8
 """Columns of the inverse that are checked in float64."""
 _ERROR = 1e-3
 """How far a checked column may be off, as a share of its length."""
+_LARGE = 1000
+"""How many times the median a weight is that may be wrong."""
 _REFINED = 3
 """Steps that take the rounding of the inverse out of z."""
 
@@ -101,10 +102,17 @@ def invert_gramian(
     # SciPy loads its linear algebra at first use, and only what is loaded can be limited.
     _ = scipy.linalg.lapack
     with threadpool_limits(1, user_api="blas"):
-        _invert(matrix, threads, show_progress=show_progress)
+        _invert(matrix, threads, _advice(rows), show_progress=show_progress)
         padding = np.zeros(len(matrix) - n_items)
         kernels.unscale_and_mirror(matrix, np.append(scale, padding), threads)
         return _checked(matrix[:n_items], rows, squares, regularization)
+
+
+def _advice(rows: Csr) -> str:
+    """Say what to change; a weight far above the others is the likelier cause."""
+    if rows.weights is None or not rows.weights.max() > _LARGE * np.median(rows.weights):
+        return "raise regularization"
+    return f"raise regularization, or correct the largest weight: {rows.weights.max():g}"
 
 
 def _item_sums(rows: Csr, power: int) -> np.ndarray:
@@ -113,7 +121,7 @@ def _item_sums(rows: Csr, power: int) -> np.ndarray:
     return np.bincount(rows.indices, values, minlength=rows.n_columns)
 
 
-def _invert(matrix: Float32, threads: int, *, show_progress: bool | None) -> None:
+def _invert(matrix: Float32, threads: int, hint: str, *, show_progress: bool | None) -> None:
     """Replace a symmetric matrix, of which the lower triangle is given, by -1 times its inverse."""
     size, depth = len(matrix), kernels.SWEEP_ROWS
     columns, products = (factor_matrix(size, min(depth, size)) for _ in range(2))
@@ -126,7 +134,7 @@ def _invert(matrix: Float32, threads: int, *, show_progress: bool | None) -> Non
                 inverse = positive_inverse(lower + np.tril(lower, -1).T)
             except np.linalg.LinAlgError as error:
                 message = "the Gramian of the items has no inverse in 32-bit numbers"
-                raise SolveError(message, hint=_HINT) from error
+                raise SolveError(message, hint=hint) from error
             kernels.sweep(
                 matrix,
                 first=first,
@@ -155,10 +163,14 @@ def _checked(
     chosen = order[np.linspace(0, n_items - 1, min(_CHECKED, n_items)).astype(int)]
     right, found = np.zeros((n_items, len(chosen))), inverse[chosen, :n_items].T.astype(np.float64)
     right[chosen, np.arange(len(chosen))] = 1
-    off = np.linalg.norm(missed(found, right), axis=0) / np.linalg.norm(found, axis=0)
+    with np.errstate(all="ignore"):  # what is no number is refused
+        off = np.linalg.norm(missed(found, right), axis=0) / np.linalg.norm(found, axis=0)
+    if not inverse.diagonal().min() > 0:
+        message = "the inverse of the items' Gramian is too small for 32-bit numbers"
+        raise SolveError(message, hint=_advice(rows))
     if not off.max() <= _ERROR:
         message = f"the inverse of the items' Gramian is off by {off.max():.1g} of its size"
-        raise SolveError(message, hint=_HINT)
+        raise SolveError(message, hint=_advice(rows))
     means = _item_sums(rows, power=1) / max(1, rows.n_rows)
     response = np.zeros(n_items)
     for _ in range(_REFINED):

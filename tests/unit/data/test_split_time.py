@@ -1,5 +1,7 @@
 """A split by time against the same written as sets."""
 
+import datetime as dt
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -83,16 +85,81 @@ def test_shares_are_those_of_the_latest_pairs():
     assert ll.split_time(data, validation=0, test=0.1).validation.n_users == 0
 
 
+def summed(frame, until, weigh):
+    """Add up what the rows of each pair weigh that came before a time."""
+    found = {}
+    for row in frame.to_pylist():
+        if row["time"] < until:
+            pair = row["user"], row["item"]
+            found[pair] = found.get(pair, 0) + weigh(row)
+    return found
+
+
+def weights_of(matrix, users, items):
+    found = matrix.tocoo()
+    pairs = zip(users[found.row].tolist(), items[found.col].tolist(), strict=True)
+    return dict(zip(pairs, found.data.tolist(), strict=True))
+
+
 def test_weights_fall_with_the_age_at_each_cut():
-    data = ll.read(drawn(3), timestamp="time")
-    split = ll.split_time(data, at=40, validation=0, half_life=10)
-    newest = split.train.times.max()
-    expected = np.exp2((split.train.times - 40) / 10)
-    np.testing.assert_allclose(split.train.weights, expected, rtol=1e-6)
-    assert newest < 40
-    assert split.test.history.data.max() <= 1
+    frame = drawn(3)
+    split = ll.split_time(ll.read(frame, timestamp="time"), at=40, validation=0, half_life=10)
+    expected = summed(frame, 40, lambda row: 2 ** ((row["time"] - 40) / 10))
+    found = weights_of(split.train.matrix, split.train.user_ids, split.train.item_ids)
+    assert found == pytest.approx(expected)
+    assert split.train.times.max() < 40
     model = ll.IALS(factors=4, epochs=2).fit(split.train)
     assert 0 <= ll.evaluate(model, split.test, k=5)["ndcg@5"] <= 1
+
+
+@examples(20)
+@given(st.integers(0, 2**16), st.integers(10, 50), st.sampled_from([None, 2]))
+def test_rows_of_the_time_to_come_weigh_nothing(seed, at, least):
+    frame = drawn(seed)
+    frame = frame.append_column("plays", pa.array(np.random.default_rng(seed).integers(1, 99, 200)))
+    data = ll.read(frame, timestamp="time", weight="plays", min_item=least)
+    split = ll.split_time(data, at=at, validation=0)
+    expected = summed(frame, at, lambda row: row["plays"])
+    items = split.train.item_ids
+    for matrix, users in (
+        (split.train.matrix, split.train.user_ids),
+        (split.test.history, split.test.user_ids),
+    ):
+        found = weights_of(matrix, users, items)
+        assert found == {pair: expected[pair] for pair in found}
+    assert split.train.repeats is None
+
+
+def test_weights_fall_once():
+    aged = ll.read(drawn(3), timestamp="time", half_life=10)
+    assert ll.split_time(aged, at=40).train.is_aged
+    with pytest.raises(ConfigError, match="have fallen with age when they were read") as error:
+        ll.split_time(aged, at=40, half_life=10)
+    assert "split_time alone" in error.value.hint
+
+
+def test_a_time_before_or_after_all_pairs():
+    data = ll.read(drawn(1), timestamp="time")
+    with pytest.raises(DataError, match=r"empty: it begins at 2030-01-01 00:00:00, .* 1970-01-01"):
+        ll.split_time(data, at="2030-01-01")
+    with pytest.raises(ConfigError, match="which begin at 1960-01-01 00:00:00"):
+        ll.split_time(data, at="1960-01-01", validation=0)
+
+
+def test_times_and_durations_of_numpy_and_the_standard_library():
+    data = ll.read(drawn(1), timestamp="time")
+    expected = ll.split_time(data, at=40, half_life=10).train
+    for at, half_life in (
+        (np.datetime64("1970-01-01T00:00:40"), np.timedelta64(10, "s")),
+        (dt.datetime(1970, 1, 1, 0, 0, 40), dt.timedelta(seconds=10)),
+    ):
+        found = ll.split_time(data, at=at, half_life=half_life).train
+        assert found.fingerprint() == expected.fingerprint()
+    for wrong in (np.datetime64("NaT"), "someday"):
+        with pytest.raises(ConfigError, match="at must be a time"):
+            ll.split_time(data, at=wrong)
+    with pytest.raises(ConfigError, match="half_life must be a positive duration"):
+        ll.split_time(data, at=40, half_life=np.timedelta64("NaT"))
 
 
 def test_a_split_by_time_is_saved_but_not_put_together(tmp_path):

@@ -1,14 +1,16 @@
 """Weights and times: read, merged, decayed, filtered, split and saved."""
 
 import datetime as dt
+import warnings
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_matrix
 from tests.unit.data.test_read import write
 
 import limelight as ll
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError, LimelightWarning
 from limelight.data import Interactions
 from limelight.data.times import LEAST_DECAY, duration, moment
 
@@ -193,3 +195,42 @@ def test_durations_and_moments():
 def test_half_life_needs_times():
     with pytest.raises(ConfigError, match="half_life needs a column of times: half_life='9d'"):
         ll.read(table(), half_life="9d")
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_beyond_32_bits():
+    rule = r"above 0, in 32 bits \(1.2e-38 to 3.4e\+38\), got"
+    for value in (1e-300, 1e300):
+        with pytest.raises(DataError, match=rule):
+            ll.read(table(plays=[value, 1.0, 1.0, 1.0, 1.0]), weight="plays")
+        with pytest.raises(DataError, match=rule):
+            ll.Interactions.from_matrix(csr_matrix([[value, 1.0]]), weight="values")
+    with pytest.raises(DataError, match=rule):  # both are of the same pair
+        ll.read(table(plays=[3e38, 1.0, 1.0, 3e38, 1.0]), weight="plays")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (2e9, "the newest time is 2033-05-18 03:33:20, and nearly all others are up to 2023-1"),
+        (1.7e12, "the newest time is 2023-11-14 22:13:20, and nearly all others are up to 1970"),
+    ],
+)
+def test_one_wrong_time_is_said(wrong, message):
+    draw = np.random.default_rng(0)
+    times = 1.7e9 - draw.integers(0, 90 * DAY, 2000)
+    columns = {"user": draw.integers(50, size=2000), "item": draw.integers(30, size=2000)}
+    with warnings.catch_warnings(action="error"):
+        ll.read(pa.table({**columns, "time": times}), timestamp="time", half_life="30d")
+    times[5] = wrong
+    with pytest.warns(LimelightWarning, match=message):
+        ll.read(pa.table({**columns, "time": times}), timestamp="time", half_life="30d")
+
+
+def test_a_half_life_that_leaves_nothing_is_said():
+    columns = {"user": np.arange(200) % 20, "item": np.arange(200) % 11, "time": np.arange(200)}
+    data = ll.read(pa.table(columns), timestamp="time")
+    with pytest.warns(LimelightWarning, match="most rows are more than 40 half-lives older"):
+        ll.read(pa.table(columns), timestamp="time", half_life=1)
+    with pytest.warns(LimelightWarning, match="newest time is 1970-01-01 00:02:30, and most rows"):
+        ll.split_time(data, at=150, validation=0, half_life=1)

@@ -1,5 +1,6 @@
 """Models of weighted interactions: what they take, keep and refuse."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import limelight as ll
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import ConfigError, DataError, LimelightWarning, SolveError
 from limelight.data import Interactions
 from limelight.testing.planted import random_interactions
 
@@ -110,3 +111,44 @@ def test_weight_is_values_or_nothing(R):
     with pytest.raises(ConfigError, match='hint: weight="values" takes what the matrix stores'):
         ll.IALS().fit(R, weight="rating")
     assert sparse.issparse(R)
+
+
+@pytest.mark.parametrize("value", [1e4, 1e6])
+def test_one_absurd_weight_does_not_decide_and_is_said(value):
+    data = ll.marketplace(400, 100, 6000).interactions
+    split = ll.split_users(data, validation=50, test=100)
+    X = split.train.matrix
+    plain = {type(model): model.fit(X) for model in (ll.IALS(factors=16), ll.EASE())}
+    X.data[7] = value
+    for kind, usual in plain.items():
+        model = kind(**usual.get_params())
+        said = re.escape(f"one pair weighs {value:g}, which is ") + r"\d+%"
+        with pytest.warns(LimelightWarning, match=said):
+            model.fit(Interactions.from_matrix(X, weight="values"))
+        assert model.chosen_ == pytest.approx(usual.chosen_)
+        ndcg = [ll.evaluate(one, split.test, k=20)["ndcg@20"] for one in (usual, model)]
+        assert ndcg[1] > 0.9 * ndcg[0]
+
+
+@pytest.mark.filterwarnings("ignore:one pair weighs:limelight.LimelightWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("value", [1e30, 1e38])
+def test_a_weight_that_no_inverse_can_hold_is_named(value):
+    X = ll.marketplace(400, 100, 6000).interactions.matrix
+    X.data[7] = value
+    with pytest.raises(SolveError, match=r"32-bit|off by") as error:
+        ll.EASE().fit(X, weight="values")
+    assert error.value.hint.endswith(f"correct the largest weight: {np.float32(value):g}")
+
+
+@pytest.mark.parametrize("model", [ll.EASE(), ll.Popularity(), ll.Random()], ids=str)
+def test_features_without_use(R, model):
+    with pytest.raises(ConfigError, match=f"{type(model).__name__} has no use for item_features"):
+        model.fit(R.astype(bool), item_features=np.eye(40))
+    assert model.fit(R.astype(bool), item_features=None).is_fitted
+
+
+def test_weights_are_not_an_array(R):
+    with pytest.raises(ConfigError, match="no columns to take weights from") as error:
+        ll.IALS(factors=4).fit(R, weight=np.ones(R.nnz))
+    assert 'weight="values"' in error.value.hint

@@ -141,6 +141,7 @@ def fit(
       limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """
     from limelight.data.split import Split
+    from limelight.models.growing import GrowingModel
 
     check_page(page)
     tuning.check()
@@ -215,6 +216,10 @@ def fit(
     if fitted.chosen_ and not as_json:
         chosen = ", ".join(f"{name} {value:.4g}" for name, value in fitted.chosen_.items())
         note(f"chosen by the data: {chosen}; --tune looks for better settings")
+    if isinstance(fitted, GrowingModel) and more and not as_json:
+        cold = fitted.cold_exposure()
+        share = f"{cold.share:.2%} of the places in lists of 20 for training users"
+        note(f"items without interactions: {cold.items:,}, with {share}")
 
 
 def _refuse_on_cluster(targets: Targets, tuning: TuneFlags, page: Path | None) -> None:

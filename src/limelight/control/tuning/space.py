@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.settings import declared_settings, kind_of
-from limelight.models.config import AUTO, settled
+from limelight.models.config import AUTO, robust_weights, settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -165,8 +165,10 @@ class FactorSpace:
 
 
 def _weight(data: Interactions) -> float:
-    """Return what all observed pairs weigh together."""
-    return float(data.nnz if data.weights is None else data.weights.sum(dtype=np.float64))
+    """Return what all observed pairs weigh together, as "auto" counts it."""
+    if data.weights is None:
+        return float(data.nnz)
+    return float(robust_weights(data.weights).sum(dtype=np.float64))
 
 
 def _rounded(value: float) -> float:
