@@ -97,8 +97,10 @@ class HeldOut:
             history, targets, self.user_ids[rows], target_weights=weights, item_ids=self.item_ids
         )
 
-    def renumbered(self, item_ids: Ids) -> HeldOut:
+    def renumbered(self, item_ids: Ids, *, has_ids: bool = True) -> HeldOut:
         """Number the items as a model does, which may know more items, but none less.
+
+        A model that was fitted to a matrix has no ids: its first items are these, in this order.
 
         Examples
         --------
@@ -111,7 +113,10 @@ class HeldOut:
         """
         if self.item_ids is None or np.array_equal(self.item_ids, item_ids):
             return self
-        places = positions(self.item_ids, item_ids)
+        n_items = len(self.item_ids)
+        places = positions(self.item_ids, item_ids) if has_ids else np.arange(n_items)
+        if not has_ids and n_items >= len(item_ids):
+            return self
         if (places < 0).any():
             unknown = self.item_ids[places < 0]
             message = (

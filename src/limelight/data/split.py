@@ -67,9 +67,8 @@ class Split:
 
     def __post_init__(self) -> None:
         """Let the held-out parts know which items their columns are."""
-        for name in ("validation", "test"):
-            part = getattr(self, name)
-            if part.item_ids is None and part.history.shape[1] == self.train.n_items:
+        for name, part in (("validation", self.validation), ("test", self.test)):
+            if part.item_ids is None:
                 object.__setattr__(self, name, replace(part, item_ids=self.train.item_ids))
 
     def __repr__(self) -> str:
@@ -113,17 +112,12 @@ class Split:
         Interactions(100 users x ... items, ... interactions)
         """
         self.refuse_shared_users()
-        parts = self.validation, self.test
-        rows = [self.train.matrix, *(part.everything() for part in parts)]
-        ids = [self.train.user_ids, *(part.user_ids for part in parts)]
-        weight = None if self.train.weights is None else "values"
+        train, parts = self.train, (self.validation, self.test)
+        rows = [train.matrix, *(part.everything() for part in parts)]
+        users = np.concatenate([train.user_ids, *(part.user_ids for part in parts)])
+        weight = None if train.weights is None else "values"
         found = Interactions.from_matrix(scipy.sparse.vstack(rows, format="csr"), weight=weight)
-        return replace(
-            found,
-            user_ids=np.concatenate(ids),
-            item_ids=self.train.item_ids,
-            has_ids=self.train.has_ids,
-        )
+        return replace(found, user_ids=users, item_ids=train.item_ids, has_ids=train.has_ids)
 
     @property
     def has_shared_users(self) -> bool:
@@ -272,12 +266,9 @@ def hold_out_users(
 
 
 def _train(data: Interactions, users: NDArray[np.int64]) -> tuple[Interactions, NDArray[np.int32]]:
-    """Give the items numbers as they appear, walking the training users by id.
+    """Number the items as they appear, walking the training users by id.
 
-    Returns
-    -------
-    tuple
-        The training data, and the new number of each item of `data` (-1 for dropped ones).
+    The second is the new number of each item of `data`, -1 for dropped ones.
     """
     rows, items = _walk_by_id(data, users)
     seen, first = np.unique(items, return_index=True)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from limelight._base.executor import Executor
     from limelight.data.held_out import HeldOut
-    from limelight.data.interactions import Ids
     from limelight.data.split import Split
     from limelight.jobs.service import UserPiece
     from limelight.metrics.accuracy import Sparse
@@ -92,7 +91,7 @@ def evaluate(
     check_choice("part", part, ("validation", "test"))
     executor = as_executor(executor)
     found = open_served(folder, executor, num_threads, unseen=True)
-    held_out = _renumbered(split, part, found.item_ids)
+    held_out = _part_of(split, part).renumbered(found.item_ids, has_ids=found.has_ids)
     if found.learned.fingerprint != split.train.fingerprint():
         note(
             "warning: the model was not fitted to the training part of this split. If it has seen\n"
@@ -113,8 +112,8 @@ def evaluate(
     return Evaluation(total.result())
 
 
-def _renumbered(split: Split, part: str, item_ids: Ids) -> HeldOut:
-    """Take a part of a split, its items numbered as the model numbers them."""
+def _part_of(split: Split, part: str) -> HeldOut:
+    """Take a part of a split, or refuse one that nothing can be measured on."""
     held_out: HeldOut = getattr(split, part)
     if not held_out.n_users:
         message = f"the split has no {part} users"
@@ -122,4 +121,4 @@ def _renumbered(split: Split, part: str, item_ids: Ids) -> HeldOut:
     if not held_out.targets.nnz:
         message = f"the {held_out.n_users:,} {part} users have no targets to guess"
         raise DataError(message, hint="users with few items get none: hold out more users")
-    return held_out.renumbered(item_ids)
+    return held_out

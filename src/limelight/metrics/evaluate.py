@@ -57,12 +57,16 @@ class NumbersItems(Protocol):
     def item_ids(self) -> Any:
         """The id of each item."""
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether these are ids, not the numbers of a matrix's columns."""
+
 
 @runtime_checkable
 class RenumberedPart(Protocol):
     """Held-out users whose items can be numbered in another order."""
 
-    def renumbered(self, item_ids: Any) -> HeldOutPart:
+    def renumbered(self, item_ids: Any, *, has_ids: bool) -> HeldOutPart:
         """Return the same users, over these items."""
 
 
@@ -188,7 +192,7 @@ def evaluate(
     """
     cutoffs = check_cutoffs(k)
     if isinstance(held_out, RenumberedPart) and isinstance(model, NumbersItems):
-        held_out = held_out.renumbered(model.item_ids)
+        held_out = held_out.renumbered(model.item_ids, has_ids=model.has_ids)
     history, targets = _parts(held_out)
     known: dict[str, Any] = {}
     if isinstance(model, ServesByUser) and model.by_user and isinstance(held_out, IdentifiedPart):

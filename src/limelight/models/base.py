@@ -315,6 +315,8 @@ class Learned:
     """Whether the training data had weights; only then may histories of unseen users have them."""
     item_counts: NDArray[Any] | None = None
     """How many training users have each item, where the histories do not say it."""
+    has_ids: bool = True
+    """Whether items have ids of their own; those of a matrix are the numbers of its columns."""
     features: dict[str, Any] | None = None
     """How features of items are read, as JSON, if the fit was given some."""
 

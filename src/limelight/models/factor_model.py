@@ -154,6 +154,7 @@ def learned(
         trace=list(trace),
         status=status,
         weighted=data.weights is not None,
+        has_ids=data.has_ids,
     )
 
 

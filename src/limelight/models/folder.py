@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words, short
 from limelight.data.features import Encoding
@@ -58,6 +60,7 @@ def save_model(
         learned.status,
         model.chosen_,
         weighted=learned.weighted,
+        has_ids=learned.has_ids,
     )
     if learned.features is not None:
         config["features"] = learned.features
@@ -84,9 +87,10 @@ def config_of(
     chosen: Mapping[str, Any] | None = None,
     *,
     weighted: bool = False,
+    has_ids: bool = True,
 ) -> dict[str, Any]:
     """Say what a folder holds: a model with its settings, and how a fit to some data went."""
-    data: dict[str, Any] = {"fingerprint": fingerprint}
+    data: dict[str, Any] = {"fingerprint": fingerprint, "has_ids": has_ids}
     if weighted:
         data["weighted"] = True
     return {
@@ -172,8 +176,16 @@ def _restore(model: Model, folder: ModelFolder, name: str) -> None:
         status=status,
         item_counts=counts,
         weighted=folder.config["data"].get("weighted") is True,
+        has_ids=_has_ids(folder),
         features=features,
     )
+
+
+def _has_ids(folder: ModelFolder) -> bool:
+    ids = folder.item_ids
+    # Folders of before do not say it: ids that count from 0 were most often made up.
+    counted = np.array_equal(ids, np.arange(len(ids)))
+    return folder.config["data"].get("has_ids", not counted) is True
 
 
 def _seen(folder: ModelFolder) -> Csr | None:

@@ -129,6 +129,11 @@ class Recommender(ABC):
         """The id of each item."""
         return self.learned.item_ids
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether items have ids of their own, not the numbers of a matrix's columns."""
+        return self.learned.has_ids
+
     def recommend(
         self,
         histories: Any = None,

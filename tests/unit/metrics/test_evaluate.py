@@ -1,6 +1,6 @@
 """ll.evaluate: one call for all users, flat keys, a table to read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -147,6 +147,7 @@ def _by_id(history, split, model):
 def test_a_model_that_lacks_items_of_the_split_is_refused():
     split = ll.split_users(ll.marketplace(600, 90, 9000).interactions, validation=60, test=60)
     few = ll.Interactions.from_matrix(split.train.matrix[:, :50])
+    few = replace(few, item_ids=split.train.item_ids[:50], has_ids=True)
 
     with pytest.raises(ll.DataError, match="does not know 40 of the 90 items"):
         ll.evaluate(ll.Popularity().fit(few), split.test)
@@ -155,3 +156,15 @@ def test_a_model_that_lacks_items_of_the_split_is_refused():
 def test_a_metric_that_is_not_there_names_those_that_are():
     with pytest.raises(KeyError, match=r"no metric 'gini@10': there are users, gini@20"):
         Evaluation({"users": 3, "gini@20": 0.5})["gini@10"]
+
+
+def test_a_model_of_a_matrix_is_measured_by_its_columns(tmp_path):
+    split = ll.split_users(ll.marketplace(600, 90, 9000).interactions, validation=60, test=60)
+    named, plain = (ll.IALS(factors=8, epochs=4).fit(X) for X in (split.train, split.train.matrix))
+    expected = ll.evaluate(named, split.test)
+
+    assert dict(ll.evaluate(plain, split.test)) == dict(expected)
+    for name, model in {"named": named, "plain": plain}.items():
+        model.save(tmp_path / name)
+        found = ll.evaluate(ll.load(tmp_path / name), split.test)
+        assert dict(found) == dict(expected)
