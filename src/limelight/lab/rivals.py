@@ -67,7 +67,7 @@ class MinRegularizer(Rival):
         """Return how far each account is beyond the poorest."""
         del scores
         beyond = self.shown.min() - self.shown
-        return self.strength * beyond * self.n_accounts / self.traffic.n_users
+        return np.asarray(self.strength * beyond * self.n_accounts / self.traffic.n_users)
 
 
 class PMMF(Rival):
@@ -183,7 +183,8 @@ class ElasticRank(Rival):
         share, t = self.shown / self.shown.sum(), self.tax
         place = int(_ANCHOR * self.n_accounts)
         anchor = np.partition(share, place)[place]
-        return self.strength * (anchor ** (1 - t) - share ** (1 - t)) * (1 - t) * share**-t
+        ahead = anchor ** (1 - t) - share ** (1 - t)
+        return np.asarray(self.strength * ahead * (1 - t) * share**-t)
 
     def learn(self, accounts: Int64, scores: Float64) -> None:
         """Add utility."""
@@ -213,7 +214,7 @@ class ManifoldRank(ElasticRank):
         gradient = powers / self.shown * (1 + (a - 1) * powers / total)
         sign = np.sign(a * b * ((a - 1) * b * powers + (b - 1) * total))
         step = -np.sign(a * b) * self.strength * self._length(scores)
-        return step * sign * gradient / gradient.sum()
+        return np.asarray(step * sign * gradient / gradient.sum())
 
     def _length(self, scores: Float64) -> float:
         own = scores[scores > self._LEAST_SCORE]

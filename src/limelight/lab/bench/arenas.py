@@ -71,8 +71,8 @@ def bench_split(data: Interactions, validation: int, test: int, protocol: Protoc
     # are the validation users.
     found = split_users(data, validation=2 * validation, test=test)
     first, second = np.split(np.arange(2 * validation), 2)
-    parts = {"validation": found.validation.take(first), "test": found.validation.take(second)}
-    return replace(found, **parts)
+    held_out = found.validation
+    return replace(found, validation=held_out.take(first), test=held_out.take(second))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from limelight._base.errors import DataError
 from limelight.metrics.lists import position_weights
 
 if TYPE_CHECKING:
-    from limelight._base.arrays import Float64, Int32, Int64
+    from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight.data.groups import Groups
     from limelight.metrics.lists import Lists
 
@@ -56,7 +56,9 @@ def utilities(lists: Lists, providers: Int64) -> Float64:
     """
     shown = lists.ids >= 0
     scores = np.round(lists.scores[shown].astype(np.float64), _DIGITS)
-    return np.bincount(providers[lists.ids[shown]], scores, int(providers.max(initial=0)) + 1)
+    n_providers = int(providers.max(initial=0)) + 1
+    found = np.bincount(providers[lists.ids[shown]], scores, n_providers)
+    return np.asarray(found, np.float64)
 
 
 def evenness(utility: Float64) -> dict[str, float]:
@@ -108,6 +110,6 @@ def score_ndcg(lists: Lists, ideal: Lists, k: int) -> float:
     return float((gained[some] / possible[some]).mean()) if some.any() else 0.0
 
 
-def _dcg(ids: Int32, scores: Float64, k: int) -> Float64:
+def _dcg(ids: Int32, scores: Float32, k: int) -> Float64:
     values = -np.sort(-np.where(ids >= 0, scores, 0.0).astype(np.float64), axis=1)[:, :k]
     return np.asarray(values @ position_weights(k)[: values.shape[1]])

@@ -98,28 +98,34 @@ def _online(arena: Arena, strength: float) -> Lists:
     online = Online(strength=strength, **arena.common)
     if arena.known is not None:
         online.warm_up(arena.known, arena.k)
-    return online.rerank(arena.served, arena.k)
+    lists: Lists = online.rerank(arena.served, arena.k)
+    return lists
 
 
 def _prices(arena: Arena, strength: float) -> Lists:
     found = FrankWolfe(strength=strength, **arena.common)
     known = arena.served if arena.known is None else arena.known
-    return found.fit(known, arena.k).rerank(arena.served, arena.k)
+    lists: Lists = found.fit(known, arena.k).rerank(arena.served, arena.k)
+    return lists
 
 
 def _group_shares(arena: Arena, share: float) -> Lists:
     n_groups = int(arena.accounts.max()) + 1
     method = GroupShares(at_least=share / n_groups, **arena.common)
-    return method.rerank(arena.served, arena.k, groups=arena.accounts)
+    lists: Lists = method.rerank(arena.served, arena.k, groups=arena.accounts)
+    return lists
 
 
 def _best_response(arena: Arena, strength: float, *, thorough: bool) -> Lists:
     method = BestResponse(strength=strength, thorough=thorough, **arena.common)
-    return method.rerank(arena.served, arena.k)
+    lists: Lists = method.rerank(arena.served, arena.k)
+    return lists
 
 
 def _fairrec(arena: Arena, level: float) -> Lists:
-    return FairRec(guarantee=level, random_state=arena.seed).rerank(arena.full, arena.k)
+    fair = FairRec(guarantee=level, random_state=arena.seed)
+    lists: Lists = fair.rerank(arena.full, arena.k)
+    return lists
 
 
 def _all_strengths(_: Arena) -> Sequence[float]:
@@ -206,9 +212,10 @@ def _points(method: Method, arena: Arena, base: RerankedPoint) -> Iterator[Reran
     for strength in _FIRST:
         found.append(point(strength))
         yield found[-1]
-    while len(found) < _MOST and (strength := _next_strength(found, base)) is not None:
-        found = sorted([*found, point(strength)])
-        yield next(p for p in found if p.strength == strength)
+    while len(found) < _MOST and (between := _next_strength(found, base)) is not None:
+        made = point(between)
+        found = sorted([*found, made], key=lambda one: one.strength)
+        yield made
 
 
 def _next_strength(points: list[RerankedPoint], base: RerankedPoint) -> float | None:
