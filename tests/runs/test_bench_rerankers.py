@@ -160,6 +160,8 @@ def test_providers_of_candidates(files):
     assert set(fronts.base.more) == {"minmax", "mmf", "entropy", "ef"}
     record = BenchRecord("made-up", 100, 60, {}, [fronts])
     assert "mmf" in score_table(record, 0.99).head
+    assert "/ ManifoldRank" in score_table(record, 0.99).head
+    assert front_table(record).head[0] == "nDCG at a Gini of"
 
 
 def test_strengths_of_an_unknown_scale_are_tried_where_the_front_is_steep():

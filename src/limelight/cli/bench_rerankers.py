@@ -102,7 +102,8 @@ def rerankers(
 
     The score of a front is the mean of 1 - Gini over an nDCG from 85 to 100 % of the plain lists'.
     The second table shows the nDCG of each method, relative to the plain lists', at the Gini
-    indices of FairRec. With --groups, exposure is that of providers, measured as FairDiverse does.
+    indices of FairRec. With --groups, exposure is that of providers, measured as FairDiverse does,
+    and ManifoldRank takes the place of FairRec.
 
     \b
     Examples:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LEAST_ACCURACY = 0.85
 WHOLE, FRACTIONAL = "FairRec, whole", "FairRec"
+_FOR_PROVIDERS = "ManifoldRank"
+"""What methods are compared with where FairRec, which knows items alone, is not among them."""
 _PANEL = 3.6  # inches
 _SHOWN = 9  # points of FairRec's front at which others are compared with it, at most
 
@@ -110,6 +112,12 @@ class BenchRecord:
         """The methods that all runs have."""
         return [m for m in self.runs[0].points if all(m in run.points for run in self.runs)]
 
+    @property
+    def bars(self) -> list[str]:
+        """What the methods are compared with, if it is among them: FairRec, or another."""
+        found = [bar for bar in (FRACTIONAL, WHOLE) if bar in self.methods]
+        return found or [bar for bar in (_FOR_PROVIDERS,) if bar in self.methods]
+
     def mean(self, figure: str, method: str, *at: Any) -> float:
         """Return the mean of a figure over the runs."""
         return float(np.mean([getattr(run, figure)(method, *at) for run in self.runs]))
@@ -137,9 +145,8 @@ class BenchRecord:
 
 
 def score_table(record: BenchRecord, at: float = 0.95) -> Table:
-    """Tabulate the score of every method, over FairRec's, and the Gini index at some accuracy."""
-    methods = record.methods
-    bars = [bar for bar in (FRACTIONAL, WHOLE) if bar in methods]
+    """Tabulate the score of every method, over that of a bar, and the Gini at some accuracy."""
+    methods, bars = record.methods, record.bars
     more = list(record.runs[0].base.more)
     heads = ["method", "score", *(f"/ {bar}" for bar in bars), f"Gini at {at:.2%} nDCG"]
     rows = []
@@ -153,11 +160,13 @@ def score_table(record: BenchRecord, at: float = 0.95) -> Table:
 
 
 def front_table(record: BenchRecord) -> Table | None:
-    """Tabulate nDCG, relative to the plain lists', at the Gini indices of FairRec's front."""
-    bar = next((bar for bar in (FRACTIONAL, WHOLE) if bar in record.methods), None)
-    if bar is None:
+    """Tabulate nDCG, relative to the plain lists', at the Gini indices of FairRec's front.
+
+    There is no table where neither FairRec nor its substitute for providers was run.
+    """
+    if not record.bars:
         return None
-    first = [point.gini for point in record.runs[0].of(bar)][::-1][1:]
+    first = [point.gini for point in record.runs[0].of(record.bars[0])][::-1][1:]
     ginis = [first[n] for n in np.unique(np.linspace(0, len(first) - 1, _SHOWN).astype(int))]
     rows = []
     for method in record.methods:
