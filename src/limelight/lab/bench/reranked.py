@@ -162,11 +162,13 @@ def score_table(record: BenchRecord, at: float = 0.95) -> Table:
 def front_table(record: BenchRecord) -> Table | None:
     """Tabulate nDCG, relative to the plain lists', at the Gini indices of FairRec's front.
 
-    There is no table where neither FairRec nor its substitute for providers was run.
+    There is no table where neither FairRec nor its substitute for providers was run, or where it
+    was no better than the plain lists.
     """
-    if not record.bars:
+    points = record.runs[0].of(record.bars[0]) if record.bars else []
+    first = [point.gini for point in points if point.strength][::-1]
+    if not first:
         return None
-    first = [point.gini for point in record.runs[0].of(record.bars[0])][::-1][1:]
     ginis = [first[n] for n in np.unique(np.linspace(0, len(first) - 1, _SHOWN).astype(int))]
     rows = []
     for method in record.methods:
