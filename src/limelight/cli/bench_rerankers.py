@@ -192,7 +192,7 @@ class _Run:
             note(f"{record.name}, seed {seed}: {text}")
 
         for name, fronts in measure_fronts(arena, self.methods, tell):
-            if fronts not in record.runs:
+            if len(record.runs) == seed:
                 record.runs.append(fronts)
             score = fronts.score(name)
             best = max(best, score)
