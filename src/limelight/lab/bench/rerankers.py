@@ -195,8 +195,6 @@ def measure_fronts(
             fronts.points[name].append(point)
             share = point.ndcg / fronts.base.ndcg
             tell(f"{name} {point.strength:.3g}: Gini {point.gini:.3f} at {share:.1%} of the nDCG")
-        if name == FRACTIONAL and WHOLE in fronts.points:
-            fronts.points[name] += fronts.points[WHOLE]
         fronts.seconds[name] = time.process_time() - started
         yield name, fronts
 
