@@ -145,6 +145,11 @@ def test_validation_users_are_measured_without_those_of_the_test(market):
     assert not seen & set(test.test.user_ids.tolist())
 
 
+def test_few_users_are_enough_to_measure_validation_users(market):
+    split = bench_split(market, 200, 200, Protocol(part="validation"))
+    assert (split.train.n_users, split.validation.n_users, split.test.n_users) == (75, 25, 200)
+
+
 @pytest.mark.usefixtures("few_strengths")
 @pytest.mark.parametrize("kind", ["paper", "served"])
 def test_candidates_with_held_out_pairs(files, kind):

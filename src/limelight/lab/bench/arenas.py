@@ -54,8 +54,8 @@ class Protocol:
 def bench_split(data: Interactions, validation: int, test: int, protocol: Protocol) -> Split:
     """Hold users out: those of ``validation`` calibrate, those of ``test`` are measured.
 
-    Where validation users are measured, others take their place, who then do not train. Test users
-    are left out of it.
+    Where validation users are measured, others take their place, who then do not train: as many,
+    or a quarter of the training users if these are fewer. Test users are left out of it.
 
     Examples
     --------
@@ -67,10 +67,11 @@ def bench_split(data: Interactions, validation: int, test: int, protocol: Protoc
     """
     if protocol.part == "test":
         return split_users(data, validation=validation, test=test)
-    # Users are shuffled and the last ones are held out, so that the second half of twice as many
-    # are the validation users.
-    found = split_users(data, validation=2 * validation, test=test)
-    first, second = np.split(np.arange(2 * validation), 2)
+    others = min(validation, max(1, (data.n_users - validation - test) // 4))
+    # Users are shuffled and the last ones are held out, so that the last of more users are the
+    # validation users.
+    found = split_users(data, validation=others + validation, test=test)
+    first, second = np.split(np.arange(others + validation), [others])
     held_out = found.validation
     return replace(found, validation=held_out.take(first), test=held_out.take(second))
 
