@@ -7,7 +7,7 @@ few hundred rows. The letters are those of :mod:`limelight.solve`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import jensenshannon
@@ -206,12 +206,12 @@ def top_k(scores: Float64, seen: Float64, k: int) -> np.ndarray:
     return np.where(np.take_along_axis(masked, order, axis=1) > -np.inf, order, -1)
 
 
-def round_robin(scores: Float64, order: np.ndarray, copies: int, k: int) -> np.ndarray:
+def round_robin(scores: Float64, order: np.ndarray, copies: Any, k: int) -> np.ndarray:
     """Let users take turns; each takes the best item in stock that she does not hold.
 
-    Scores of -inf are hidden items; users who are shown none take no turns. It ends when the copies
-    are gone, all have k items, or somebody can take nothing. Equal scores go to the lower number.
-    Returns users x k, one column a round, filled with -1.
+    Copies are of every item, or of each. Scores of -inf are hidden items; users who are shown none
+    take no turns. It ends when the copies are gone, all have k items, or somebody can take nothing.
+    Equal scores go to the lower number. Returns users x k, one column a round, filled with -1.
     """
     picks = np.full((len(scores), k), -1)
     stock = np.full(scores.shape[1], copies)
@@ -227,7 +227,7 @@ def round_robin(scores: Float64, order: np.ndarray, copies: int, k: int) -> np.n
     return picks
 
 
-def fairrec(scores: Float64, order: np.ndarray, copies: int, k: int) -> list[list[int]]:
+def fairrec(scores: Float64, order: np.ndarray, copies: Any, k: int) -> list[list[int]]:
     """Everybody's picks, filled up with her best other items, by score, then number."""
     lists = []
     for row, picks in zip(scores, round_robin(scores, order, copies, k), strict=True):

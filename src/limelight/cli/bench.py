@@ -1,14 +1,16 @@
-"""``limelight bench``: speed and memory, ours and our peers', on this machine."""
+"""``limelight bench``: speed and memory, ours and our peers', on this machine; and re-rankers."""
 
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from limelight._base.errors import ConfigError
-from limelight.cli.flags import Json, given_flags, option, takes_flags
+from limelight.cli.bench_rerankers import rerankers
+from limelight.cli.flags import Json, Verb, given_flags, option, takes_flags
 from limelight.cli.output import note, report
 
 if TYPE_CHECKING:
@@ -73,8 +75,23 @@ class LargeRunFlags:
         return LargeRunSize(**given | given_flags(**vars(self)))
 
 
+class Benches(TyperGroup):
+    """The bench of speed, and below it others; its help is that of a verb, then those."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the flags, then the other benches."""
+        Verb.format_options(self, ctx, formatter)  # type: ignore[arg-type]
+        self.format_commands(ctx, formatter)
+
+
+bench = typer.Typer(cls=Benches, rich_markup_mode=None)
+bench.command(cls=Verb)(rerankers)
+
+
+@bench.callback(invoke_without_command=True)
 @takes_flags
-def bench(
+def speed(
+    context: typer.Context,
     *,
     output: Annotated[
         Path, option("FOLDER", "The folder to write to; it is made if need be.", "-o", "--output")
@@ -124,6 +141,8 @@ def bench(
       limelight bench --data ml-1m=ratings.parquet,rating=rating,min-rating=4 --jobs exact -d 64
       limelight bench --large --add -o bench/
     """
+    if context.invoked_subcommand is not None:
+        return
     _refuse_unused(large, sizes if not large else races)
     from limelight.lab.bench.large import run_large
     from limelight.lab.bench.records import Results

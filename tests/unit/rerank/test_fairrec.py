@@ -192,6 +192,37 @@ def test_a_guarantee_by_number_is_one_by_share():
     assert (share.outcome_.copies, share.outcome_.handed_out) == (500, 500)
 
 
+@pytest.mark.parametrize("envy_free", [False, True])
+def test_a_fraction_is_a_further_list_for_a_part_of_the_items(envy_free):
+    ranking, _ = instance(100, 50, seed=2)
+    seen = {}
+    for guarantee in (2, 2.4, 2.8):
+        fair = FairRec(guarantee=guarantee, envy_free=envy_free, order="forced")
+        ids, _ = fair.rerank(ranking, 10)
+        assert fair.outcome_.copies == fair.outcome_.handed_out == guarantee * 50
+        seen[guarantee] = np.bincount(ids.ravel(), minlength=50)
+        assert seen[guarantee].min() >= 2
+        assert (seen[guarantee] >= 3).sum() >= round(guarantee % 1 * 50)
+
+
+def test_a_fraction_is_the_naive_twin_with_a_stock_by_item():
+    ranking, scores = instance(200, 60, seed=3, hidden_share=0.1)
+    generator = np.random.default_rng(0)
+    order, stock = generator.permutation(200), np.full(60, 7)
+    stock[generator.permutation(60)[:15]] += 1
+    ids, _ = FairRec(guarantee=7.25).rerank(ranking, 10)
+    assert ids.tolist() == oracles.fairrec(scores, order, stock, 10)
+
+
+def test_a_whole_number_is_the_same_as_a_float():
+    ranking, _ = instance(100, 50, seed=2)
+    whole, same = FairRec(guarantee=3), FairRec(guarantee=3.0)
+    np.testing.assert_array_equal(whole.rerank(ranking, 10).ids, same.rerank(ranking, 10).ids)
+    assert repr(same.outcome_) == "FairRecOutcome(guarantee=3, copies=150, handed_out=150)"
+    other = FairRec(guarantee=3.5, random_state=1).rerank(ranking, 10)
+    assert (other.ids != FairRec(guarantee=3.5).rerank(ranking, 10).ids).any()
+
+
 def test_lists_longer_than_the_catalogue():
     ranking, _ = instance(5, 3, seed=0)
     ids, scores = FairRec().rerank(ranking, 6)
@@ -239,8 +270,8 @@ def test_it_shows_its_settings():
         ({"alpha": 1.5}, "alpha must be at most 1: 1.5"),
         ({"alpha": -0.1}, "alpha must be a finite number 0 or more: -0.1"),
         ({"alpha": "half"}, "alpha must be a number: 'half'"),
-        ({"guarantee": -1}, "guarantee must be at least 0: -1"),
-        ({"guarantee": 2.5}, "guarantee must be an integer: 2.5"),
+        ({"guarantee": -1}, "guarantee must be a finite number 0 or more: -1"),
+        ({"guarantee": "2"}, "guarantee must be a number: '2'"),
         ({"guarantee": 2, "alpha": 0.5}, "alpha and guarantee were both given: 0.5, 2"),
         ({"order": "random"}, "order is not a known choice: 'random'"),
         ({"envy_free": 1}, "envy_free must be True or False: 1"),
@@ -259,7 +290,10 @@ def test_a_guarantee_that_does_not_fit():
     message = "guarantee is too large for 10 lists of 4 places and 20 items: 3"
     with pytest.raises(ConfigError, match=message) as caught:
         FairRec(guarantee=3).rerank(instance(10, 20, seed=0)[0], 4)
-    assert "at most 2" in caught.value.hint
+    assert "at most 2," in caught.value.hint
+    with pytest.raises(ConfigError, match=r"30 items: 1\.34") as caught:
+        FairRec(guarantee=1.34).rerank(instance(10, 30, seed=0)[0], 4)
+    assert "at most 1.33," in caught.value.hint
 
 
 def test_bad_length():

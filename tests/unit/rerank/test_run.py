@@ -36,7 +36,7 @@ def table(model):
     )
 
 
-@pytest.mark.parametrize("method", ["auto", "best-response", "online", "prices"])
+@pytest.mark.parametrize("method", ["auto", "best-response", "online", "prices", "fairrec"])
 def test_a_gini_is_met(table, method):
     result = ll.rerank(table, K, gini=0.3, method=method)
     assert result.metrics[f"gini@{K}"] == pytest.approx(0.3, abs=0.01)
@@ -45,8 +45,8 @@ def test_a_gini_is_met(table, method):
     assert audit.metrics[f"gini@{K}"] == pytest.approx(result.metrics[f"gini@{K}"], abs=1e-12)
 
 
-@pytest.mark.parametrize("method", ["allocate", "fairrec"])
-def test_guarantees_meet_a_gini_with_the_least_that_does(table, method):
+def test_guarantees_meet_a_gini_with_the_least_that_does(table):
+    method = "allocate"
     result = ll.rerank(table, K, gini=0.35, method=method)
     assert result.metrics[f"gini@{K}"] <= 0.352
     assert result.strength == int(result.strength)

@@ -1,227 +1,232 @@
 """Accuracy against exposure: how far each re-ranker evens out exposure at the same accuracy.
 
-All re-rankers start from the same iALS lists of unseen users. A front is scored by the mean of 1 -
-Gini over accuracies from 85 to 100 % of the plain lists', linear between its points.
-
-    python -m limelight.lab.bench.rerankers score epinions=ratings.parquet,rating=rating -o e.json
-    python -m limelight.lab.bench.rerankers draw e.json ml1m.json -o fronts.png
-
-Data are named as for ``limelight bench --data``.
+All re-rankers start from the same candidates. A front is scored by the mean of 1 - Gini over
+accuracies from 85 to 100 % of the plain lists', linear between its points.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-from pathlib import Path  # noqa: TC003 - typer reads it from annotations
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import typer
-from scipy import sparse
 
-from limelight._base.documents import Table
-from limelight._base.files import atomic_file
-from limelight.data.held_out import as_unseen
-from limelight.data.split import split_users
-from limelight.lab.bench.task import read_named
-from limelight.lab.fronts import front
-from limelight.metrics.lists import ListCount, over_all
-from limelight.models import IALS
-from limelight.recommend.candidates import candidates_of
-from limelight.recommend.ranking import CandidateRanking
-from limelight.report.exhibit import measure_lists
-from limelight.report.figures.style import PALETTE, STYLE, load_matplotlib, save
+from limelight._base.errors import ConfigError
+from limelight.lab.bench.reranked import FRACTIONAL, WHOLE, Fronts, RerankedPoint
+from limelight.lab.rivals import RIVALS, serve
 from limelight.rerank.methods.allocate import Allocate
 from limelight.rerank.methods.best_response import BestResponse, Online
-from limelight.rerank.methods.fairrec import FairRec
+from limelight.rerank.methods.fairrec import FairRec, largest_guarantee
 from limelight.rerank.methods.frank_wolfe import FrankWolfe
-from limelight.rerank.relevance import calibrate
+from limelight.rerank.methods.group_shares import GroupShares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from limelight._base.arrays import Int32
-    from limelight.data.split import Split
+    from limelight._base.arrays import Int64
+    from limelight.data.candidates.candidates import Candidates
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
+    from limelight.rerank.market.pool import Law
 
 
-K = 20
-LEAST_ACCURACY = 0.85
-_KNOWN = 10_000
-"""How many training users, at most, warm up beside the validation users."""
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
-_PANEL = 3.6  # inches
+_GUARANTEES = 16
+"""How many guarantees, evenly up to the largest, where fractions are allowed."""
+_SHARES = tuple(np.linspace(0.1, 0.98, 16).tolist())
+"""Of an even share: floors of groups."""
+_FIRST = tuple(10.0**n for n in range(-4, 4))
+_MOST = 16  # points of a front whose scale is not known
+_GAP = 0.02  # of the accuracy between two of its points, which is worth another one
+_FAR = 0.75  # of the accuracy, below which gaps do not matter
 
 
-class RerankedPoint(NamedTuple):
-    """Accuracy and inequality of the lists of one strength."""
+@dataclass(frozen=True, eq=False)
+class Arena:
+    """Whom the re-rankers serve, and what they may know."""
 
-    strength: float
-    ndcg: float
-    gini: float
+    full: Ranking
+    """What each user likes best, of all items where that is known."""
+    served: Candidates
+    k: int
+    law: Law
+    measure: Callable[[Lists], tuple[float, float, dict[str, float]]]
+    """Returns nDCG, Gini index and further figures of lists."""
+    known: Candidates | None = None
+    """Of users from the past, to warm up with."""
+    providers: Int64 | None = None
+    """Of every item, where providers are compared instead of items."""
+    seed: int = 0
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """The settings that all of our methods share."""
+        return {"relevance": self.law, "random_state": self.seed}
+
+    @property
+    def accounts(self) -> Int64:
+        """The account of every item: its provider, or itself."""
+        return np.arange(self.served.n_items) if self.providers is None else self.providers
+
+    @property
+    def most(self) -> float:
+        """The largest guarantee."""
+        return largest_guarantee(self.served.n_users, self.k, self.served.n_items)
 
 
-@dataclass
-class Fronts:
-    """Points of each method for one fit of the model, and those of the plain lists."""
+class Method(NamedTuple):
+    """A re-ranker of the bench."""
 
-    base: RerankedPoint
-    points: dict[str, list[RerankedPoint]] = field(default_factory=dict)
-
-    def score(self, method: str) -> float:
-        """Return the mean of 1 - Gini at accuracies from 85 to 100 % of the plain lists'."""
-        return front_score([self.base, *self.points[method]], self.base.ndcg)
+    lists: Callable[[Arena, float], Lists]
+    strengths: Callable[[Arena], Sequence[float]] | None = None
+    """Which strengths to try; None if the scale is not known."""
+    of_items: bool = True
+    of_providers: bool = False
 
 
-def front_score(points: list[RerankedPoint], base: float) -> float:
-    """Score a front, linear between the points that no other point beats.
+def _whole(arena: Arena) -> list[float]:
+    return [float(level) for level in range(1, int(arena.most) + 1)]
+
+
+def _fractional(arena: Arena) -> list[float]:
+    between = np.linspace(0, arena.most, _GUARANTEES + 1)[1:]
+    return sorted({*_whole(arena), *np.floor(1e6 * between) / 1e6})
+
+
+def _online(arena: Arena, strength: float) -> Lists:
+    online = Online(strength=strength, **arena.common)
+    if arena.known is not None:
+        online.warm_up(arena.known, arena.k)
+    lists: Lists = online.rerank(arena.served, arena.k)
+    return lists
+
+
+def _prices(arena: Arena, strength: float) -> Lists:
+    found = FrankWolfe(strength=strength, **arena.common)
+    known = arena.served if arena.known is None else arena.known
+    lists: Lists = found.fit(known, arena.k).rerank(arena.served, arena.k)
+    return lists
+
+
+def _group_shares(arena: Arena, share: float) -> Lists:
+    n_groups = int(arena.accounts.max()) + 1
+    method = GroupShares(at_least=share / n_groups, **arena.common)
+    lists: Lists = method.rerank(arena.served, arena.k, groups=arena.accounts)
+    return lists
+
+
+def _best_response(arena: Arena, strength: float, *, thorough: bool) -> Lists:
+    method = BestResponse(strength=strength, thorough=thorough, **arena.common)
+    lists: Lists = method.rerank(arena.served, arena.k)
+    return lists
+
+
+def _fairrec(arena: Arena, level: float) -> Lists:
+    fair = FairRec(guarantee=level, random_state=arena.seed)
+    lists: Lists = fair.rerank(arena.full, arena.k)
+    return lists
+
+
+def _all_strengths(_: Arena) -> Sequence[float]:
+    return STRENGTHS
+
+
+METHODS: dict[str, Method] = {
+    WHOLE: Method(_fairrec, _whole),
+    FRACTIONAL: Method(_fairrec, _fractional),
+    "BestResponse": Method(lambda a, s: _best_response(a, s, thorough=False), _all_strengths),
+    "thorough": Method(lambda a, s: _best_response(a, s, thorough=True), _all_strengths),
+    "Online": Method(_online, _all_strengths),
+    "Prices": Method(_prices, _all_strengths),
+    "Allocate": Method(
+        lambda a, s: Allocate(at_least=int(s), **a.common).rerank(a.served, a.k), _whole
+    ),
+    "GroupShares": Method(_group_shares, lambda _: _SHARES, of_items=False, of_providers=True),
+    **{
+        name: Method(
+            lambda a, s, rival=rival: serve(rival, a.served, a.k, s, a.accounts),  # type: ignore[misc]
+            of_providers=True,
+        )
+        for name, rival in RIVALS.items()
+    },
+}
+"""By name; FairRec with fractions of a guarantee has the points of whole ones, too."""
+
+
+def choose_methods(names: Sequence[str], *, of_providers: bool) -> list[str]:
+    """Return which methods to run: those named, or all that take what there is.
 
     Examples
     --------
-    >>> front_score([RerankedPoint(0, 1.0, 1.0), RerankedPoint(1, 0.85, 0.5)], base=1.0)
-    0.25
+    >>> choose_methods(["online", "Prices"], of_providers=False)
+    ['Online', 'Prices']
     """
-    best = front(points, lambda point: point.ndcg, lambda point: point.gini)
-    accuracy = np.array([point.ndcg / base for point in best])
-    evenness = np.array([1 - point.gini for point in best])
-    grid = np.linspace(LEAST_ACCURACY, 1, 1001)
-    return float(np.round(np.mean(np.interp(grid, accuracy, evenness)), 12))
+    known = {name.lower(): name for name in METHODS}
+    for name in names:
+        if name.lower() not in known:
+            message = f"no such method: {name!r}"
+            raise ConfigError(message, hint=f"choose from: {'; '.join(METHODS)}")
+        method = METHODS[known[name.lower()]]
+        if not (method.of_providers if of_providers else method.of_items):
+            message = f"{known[name.lower()]} {'takes no' if of_providers else 'needs'} groups"
+            hint = "leave --groups out" if of_providers else "give --groups, the provider of items"
+            raise ConfigError(message, hint=hint)
+    if names:
+        return [known[name.lower()] for name in names]
+    return [n for n, m in METHODS.items() if (m.of_providers if of_providers else m.of_items)]
 
 
-def known_users(model: IALS, split: Split) -> Ranking:
-    """Rank for the validation users, and for training users as if they were unseen."""
-    training = as_unseen(split.train.matrix, _KNOWN)
-    return model.ranking(sparse.vstack([split.validation.history, training], format="csr"))
+def plain_point(arena: Arena) -> RerankedPoint:
+    """Measure everybody's own list."""
+    own = arena.full.top(np.arange(arena.full.n_users), arena.k)
+    return RerankedPoint(0.0, *arena.measure(own))
 
 
 def measure_fronts(
-    split: Split, settings: dict[str, Any], seed: int
+    arena: Arena, methods: Sequence[str], tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[str, Fronts]]:
-    """Fit iALS with these settings and measure one method after the other; yields after each.
-
-    Validation users calibrate, and warm up together with training users; test users are served.
-    """
-    model = IALS(**settings, random_state=seed).fit(split.train, show_progress=False)
-    full = model.ranking(split.test.history)
-    law = calibrate(model.ranking(split.validation.history), split.validation.targets, K)
-    with candidates_of(full) as served, candidates_of(known_users(model, split)) as known:
-        test, validation = CandidateRanking(served), CandidateRanking(known)
-
-        def point(strength: float, ids: Int32) -> RerankedPoint:
-            _, found = measure_lists(ids, split.test, K)
-            return RerankedPoint(strength, found[f"ndcg@{K}"], found[f"gini@{K}"])
-
-        fronts = Fronts(point(0.0, test.top(np.arange(test.n_users), K).ids))
-        levels = range(1, test.n_users * K // test.n_items + 1)
-        common = {"relevance": law, "random_state": seed}
-        methods: dict[str, tuple[Sequence[float], Callable[[Any], Lists]]] = {
-            "FairRec": (
-                levels,
-                lambda level: FairRec(guarantee=level, random_state=seed).rerank(full, K),
-            ),
-            "BestResponse": (
-                STRENGTHS,
-                lambda s: BestResponse(strength=s, **common).rerank(test, K),
-            ),
-            "Allocate": (levels, lambda level: Allocate(at_least=level, **common).rerank(test, K)),
-            "Online": (
-                STRENGTHS,
-                lambda s: Online(strength=s, **common).warm_up(validation, K).rerank(test, K),
-            ),
-            "Prices": (
-                STRENGTHS,
-                lambda s: FrankWolfe(strength=s, **common).fit(validation, K).rerank(test, K),
-            ),
-        }
-        for name, (strengths, rerank) in methods.items():
-            fronts.points[name] = [point(s, rerank(s).ids) for s in strengths]
-            yield name, fronts
+    """Measure one method after the other; yields after each. ``tell`` hears of every point."""
+    fronts = Fronts(plain_point(arena))
+    for name in methods:
+        started = time.process_time()
+        fronts.points[name] = []
+        for point in _points(METHODS[name], arena, fronts.base):
+            fronts.points[name].append(point)
+            share = point.ndcg / fronts.base.ndcg
+            tell(f"{name} {point.strength:.3g}: Gini {point.gini:.3f} at {share:.1%} of the nDCG")
+        fronts.seconds[name] = time.process_time() - started
+        yield name, fronts
 
 
-def table(runs: list[Fronts]) -> str:
-    """Show the mean score of every method, and its ratio to FairRec's."""
-    means = {name: float(np.mean([run.score(name) for run in runs])) for name in runs[0].points}
-    rows = [("method", "score", "/ FairRec", "lowest Gini")]
-    for name, mean in means.items():
-        lowest = min(point.gini for run in runs for point in run.points[name])
-        rows.append((name, f"{mean:.4f}", f"{mean / means['FairRec']:.3f}", f"{lowest:.3f}"))
-    return Table((), rows).text()
+def _points(method: Method, arena: Arena, base: RerankedPoint) -> Iterator[RerankedPoint]:
+    def point(strength: float) -> RerankedPoint:
+        return RerankedPoint(strength, *arena.measure(method.lists(arena, strength)))
+
+    if method.strengths is not None:
+        yield from map(point, method.strengths(arena))
+        return
+    found = []
+    for strength in _FIRST:
+        found.append(point(strength))
+        yield found[-1]
+    while len(found) < _MOST and (between := _next_strength(found, base)) is not None:
+        made = point(between)
+        found = sorted([*found, made], key=lambda one: one.strength)
+        yield made
 
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
+def _next_strength(points: list[RerankedPoint], base: RerankedPoint) -> float | None:
+    """Return the strength between the two points with the widest gap in what matters."""
+    accuracy = np.clip([p.ndcg / base.ndcg for p in points], _FAR, 1)
+    evenness = np.array([p.gini for p in points])
+    gaps = np.abs(np.diff(accuracy)) + np.abs(np.diff(evenness)) * (accuracy[:-1] > _FAR)
+    widest = int(np.argmax(gaps))
+    if gaps[widest] < _GAP:
+        return None
+    return float(np.sqrt(points[widest].strength * points[widest + 1].strength))
 
 
-@app.command()
-def score(  # noqa: PLR0913 - one flag each
-    data: Annotated[str, typer.Argument(help="As for `limelight bench --data`: NAME=FILE,...")],
-    *,
-    validation: Annotated[int, typer.Option(help="Users who calibrate and warm up.")] = 1000,
-    test: Annotated[int, typer.Option(help="Users who are served.")] = 1000,
-    seeds: Annotated[int, typer.Option(help="How many fits.")] = 3,
-    factors: Annotated[int, typer.Option(help="As for IALS.")] = 64,
-    unobserved_weight: Annotated[float, typer.Option(help="As for IALS.")] = 0.1,
-    regularization: Annotated[float, typer.Option(help="As for IALS.")] = 0.003,
-    epochs: Annotated[int, typer.Option(help="As for IALS.")] = 16,
-    output: Annotated[Path | None, typer.Option("-o", help="A JSON file of all points.")] = None,
-) -> None:
-    """Score the fronts of all re-rankers on one data set."""
-    split = split_users(read_named(data).interactions, validation=validation, test=test)
-    settings = {
-        "factors": factors,
-        "unobserved_weight": unobserved_weight,
-        "regularization": regularization,
-        "epochs": epochs,
-        "tolerance": 0.0,
-    }
-    runs = []
-    for seed in range(seeds):
-        for name, fronts in measure_fronts(split, settings, seed):
-            typer.echo(f"seed {seed} {name}: {fronts.score(name):.4f}", err=True)
-        runs.append(fronts)
-    over = ListCount(split.test.n_users, split.train.n_items)
-    typer.echo(f"{table(runs)}\nGini over {over}")
-    if output is not None:
-        record: dict[str, Any] = {"users": over.users, "items": over.items}
-        record["runs"] = [{"base": run.base, "points": run.points} for run in runs]
-        with atomic_file(output) as temporary:
-            temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
-
-
-@app.command()
-def draw(
-    results: Annotated[list[Path], typer.Argument(help="What `score` wrote, with -o.")],
-    output: Annotated[Path, typer.Option("-o", help="The picture to write.")],
-) -> None:
-    """Draw nDCG against Gini of every re-ranker, all fits together, over the whole range."""
-    mpl = load_matplotlib()
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(_PANEL * len(results), _PANEL), layout="constrained")
-        panels = figure.subplots(1, len(results), squeeze=False)[0]
-        for ax, path in zip(panels, results, strict=True):
-            record = json.loads(path.read_text(encoding="utf-8"))
-            _draw_panel(ax, record["runs"], path.stem, over_all([ListCount.of(record)]))
-        panels[0].legend(loc="lower left", fontsize="small")
-        save(panels[0], output)
-
-
-def _draw_panel(ax: Any, runs: list[Any], title: str, over: str) -> None:
-    for colour, method in zip(PALETTE, runs[0]["points"], strict=False):
-        for number, run in enumerate(runs):
-            ndcg = run["base"][1]
-            points = [run["base"], *run["points"][method]]
-            ginis, accuracy = [p[2] for p in points], [p[1] / ndcg for p in points]
-            label = method if number == 0 else None
-            ax.plot(ginis, accuracy, ".-", color=colour, linewidth=1, markersize=3, label=label)
-    ax.axhspan(LEAST_ACCURACY, 1, color="#888888", alpha=0.12, linewidth=0)
-    ax.invert_xaxis()
-    ax.set_title(title)
-    ax.set_xlabel(f"Gini@20 of exposure (right: more even)\n{over}".rstrip())
-    ax.set_ylabel("nDCG@20, plain lists = 1")
-
-
-if __name__ == "__main__":
-    app()
+def with_seed(arena: Arena, seed: int) -> Arena:
+    """Return the same arena with another seed."""
+    return replace(arena, seed=seed)

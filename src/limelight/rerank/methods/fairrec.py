@@ -56,12 +56,14 @@ class RoundRobin:
     who come next and have little left. The outcome does not depend on how wide windows are.
 
     ``order`` says who takes the turns of a round; users who can be given nothing at all take none.
-    There are so many ``copies`` of every item, and a user can be given ``k`` items at most. A
-    window has room for ``width`` items, more than k.
+    There are so many ``copies`` of every item, or of each item, and a user can be given ``k`` items
+    at most. A window has room for ``width`` items, more than k.
     """
 
-    def __init__(self, ranking: Ranking, order: Int32, copies: int, *, k: int, width: int) -> None:
-        self._ranking, self._copies, self._k, self._width = ranking, copies, k, width
+    def __init__(
+        self, ranking: Ranking, order: Int32, copies: int | Int32, *, k: int, width: int
+    ) -> None:
+        self._ranking, self._k, self._width = ranking, k, width
         n_users = ranking.n_users
         self._windows = empty_lists(n_users, width)
         self._next, self._stop = np.zeros((2, n_users), dtype=np.int32)
@@ -77,7 +79,7 @@ class RoundRobin:
 
     def play(self) -> Picks:
         """Play until the copies are gone, all have k items, or somebody can take nothing."""
-        last = min(self._copies * self._ranking.n_items, len(self._order) * self._k)
+        last = min(int(self._stock.sum()), len(self._order) * self._k)
         game = kernels.RoundRobin(
             self._order,
             self._stock,
@@ -152,8 +154,10 @@ class FairRecConfig(Settings):
         at_most=1,
         hint="1 shares all places evenly; nobody can have more",
     )
-    guarantee: int | None = setting(
-        None, "In how many lists every item should stand, instead of a share."
+    guarantee: float | None = setting(
+        None,
+        "In how many lists every item should stand, instead of a share; 2.4 is 2 lists, and 3 for "
+        "40 % of the items, drawn at random.",
     )
     order: Literal["relevance", "forced"] = setting(
         "relevance",
@@ -168,7 +172,9 @@ class FairRecConfig(Settings):
         "How many items are kept ready for each user; memory and speed depend on it, lists do not.",
         at_least=2,
     )
-    random_state: int = setting(0, "Seed of the order in which users take turns.")
+    random_state: int = setting(
+        0, "Seed of the order in which users take turns, and of who gets a fraction."
+    )
 
     def check_own_settings(self) -> None:
         """Refuse a guarantee that is given twice."""
@@ -177,14 +183,25 @@ class FairRecConfig(Settings):
             raise ConfigError(message, hint="alpha is a share of the places, guarantee a count")
 
 
+def largest_guarantee(n_users: int, k: int, n_items: int) -> float:
+    """Return the largest guarantee: all places of so many lists, shared evenly.
+
+    Examples
+    --------
+    >>> largest_guarantee(500, 20, 4000)
+    2.5
+    """
+    return n_users * min(k, n_items) / n_items if n_items else 0.0
+
+
 @dataclass(frozen=True)
 class FairRecOutcome:
     """What the last call of :meth:`FairRec.rerank` did."""
 
-    guarantee: int
-    """In how many lists every item should stand."""
+    guarantee: float
+    """In how many lists every item should stand, on average."""
     copies: int
-    """How many places that takes: the guarantee times the number of items."""
+    """How many places that takes: the guarantee times the number of items, rounded."""
     handed_out: int
     """How many of them were handed out."""
 
@@ -201,7 +218,9 @@ class FairRec(RankingReranker):
     There are l = floor(alpha m k / n) copies of each of the n items for the lists of m users.
     Users take turns, in random order, and take the item that they like best of those in stock that
     they do not hold. That ends when the copies are gone or somebody can take none of those left.
-    Then everybody's list is filled up with her own best items.
+    Then everybody's list is filled up with her own best items. With ``guarantee``, l is what it
+    says; of a fraction, floor(l) copies of all items, and one more of so many, drawn at random,
+    that there are round(l n) in all.
 
     Where nothing is hidden from anybody, all items but at most k - 1 get their l lists, and all
     items do if the copies ran out; see ``outcome_``.
@@ -226,7 +245,7 @@ class FairRec(RankingReranker):
     15
     """
 
-    method, strength_setting, strength_is_count = "fairrec", "guarantee", True
+    method, strength_setting = "fairrec", "guarantee"
     config: FairRecConfig
     outcome_: FairRecOutcome
     __init__ = hyperparameters(FairRecConfig)
@@ -235,37 +254,45 @@ class FairRec(RankingReranker):
         places = min(k, ranking.n_items)
         guarantee = self._guarantee(ranking, places)
         picks = self._hand_out(ranking, guarantee, places)
-        self.outcome_ = FairRecOutcome(guarantee, guarantee * ranking.n_items, picks.handed_out)
+        copies = round(guarantee * ranking.n_items)
+        self.outcome_ = FairRecOutcome(guarantee, copies, picks.handed_out)
         filled = fill_up(picks, by_score=self.config.order == "relevance")
         lists = empty_lists(ranking.n_users, k)
         lists.ids[:, :places], lists.scores[:, :places] = filled
         return lists
 
-    def _guarantee(self, ranking: Ranking, places: int) -> int:
+    def _guarantee(self, ranking: Ranking, places: int) -> float:
         n_users, n_items = ranking.n_users, ranking.n_items
         # In fractions: 0.3 is three tenths here, and not the nearest binary number below.
         share = Fraction(str(float(self.config.alpha)))
         if self.config.guarantee is None:
             return int(share * n_users * places / n_items) if n_items else 0
-        most = n_users * places // n_items if n_items else 0
-        if self.config.guarantee > most:
+        guarantee = self.config.guarantee
+        if guarantee > largest_guarantee(n_users, places, n_items):
             message = (
                 f"guarantee is too large for {n_users:,} lists of {places:,} places "
-                f"and {n_items:,} items: {self.config.guarantee:,}"
+                f"and {n_items:,} items: {guarantee:,}"
             )
-            raise ConfigError(message, hint=f"use at most {most:,}, more users, or longer lists")
-        return self.config.guarantee
+            most = 100 * n_users * places // max(n_items, 1) / 100  # not above what is possible
+            raise ConfigError(message, hint=f"use at most {most:,g}, more users, or longer lists")
+        return int(guarantee) if guarantee == int(guarantee) else guarantee
 
-    def _hand_out(self, ranking: Ranking, guarantee: int, places: int) -> Picks:
-        if guarantee == 0:
+    def _hand_out(self, ranking: Ranking, guarantee: float, places: int) -> Picks:
+        total = round(guarantee * ranking.n_items)
+        if total == 0:
             own = own_lists(ranking, places)
             return Picks(empty_lists(*own.ids.shape), own, 0)
         generator = np.random.default_rng(self.config.random_state)
         order = generator.permutation(ranking.n_users).astype(np.int32)
+        copies = np.full(ranking.n_items, int(guarantee), dtype=np.int32)
+        more = total - int(copies.sum())
+        if more:
+            # A permutation, so that a larger fraction gives to the same items and to others.
+            copies[generator.permutation(ranking.n_items)[:more]] += 1
         if self.config.envy_free:
-            return Picks(*play_envy_free(ranking, order, guarantee, k=places))
+            return Picks(*play_envy_free(ranking, order, copies, k=places))
         width = min(self._width(places), ranking.n_items)
-        return RoundRobin(ranking, order, guarantee, k=places, width=width).play()
+        return RoundRobin(ranking, order, copies, k=places, width=width).play()
 
     def _width(self, places: int) -> int:
         if self.config.candidates is None:

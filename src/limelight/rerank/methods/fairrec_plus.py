@@ -19,14 +19,15 @@ MOST_PAIRS = 25_000_000
 
 
 def play_envy_free(
-    ranking: Ranking, order: Int32, copies: int, *, k: int
+    ranking: Ranking, order: Int32, copies: int | Int32, *, k: int
 ) -> tuple[Lists, Lists, int]:
     """Hand out copies in turns, and let users swap what they hold after every round.
 
-    Everybody's scores are shifted so that the least of them is 0; an item that is hidden from a
-    user is worth nothing to her, and leaves her list if a swap brought it there. ``order`` is that
-    of the first round; in every other, those whom others envy come last. Returns what was handed
-    out, everybody's own lists, and how many copies that took.
+    There are so many copies of every item, or of each. Everybody's scores are shifted so that the
+    least of them is 0; an item that is hidden from a user is worth nothing to her, and leaves her
+    list if a swap brought it there. ``order`` is that of the first round; in every other, those
+    whom others envy come last. Returns what was handed out, everybody's own lists, and how many
+    copies that took.
     """
     _check_size(ranking)
     own = own_lists(ranking, ranking.n_items)
@@ -50,14 +51,14 @@ def _check_size(ranking: Ranking) -> None:
         raise ConfigError(message, hint=f"{hint}; use envy_free=False")
 
 
-def _play(scores: Float64, order: Int32, copies: int, k: int) -> Int32:
+def _play(scores: Float64, order: Int32, copies: int | Int32, k: int) -> Int32:
     """Return everybody's items, a column a round."""
-    n_users, n_items = scores.shape
+    n_users = len(scores)
     values = _values(scores)
     worth = np.zeros((n_users, n_users))  # of the bundle in the column, to the user in the row
-    stock = np.full(n_items, copies)
+    stock = np.full(scores.shape[1], copies)
     bundles = np.full((n_users, k), -1, dtype=np.int32)
-    handed_out, last = 0, min(copies * n_items, len(order) * k)
+    handed_out, last = 0, min(int(stock.sum()), len(order) * k)
     for column in range(k):
         turns = order[: last - handed_out]
         taken = _take_turns(scores, turns, stock, bundles, column)

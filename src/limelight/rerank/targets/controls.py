@@ -15,6 +15,7 @@ from limelight.rerank.market.ledger import Ledger
 from limelight.rerank.market.market import Market
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.allocate import Auction, Bounds, repair
+from limelight.rerank.methods.fairrec import FairRec, largest_guarantee
 from limelight.rerank.targets.search import Measure, Trial
 from limelight.rerank.welfare import as_welfare
 from limelight.store.arrays import load_arrays, save_arrays
@@ -173,6 +174,15 @@ class AllocateControl(PoolControl):
         return [f"{short:,} items stand in fewer than {level:,} lists."]
 
 
+class FairRecControl(PoolControl):
+    """FairRec: every item is guaranteed so many lists, which need not be a whole number."""
+
+    def __init__(self, context: SearchContext) -> None:
+        fair = FairRec(random_state=context.seed)
+        super().__init__(context, lambda at, s: fair.at(s).places_from(at.pool, at.k))
+        self.most = largest_guarantee(context.pool.n_users, context.k, context.pool.n_items)
+
+
 def _below(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return the arrays whose names begin with a prefix, by the rest of their names."""
     names = [name for name in arrays if name.startswith(prefix)]
@@ -191,8 +201,9 @@ def _allocate(at: SearchContext, strength: float) -> Int32:
 _OWN: dict[str, Callable[[SearchContext], PoolControl]] = {
     "best-response": lambda context: BestResponseControl(context, "log"),
     "allocate": AllocateControl,
+    "fairrec": FairRecControl,
 }
-"""Methods that start from the strength before, or have something to say of their lists."""
+"""Methods that start from the strength before, say something of their lists, or have an end."""
 
 
 def control_of(method: str, context: SearchContext) -> PoolControl:
