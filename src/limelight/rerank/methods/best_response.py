@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from limelight._base.settings import Settings, check_integer, check_number, hyperparameters, setting
+from limelight._base.errors import ConfigError, DataError
+from limelight._base.settings import (
+    Settings,
+    check_choice,
+    check_integer,
+    check_number,
+    hyperparameters,
+    setting,
+)
 from limelight._native import resolve_threads
+from limelight.data.groups import Groups
 from limelight.metrics.lists import position_weights
-from limelight.rerank.market.market import Market, OwnListSurvey
+from limelight.rerank.market.market import GroupAccounts, Market, OwnListSurvey
 from limelight.rerank.methods import register
 from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
-from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
+from limelight.rerank.targets.groups import as_groups, as_target, check_wishes
+from limelight.rerank.welfare import LOG, Power, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limelight._base.arrays import Float64, Int32
     from limelight.data.candidates.candidates import Candidates
     from limelight.recommend.ranking import Ranking
@@ -27,6 +39,9 @@ _LONGEST = 1000
 _COOLING = (4.0, 2.5, 1.6, 1.0)
 """Strengths of thorough lists, as multiples of the given one. Users first choose at too large a
 strength and then at smaller ones, which ends at better lists than a start from own lists."""
+
+GROUPS = Power(exponent=2.0)
+"""The usual welfare of groups. They are few and unlike, so the least exposed count more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +71,9 @@ class MarketConfig(PoolConfig, SubsidyConfig):
         *,
         by_place: bool = False,
         offsets: Float64 | None = None,
+        **accounts: Any,
     ) -> Market:
-        """Make a market with these settings."""
+        """Make a market with these settings; ``accounts`` are further ones of ``Market``."""
         check_integer("k", k, least=1)
         return Market(
             pool,
@@ -68,11 +84,64 @@ class MarketConfig(PoolConfig, SubsidyConfig):
             survey=survey,
             by_place=by_place,
             offsets=offsets,
+            **accounts,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestResponseConfig(MarketConfig):
+class AccountsConfig(MarketConfig):
+    """The settings of re-rankers that keep accounts of exposure, of items or of groups of them."""
+
+    order: Literal["relevance", "subsidised"] = setting(
+        "relevance",
+        "Whether lists are in the order of relevance, or of relevance plus subsidy, in which items "
+        "were chosen.",
+    )
+    items: float = setting(
+        0.0,
+        "How strongly items are helped beside their groups, relative to the strength for groups; "
+        "without groups it does not count.",
+    )
+    group_welfare: Welfare | WelfareName = setting(
+        GROUPS, "What exposure is worth to groups of items, where they have accounts."
+    )
+    group_shares: Literal["equal", "catalogue"] | Mapping[Any, float] = setting(
+        "equal",
+        "What groups are entitled to: the same for all, in proportion to their items, or a share "
+        "for every group.",
+    )
+    per_user: bool | None = setting(
+        None,
+        "Whether strength is in units of each user's own list, so that all give up about the same "
+        "part of what they can get; left out, where groups have accounts.",
+    )
+
+    def check_own_settings(self) -> None:
+        """Check names and shares."""
+        check_choice("order", self.order, ("relevance", "subsidised"))
+        check_number("items", self.items)
+        if self.group_shares == "interactions":
+            check_choice("group_shares", self.group_shares, ("equal", "catalogue"))
+        check_wishes(None, None, self.group_shares)
+        as_welfare(self.group_welfare)
+        MarketConfig.check_own_settings(self)
+
+    def accounts(self, members: Groups | None, n_items: int) -> dict[str, Any]:
+        """Return the settings of a market that are of accounts."""
+        order = float(self.order == "subsidised")
+        if members is None:
+            return {"order": order, "per_user": bool(self.per_user)}
+        shares = as_target(self.group_shares, members, n_items).low
+        welfare = as_welfare(self.group_welfare)
+        if self.items and welfare.by_impact != as_welfare(self.welfare).by_impact:
+            message = f"items and groups cannot differ in impact: {self.group_welfare!r}"
+            raise ConfigError(message, hint="use 'impact' for welfare and group_welfare, or neither")
+        groups = GroupAccounts(members, welfare, shares, self.items)
+        return {"order": order, "per_user": self.per_user is not False, "groups": groups}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestResponseConfig(AccountsConfig):
     """The settings of :class:`BestResponse`."""
 
     sweeps: int = setting(
@@ -123,6 +192,26 @@ class MarketState(RerankerState):
     """Of the lists that the exposure is of."""
     offsets: Float64 | None = None
     """What is added to the relevance of each item, where groups of items have prices."""
+    groups: Mapping[Any, float] | None = None
+    """The number of each group, where groups have accounts."""
+    members: Float64 | None = None
+    """A row for each item and group it belongs to: their numbers, and the weight."""
+
+    def members_of(self, n_items: int) -> Groups | None:
+        """Return which items belong to which groups, if groups have accounts."""
+        if self.groups is None or self.members is None:
+            return None
+        rows = self.array("members", (len(self.members), 3)).astype(np.float64)
+        items, groups = rows[:, :2].astype(np.int64).T
+        bounds = (n_items, len(self.groups))
+        inside = all(
+            (numbers >= 0).all() and (numbers < bound).all()
+            for numbers, bound in zip((items, groups), bounds, strict=True)
+        )
+        if not inside or not (rows[:, 2] >= 0).all():
+            message = f"members are not of {n_items:,} items and {len(self.groups):,} groups"
+            raise DataError(message, hint="save the model again")
+        return Groups(items, groups, rows[:, 2].copy(), list(self.groups), 0)
 
 
 class MarketReranker(Reranker):
@@ -140,15 +229,46 @@ class MarketReranker(Reranker):
         Of the lists.
     offsets_ : float64 array or None
         What is added to the relevance of each item, where groups of items have prices.
+    groups_ : Groups or None
+        Groups of items that have accounts; :meth:`of` says which.
     """
 
     state_type = MarketState
-    config: MarketConfig
+    config: AccountsConfig
     exposure_: Float64
     served_: float
     survey_: OwnListSurvey
     length_: int
     offsets_: Float64 | None = None
+    groups_: Groups | None = None
+
+    def of(self, groups: Any) -> Self:
+        """Keep accounts of groups of items, such as sellers or studios, and help these.
+
+        Strength is then that of the help for groups. With the setting ``items``, items are helped
+        as well, beside their groups.
+
+        Parameters
+        ----------
+        groups
+            What ``limelight.rerank.read_groups(file, item_ids)`` returns, or one label an item, in
+            the order of the catalogue; None, or a negative number, is for items without a group.
+            An item in several groups counts for each with its weight.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
+        >>> sellers = np.arange(100) % 7
+        >>> even = ll.BestResponse(strength=1.0).of(sellers)
+        >>> ids, scores = even.rerank(model.ranking(), k=10)
+        >>> held = np.bincount(sellers, ll.exposure(ids, n_items=100))
+        >>> bool(held.max() / held.sum() < 0.16)
+        True
+        """
+        size = int(groups.items.max(initial=-1)) + 1 if isinstance(groups, Groups) else len(groups)
+        self.groups_ = as_groups(groups, size)
+        return self
 
     @property
     def is_settled(self) -> bool:
@@ -168,17 +288,22 @@ class MarketReranker(Reranker):
         return self.know(exposure, served, market.survey, len(ledger.weights))
 
     def state(self) -> RerankerState:
-        """Return who was served so far."""
-        if not self.is_settled:
-            return RerankerState()
-        survey, length = self.survey_, float(self.length_)
-        return MarketState(
-            self.served_, *survey[:2], self.exposure_, survey.merit, length, self.offsets_
-        )
+        """Return who was served so far, and whose accounts are kept."""
+        known: dict[str, Any] = {}
+        if self.groups_ is not None:
+            items, groups, weights, names, _ = self.groups_
+            known["groups"] = {name: number for number, name in enumerate(names)}
+            known["members"] = np.column_stack([items, groups, weights]).astype(np.float64)
+        if self.is_settled:
+            known |= self.survey_._asdict() | {"served": self.served_, "exposure": self.exposure_}
+            known |= {"length": float(self.length_), "offsets": self.offsets_}
+        return MarketState.of(known) if known else RerankerState()
 
     def restore(self, state: MarketState, n_items: int) -> None:
         """Go on from where another one was."""
-        if not state.is_empty:
+        if (members := state.members_of(n_items)) is not None:
+            self.groups_ = members
+        if not state.is_empty and (members is None or state.exposure is not None):
             exposure = state.array("exposure", (n_items,)).astype(np.float64)
             self.exposure_, self.served_ = np.maximum(exposure, 0), state.number("served")
             merit = state.array("merit", (n_items,)).astype(np.float64)
@@ -197,10 +322,13 @@ class MarketReranker(Reranker):
 
     def _market(self, pool: Pool, k: int, *, by_place: bool = False) -> Market:
         """Make the market in which users choose, beside the population if there is one."""
-        if not self.is_settled:
-            return self.config.market(pool, k, by_place=by_place, offsets=self.offsets_)
-        survey = self.survey_._replace(total=self.survey_.total * self._ratio(k))
-        return self.config.market(pool, k, survey, by_place=by_place, offsets=self.offsets_)
+        survey = None
+        if self.is_settled:
+            survey = self.survey_._replace(total=self.survey_.total * self._ratio(k))
+        members = None if self.groups_ is None else as_groups(self.groups_, pool.n_items)
+        accounts = self.config.accounts(members, pool.n_items)
+        known = {"by_place": by_place, "offsets": self.offsets_, **accounts}
+        return self.config.market(pool, k, survey, **known)
 
     def _ratio(self, k: int) -> float:
         """Return how much exposure a list of length k gives, beside one of the population."""
@@ -285,7 +413,7 @@ class BestResponse(MarketReranker):
         return market
 
 
-@register(MarketConfig)
+@register(AccountsConfig)
 class Online(MarketReranker):
     """Serves users one after the other, each once, knowing only who came before.
 
@@ -293,7 +421,7 @@ class Online(MarketReranker):
     of every item, and how many users were served; calls of :meth:`rerank` go on from there.
 
     Parameters are the fields of
-    :class:`~limelight.rerank.methods.best_response.MarketConfig`, by name.
+    :class:`~limelight.rerank.methods.best_response.AccountsConfig`, by name.
 
     Strength is in units of what the own lists of the first users came to, who should be many: warm
     up before single requests are served.
@@ -313,8 +441,8 @@ class Online(MarketReranker):
     """
 
     method, serves = "online", "stream"
-    config: MarketConfig
-    __init__ = hyperparameters(MarketConfig)
+    config: AccountsConfig
+    __init__ = hyperparameters(AccountsConfig)
 
     def warm_up(
         self, ranking: Ranking | Candidates, k: int, *, users: float | None = None
