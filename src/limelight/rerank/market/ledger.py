@@ -102,6 +102,8 @@ class Ledger:
         How many users the exposure is of.
     turns : int
         How often a user has chosen.
+    moved : bool array
+        Whose list changed when she chose last.
     offsets : float64 array or None
         By item. They may be replaced between sweeps, and whenever ``support`` is asked.
     """
@@ -129,6 +131,7 @@ class Ledger:
         self.places = np.full((pool.n_users, len(weights)), -1, dtype=np.int32)
         self.exposure = np.zeros(self.n_accounts)
         self.served, self.turns = 0.0, 0
+        self.moved = np.ones(pool.n_users, dtype=bool)
         self._generator = np.random.default_rng(seed)
 
     def open(self) -> None:
@@ -136,6 +139,7 @@ class Ledger:
         self.places = self.pool.own_places(len(self.weights))
         self.exposure = self.exposure_of(self.places)
         self.served = float(self.pool.n_users)
+        self.moved[:] = True
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that a sweep changes, the lists themselves left out."""
@@ -149,6 +153,7 @@ class Ledger:
         """Go back to lists and to the state that was taken with them."""
         self.places, self.exposure = places.copy(), state["exposure"].copy()
         self.served = float(state["served"].item())
+        self.moved[:] = True
         restore_generator(self._generator, state["chance"])
 
     def exposure_of(self, places: Int32) -> Float64:
@@ -174,6 +179,7 @@ class Ledger:
         batch: int | None = None,
         *,
         turn: tuple[int, int] = (0, 1),
+        only_moved: bool = False,
     ) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.
 
@@ -194,12 +200,17 @@ class Ledger:
         turn
             Which part of the users chooses, and of how many parts. The parts of the same seed
             differ. By default there is one part, everybody.
+        only_moved
+            Whether only those choose whose list changed when they chose last. Prices have moved
+            little since, so most of the others would keep theirs; that is likely, not certain.
         """
         changed, (part, parts) = 0, turn
         for block in self._generator.permutation(len(self.pool.blocks)):
             rows = self.pool.blocks[block]
             everybody = self._generator.permutation(rows.stop - rows.start)
             order = np.array_split(everybody, parts)[part]
+            if only_moved:
+                order = order[self.moved[rows][order]]
             for turns in batches(len(order), stretch or max(len(order), 1)):
                 size = batch or self._batch()
                 changed += self._visit(rows, order[turns], support(), size, newcomers=False)
@@ -227,10 +238,12 @@ class Ledger:
                 "group_pull": support.groups.pull,
                 "group_marginal": support.groups.table,
             }
+        places = self.places[rows]
+        before = places[order]
         changed = kernels.respond(
             self.pool.ranked(rows),
             order.astype(np.int32),
-            self.places[rows],
+            places,
             weights=self.weights,
             accounts=self.accounts,
             exposure=self.exposure,
@@ -248,6 +261,7 @@ class Ledger:
             **accounts,
         )
         self.turns += len(order)
+        self.moved[rows][order] = (places[order] != before).any(axis=1)
         return int(changed)
 
     def _batch(self) -> int:

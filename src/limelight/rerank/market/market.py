@@ -9,7 +9,7 @@ import numpy as np
 
 from limelight._base.errors import DataError
 from limelight._native import kernels
-from limelight.data.groups import exposure_of
+from limelight.data.groups import exposure_of, owned_by
 from limelight.metrics.lists import position_weights
 from limelight.rerank.market.ledger import Help, Ledger, knots
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _PLENTY = 1e12  # the exposure, in shares, of an item that is entitled to nothing
 _COMPARISONS = 64
 """How often in a sweep items are compared anew."""
+
+
+_HEAD_START, _HEAD_START_OF_GROUPS = 0.3, 10.0
+"""In how many lists every item, or group, counts as shown before the first user of a stream."""
 
 
 class OwnListSurvey(NamedTuple):
@@ -59,7 +63,8 @@ class Market:
     added to each item's relevance, in its units, whatever the strength is. With ``groups``, strength
     is that of the help for groups. With ``per_user``, strength is in units of each user's own list,
     so that all users give up about the same part of what they can get, rather than the same amount.
-    ``order`` is as for the ledger. What is chosen depends on the seed, which draws the order of
+    ``order`` is as for the ledger. With ``uniform``, all places of a list count alike for exposure;
+    relevance counts by place nevertheless. What is chosen depends on the seed, which draws the order of
     users, and not on the number of threads.
     """
 
@@ -77,12 +82,13 @@ class Market:
         groups: GroupAccounts | None = None,
         per_user: bool = False,
         order: float = 0.0,
+        uniform: bool = False,
     ) -> None:
         self.pool, self.welfare, self.groups = pool, welfare, groups
         self.by_impact = (welfare if groups is None else groups.welfare).by_impact
         self.ledger = Ledger(
             pool,
-            position_weights(k),
+            np.ones(k) if uniform else position_weights(k),
             by_impact=self.by_impact,
             offsets=offsets,
             groups=None if groups is None else groups.members,
@@ -112,7 +118,7 @@ class Market:
 
     def _own_means(self) -> Float64:
         """Return the mean relevance of the places of each user's own list."""
-        weights, means = self.ledger.weights, np.zeros(self.pool.n_users)
+        weights, means = position_weights(len(self.ledger.weights)), np.zeros(self.pool.n_users)
         for rows, ids, _, values in self.pool.chosen(self.pool.own_places(len(weights))):
             given = np.sum((ids >= 0) * weights, axis=1)
             means[rows] = np.sum(values * weights, axis=1) / np.maximum(given, 1e-12)
@@ -125,6 +131,21 @@ class Market:
             message = f"{len(exposure):,} items were served, now there are {self.pool.n_items:,}"
             raise DataError(message, hint="reset it, or keep to one catalogue")
         self.ledger.exposure, self.ledger.served = exposure.copy(), served
+
+    def start_even(self, k: int) -> None:
+        """Start as if a few users had given every account what it is entitled to.
+
+        While accounts have next to nothing, their help would follow the last few lists.
+        """
+        shares, times = self._entitlement, _HEAD_START
+        if self.groups is not None:
+            members, times = self.groups.members, _HEAD_START_OF_GROUPS
+            each = self.groups.shares / np.maximum(owned_by(members), 1e-12)
+            given = members.weights * each[members.groups] * self.survey.total
+            shares = np.bincount(members.items, given, self.pool.n_items)
+        n_accounts = self.pool.n_items if self.groups is None else len(self.groups.shares)
+        self.ledger.served = times * n_accounts / k
+        self.ledger.exposure = shares * self.ledger.served
 
     def sweep(self, strength: float, turn: tuple[int, int] = (0, 1)) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.

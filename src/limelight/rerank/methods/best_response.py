@@ -40,7 +40,7 @@ _COOLING = (4.0, 2.5, 1.6, 1.0)
 """Strengths of thorough lists, as multiples of the given one. Users first choose at too large a
 strength and then at smaller ones, which ends at better lists than a start from own lists."""
 
-GROUPS = Power(exponent=2.0)
+GROUPS = Power(exponent=3.0)
 """The usual welfare of groups. They are few and unlike, so the least exposed count more."""
 
 
@@ -97,6 +97,10 @@ class AccountsConfig(MarketConfig):
         "Whether lists are in the order of relevance, or of relevance plus subsidy, in which items "
         "were chosen.",
     )
+    places: Literal["discounted", "uniform"] = setting(
+        "discounted",
+        "Whether places count for exposure as they do for relevance, the first most, or all alike.",
+    )
     items: float = setting(
         0.0,
         "How strongly items are helped beside their groups, relative to the strength for groups; "
@@ -119,6 +123,7 @@ class AccountsConfig(MarketConfig):
     def check_own_settings(self) -> None:
         """Check names and shares."""
         check_choice("order", self.order, ("relevance", "subsidised"))
+        check_choice("places", self.places, ("discounted", "uniform"))
         check_number("items", self.items)
         if self.group_shares == "interactions":
             check_choice("group_shares", self.group_shares, ("equal", "catalogue"))
@@ -128,16 +133,19 @@ class AccountsConfig(MarketConfig):
 
     def accounts(self, members: Groups | None, n_items: int) -> dict[str, Any]:
         """Return the settings of a market that are of accounts."""
-        order = float(self.order == "subsidised")
+        known: dict[str, Any] = {
+            "order": float(self.order == "subsidised"),
+            "uniform": self.places == "uniform",
+        }
         if members is None:
-            return {"order": order, "per_user": bool(self.per_user)}
+            return known | {"per_user": bool(self.per_user)}
         shares = as_target(self.group_shares, members, n_items).low
         welfare = as_welfare(self.group_welfare)
         if self.items and welfare.by_impact != as_welfare(self.welfare).by_impact:
             message = f"items and groups cannot differ in impact: {self.group_welfare!r}"
             raise ConfigError(message, hint="use 'impact' for welfare and group_welfare, or neither")
         groups = GroupAccounts(members, welfare, shares, self.items)
-        return {"order": order, "per_user": self.per_user is not False, "groups": groups}
+        return known | {"per_user": self.per_user is not False, "groups": groups}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +230,7 @@ class MarketReranker(Reranker):
     exposure_ : float64 array
         Of every item, by the lists of the population.
     served_ : float
-        How many users it is of.
+        How many users it is of; a stream that starts cold counts its head start as well.
     survey_ : OwnListSurvey
         What strength is in units of: what the own lists of the population came to.
     length_ : int
@@ -334,6 +342,8 @@ class MarketReranker(Reranker):
         """Return how much exposure a list of length k gives, beside one of the population."""
         if k == self.length_:
             return 1.0
+        if self.config.places == "uniform":
+            return k / self.length_
         return float(position_weights(k).sum() / position_weights(self.length_).sum())
 
 
@@ -424,7 +434,8 @@ class Online(MarketReranker):
     :class:`~limelight.rerank.methods.best_response.AccountsConfig`, by name.
 
     Strength is in units of what the own lists of the first users came to, who should be many: warm
-    up before single requests are served.
+    up before single requests are served. Without a warm-up all items, or groups, get the same head
+    start, because help would otherwise follow the first few lists.
 
     Examples
     --------
@@ -481,5 +492,7 @@ class Online(MarketReranker):
         market = self._market(pool, k)
         if self.is_settled:
             market.resume(self._ratio(k) * self.exposure_, self.served_)
+        else:
+            market.start_even(k)
         market.serve(self.config.strength)
         return market
