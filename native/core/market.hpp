@@ -56,6 +56,8 @@ struct Market {
   double most_offset;     // none of them is larger
   const double* scale;    // by user, what her subsidies are multiplied by; null: 1
   double order;           // lists are in the order of relevance plus so much of what is added to it
+  double* item_prices;    // subsidies by account at the exposure that there is; null: they are worked out when asked
+  double* group_prices;   // the same of groups
 
   // A place of a user's present list, and where in the list it stands.
   struct Held {
@@ -94,7 +96,7 @@ struct Market {
 
   // The list that a user would choose now, who holds `own` (places, -1 where none). It is compiled for each set of
   // options, because a market without groups or offsets should not look for them at every candidate.
-  template <bool has_items, bool has_groups, bool has_offsets>
+  template <bool has_items, bool has_groups, bool has_offsets, bool has_prices>
   void respond(const CandidateRows& rows, int64_t user, const int32_t* own, double served, const Workspace& room,
                std::vector<Choice>& best, int32_t* places) const {
     int64_t n_held = 0, next = 0;  // the next of the own places, ascending
@@ -106,14 +108,21 @@ struct Market {
     const auto worth = [&](int64_t place, int32_t item, float relevance) {
       double help = 0;
       if constexpr (has_items) {
-        double held = items.exposure[accounts[item]];
-        if (next < n_held && room.held[next].place == place) held -= amount(room.held[next++].rank, relevance);
-        help = items.subsidy(accounts[item], held, served);
+        const int32_t account = accounts[item];
+        if (next < n_held && room.held[next].place == place)
+          help = items.subsidy(account, items.exposure[account] - amount(room.held[next++].rank, relevance), served);
+        else if constexpr (has_prices)
+          help = item_prices[account];
+        else
+          help = items.subsidy(account, items.exposure[account], served);
       }
       if constexpr (has_groups) {
         for (int64_t g = members.indptr[item]; g < members.indptr[item + 1]; ++g) {
           const int32_t group = members.groups[g];
-          help += members.weights[g] * groups.subsidy(group, groups.exposure[group] - room.given[group], served);
+          if (has_prices && room.given[group] == 0)
+            help += members.weights[g] * group_prices[group];
+          else
+            help += members.weights[g] * groups.subsidy(group, groups.exposure[group] - room.given[group], served);
         }
       }
       const double subsidised = by_impact ? relevance * (1 + factor * help) : relevance + factor * help;
@@ -144,27 +153,46 @@ struct Market {
     for (size_t rank = 0; rank < best.size(); ++rank) places[rank] = best[rank].place;
   }
 
-  void book(const CandidateRows& rows, int64_t user, const int32_t* places, double sign) const {
+  void book(const CandidateRows& rows, int64_t user, const int32_t* places, double sign, double served) const {
     const int64_t first = rows.indptr[user];
     for (int64_t rank = 0; rank < k && places[rank] >= 0; ++rank) {
       const int64_t at = first + places[rank];
-      items.book(accounts[rows.items[at]], sign * amount(rank, rows.relevance[at]));
+      const int32_t account = accounts[rows.items[at]];
+      items.book(account, sign * amount(rank, rows.relevance[at]));
+      if (item_prices) item_prices[account] = items.subsidy(account, items.exposure[account], served);
     }
-    if (n_groups)
-      for_each_gift(rows, user, places, [&](int32_t group, double given) { groups.book(group, sign * given); });
+    if (!n_groups) return;
+    for_each_gift(rows, user, places, [&](int32_t group, double given) {
+      groups.book(group, sign * given);
+      if (group_prices) group_prices[group] = groups.subsidy(group, groups.exposure[group], served);
+    });
   }
 
   using Respond = void (Market::*)(const CandidateRows&, int64_t, const int32_t*, double, const Workspace&,
                                    std::vector<Choice>&, int32_t*) const;
 
-  template <bool has_items, bool has_groups>
-  Respond chosen_by_offsets() const {
-    return offsets ? &Market::respond<has_items, has_groups, true> : &Market::respond<has_items, has_groups, false>;
+  template <bool has_items, bool has_groups, bool has_prices>
+  Respond by_offsets() const {
+    return offsets ? &Market::respond<has_items, has_groups, true, has_prices>
+                   : &Market::respond<has_items, has_groups, false, has_prices>;
   }
 
-  Respond chosen() const {
-    if (helps_items) return n_groups ? chosen_by_offsets<true, true>() : chosen_by_offsets<true, false>();
-    return n_groups ? chosen_by_offsets<false, true>() : chosen_by_offsets<false, false>();
+  template <bool has_prices>
+  Respond by_accounts() const {
+    if (helps_items) return n_groups ? by_offsets<true, true, has_prices>() : by_offsets<true, false, has_prices>();
+    return n_groups ? by_offsets<false, true, has_prices>() : by_offsets<false, false, has_prices>();
+  }
+
+  // Works out the subsidies of all accounts at once, so that a candidate's is looked up.
+  void price(int64_t n_accounts, double served, std::vector<double>& item_room, std::vector<double>& group_room) {
+    item_room.resize(static_cast<size_t>(n_accounts));
+    group_room.resize(static_cast<size_t>(n_groups));
+    for (int64_t a = 0; a < n_accounts; ++a)
+      item_room[a] = items.subsidy(static_cast<int32_t>(a), items.exposure[a], served);
+    for (int64_t g = 0; g < n_groups; ++g)
+      group_room[g] = groups.subsidy(static_cast<int32_t>(g), groups.exposure[g], served);
+    item_prices = item_room.data();
+    group_prices = group_room.data();
   }
 
   // Lets users choose again, `batch` of them at a time against the same exposure. `served` is how many users
@@ -178,7 +206,7 @@ struct Market {
     for (auto& choices : best) choices.reserve(static_cast<size_t>(k));
     const Scratch scratch(Workspace::bytes(*this));
     const Workspace alone(scratch, *this);
-    const Respond choose = chosen();
+    const Respond choose = item_prices ? by_accounts<true>() : by_accounts<false>();
     int64_t changed = 0;
     for (int64_t start = 0; start < n_turns; start += batch) {
       const int64_t size = std::min(batch, n_turns - start);
@@ -204,8 +232,8 @@ struct Market {
         const int32_t* next = responses.data() + i * k;
         if (std::equal(list, list + k, next)) continue;
         ++changed;
-        book(rows, user, list, -1.0);
-        book(rows, user, next, 1.0);
+        book(rows, user, list, -1.0, std::max(users_served, 1.0));
+        book(rows, user, next, 1.0, std::max(users_served, 1.0));
         std::copy(next, next + k, list);
       }
     }

@@ -190,6 +190,12 @@ int64_t respond(const RankedCandidates& candidates, const Array1<const int32_t>&
   market.scale = scale ? scale->data() : nullptr;
   market.order = subsidised_order;
   nb::gil_scoped_release unlocked;
+  // Prices of all accounts at once pay where many users choose. Where users come for the first time, every one of
+  // them changes all prices.
+  constexpr int64_t kCandidates = 64;
+  std::vector<double> item_room, group_room;
+  if (!newcomers && static_cast<int64_t>(order.shape(0)) * kCandidates > n_accounts + market.n_groups)
+    market.price(n_accounts, std::max(served, 1.0), item_room, group_room);
   return market.play(rows, order.data(), order.shape(0), batch, newcomers, served, lists.data(), threads);
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,26 @@ _COMPARISONS = 64
 
 _HEAD_START, _HEAD_START_OF_GROUPS = 0.3, 10.0
 """In how many lists every item, or group, counts as shown before the first user of a stream."""
+
+
+Plan: TypeAlias = "tuple[tuple[float, bool], ...]"
+"""Sweeps: a multiple of the strength, and whether only those choose whose lists changed last."""
+COOLING = (4.0, 2.5, 1.6, 1.0)
+"""Strengths, as multiples of the given one. Users first choose at too large a strength and then at
+smaller ones, which ends at better lists than a start from own lists."""
+
+
+def cooling_plan(sweeps: int, *, thorough: bool = False) -> Plan:
+    """Return how users find their lists, from their own lists on.
+
+    Examples
+    --------
+    >>> cooling_plan(2)
+    ((4.0, False), (2.5, False), (1.6, False), (1.0, False), (1.0, True))
+    """
+    if thorough:
+        return tuple((factor, False) for factor in COOLING for _ in range(sweeps))
+    return (*((factor, False) for factor in COOLING), *((1.0, True) for _ in range(sweeps - 1)))
 
 
 class OwnListSurvey(NamedTuple):
@@ -147,12 +167,24 @@ class Market:
         self.ledger.served = times * n_accounts / k
         self.ledger.exposure = shares * self.ledger.served
 
-    def sweep(self, strength: float, turn: tuple[int, int] = (0, 1)) -> int:
+    def sweep(
+        self, strength: float, turn: tuple[int, int] = (0, 1), *, only_moved: bool = False
+    ) -> int:
         """Let everybody choose again, in random order; returns how many lists changed.
 
-        With ``turn``, a part of the users does: which part, and of how many.
+        With ``turn``, a part of the users does: which part, and of how many. With ``only_moved``,
+        only those do whose list changed when they chose last.
         """
-        return self.ledger.sweep(lambda: self.support(strength), self._stretch(), turn=turn)
+        return self.ledger.sweep(
+            lambda: self.support(strength), self._stretch(), turn=turn, only_moved=only_moved
+        )
+
+    def settle(self, strength: float, plan: Plan) -> int:
+        """Let users choose again and again; returns how many lists changed last."""
+        changed = 0
+        for factor, only_moved in plan:
+            changed = self.sweep(factor * strength, only_moved=only_moved)
+        return changed
 
     def serve(self, strength: float) -> None:
         """Let everybody choose once, in the order of the rows."""

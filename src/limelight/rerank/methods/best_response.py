@@ -19,7 +19,7 @@ from limelight._base.settings import (
 from limelight._native import resolve_threads
 from limelight.data.groups import Groups
 from limelight.metrics.lists import position_weights
-from limelight.rerank.market.market import GroupAccounts, Market, OwnListSurvey
+from limelight.rerank.market.market import GroupAccounts, Market, OwnListSurvey, cooling_plan
 from limelight.rerank.methods import register
 from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
 from limelight.rerank.targets.groups import as_groups, as_target, check_wishes
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 1000
 """How long lists are at most, where their length has to be told from their exposure."""
-_COOLING = (4.0, 2.5, 1.6, 1.0)
-"""Strengths of thorough lists, as multiples of the given one. Users first choose at too large a
-strength and then at smaller ones, which ends at better lists than a start from own lists."""
-
 GROUPS = Power(exponent=3.0)
 """The usual welfare of groups. They are few and unlike, so the least exposed count more."""
 
@@ -154,14 +150,14 @@ class BestResponseConfig(AccountsConfig):
 
     sweeps: int = setting(
         3,
-        "How often everybody chooses; for thorough lists, at each of four strengths.",
+        "How often users choose at the strength given, after once at three larger ones; from the "
+        "second time on, only those whose lists have just changed.",
         at_least=1,
     )
     thorough: bool = setting(
-        # Users first choose at higher strengths, which then fall, and help is what one more place
-        # is worth.
         False,
-        "Whether to take four times as long for better lists. It pays where users are few.",
+        "Whether everybody chooses so often, at each strength. It takes about twice as long, and "
+        "pays where users are few.",
     )
 
 
@@ -354,8 +350,8 @@ class BestResponse(MarketReranker):
     Everybody starts with her own list. In random order users choose again: an item's subsidy is
     what exposure is worth to it, which falls with every list that shows it. Each takes the k
     candidates of the largest relevance plus subsidy, in the order of their relevance. It is a game
-    in which everybody's choice serves relevance and welfare together, and it settles; three sweeps
-    are close.
+    in which everybody's choice serves relevance and welfare together, and it settles. Subsidies are
+    first larger than the strength says and then fall, which ends at better lists.
 
     Once it knows a population, by :meth:`settle`, it serves whoever comes as a part of that: all
     others keep their lists, so that one user, a hundred or all of them get lists that give the
@@ -408,16 +404,18 @@ class BestResponse(MarketReranker):
         return self._settled(pool, k).ledger.places
 
     def _settled(self, pool: Pool, k: int) -> Market:
-        market = self._market(pool, k, by_place=self.config.thorough)
+        market = self._market(pool, k, by_place=True)
         market.ledger.open()
-        own, changed = market.ledger.relevance(), 0
+        own = market.ledger.relevance()
         if self.is_settled:
             others = max(self.served_ - pool.n_users, 0.0) / max(self.served_, 1.0)
             market.ledger.exposure += others * self._ratio(k) * self.exposure_
             market.ledger.served = max(self.served_, float(pool.n_users))
-        for factor in _COOLING if self.config.thorough else (1.0,):
-            for _ in range(self.config.sweeps):
-                changed = market.sweep(factor * self.config.strength)
+        # Beside a population that keeps its lists, prices hardly move, whatever these users choose.
+        plan = cooling_plan(self.config.sweeps, thorough=self.config.thorough)
+        if self.is_settled:
+            plan = ((1.0, False),) * self.config.sweeps
+        changed = market.settle(self.config.strength, plan)
         loss = 1 - market.ledger.relevance() / own if own else 0.0
         self.outcome_ = MarketOutcome(loss, changed)
         return market
