@@ -111,18 +111,14 @@ struct Market {
         const int32_t account = accounts[item];
         if (next < n_held && room.held[next].place == place)
           help = items.subsidy(account, items.exposure[account] - amount(room.held[next++].rank, relevance), served);
-        else if constexpr (has_prices)
-          help = item_prices[account];
-        else
-          help = items.subsidy(account, items.exposure[account], served);
+        else if constexpr (has_prices) help = item_prices[account];
+        else help = items.subsidy(account, items.exposure[account], served);
       }
       if constexpr (has_groups) {
         for (int64_t g = members.indptr[item]; g < members.indptr[item + 1]; ++g) {
           const int32_t group = members.groups[g];
-          if (has_prices && room.given[group] == 0)
-            help += members.weights[g] * group_prices[group];
-          else
-            help += members.weights[g] * groups.subsidy(group, groups.exposure[group] - room.given[group], served);
+          if (has_prices && room.given[group] == 0) help += members.weights[g] * group_prices[group];
+          else help += members.weights[g] * groups.subsidy(group, groups.exposure[group] - room.given[group], served);
         }
       }
       const double subsidised = by_impact ? relevance * (1 + factor * help) : relevance + factor * help;
@@ -138,8 +134,7 @@ struct Market {
       return subsidised;
     };
     best_candidates(rows, user, k, worth, limit, best, places);
-    if constexpr (has_groups)
-      for_each_gift(rows, user, own, [&](int32_t group, double) { room.given[group] = 0; });
+    if constexpr (has_groups) for_each_gift(rows, user, own, [&](int32_t group, double) { room.given[group] = 0; });
     if (order > 0) sort_by_subsidy(rows.relevance + rows.indptr[user], best, places);
   }
 

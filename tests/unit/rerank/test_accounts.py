@@ -162,8 +162,8 @@ def test_every_move_raises_relevance_plus_welfare(crowd):
     share = support.entitlement * ledger.served
 
     def potential():
-        worth = float(support.pull[0] * np.sum(share * np.log(ledger.exposure / share + LOG.offset)))
-        return ledger.relevance() * pool.n_users + worth
+        welfare = float(np.sum(share * np.log(ledger.exposure / share + LOG.offset)))
+        return ledger.relevance() * pool.n_users + support.pull[0] * welfare
 
     [rows] = pool.blocks
     before, moves = potential(), 0

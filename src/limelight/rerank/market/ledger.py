@@ -108,7 +108,7 @@ class Ledger:
         By item. They may be replaced between sweeps, and whenever ``support`` is asked.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         pool: Pool,
         weights: Float64,

@@ -80,15 +80,15 @@ class Market:
     Strength is in units of ``survey``, which is of everybody's own lists or, where it is given, of
     those of earlier users. With ``by_place``, help is what one more place is worth, rather than the
     slope where an item stands; they differ where an item may expect few places. ``offsets`` are
-    added to each item's relevance, in its units, whatever the strength is. With ``groups``, strength
-    is that of the help for groups. With ``per_user``, strength is in units of each user's own list,
-    so that all users give up about the same part of what they can get, rather than the same amount.
-    ``order`` is as for the ledger. With ``uniform``, all places of a list count alike for exposure;
-    relevance counts by place nevertheless. What is chosen depends on the seed, which draws the order of
-    users, and not on the number of threads.
+    added to each item's relevance, in its units, whatever the strength is. With ``groups``,
+    strength is that of the help for groups. With ``per_user``, strength is in units of each user's
+    own list, so that all users give up about the same part of what they can get, rather than the
+    same amount. ``order`` is as for the ledger. With ``uniform``, all places of a list count alike.
+    What is chosen depends on the seed, which draws the order of users, and not on the number of
+    threads.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         pool: Pool,
         k: int,
@@ -162,7 +162,7 @@ class Market:
             members, times = self.groups.members, _HEAD_START_OF_GROUPS
             each = self.groups.shares / np.maximum(owned_by(members), 1e-12)
             given = members.weights * each[members.groups] * self.survey.total
-            shares = np.bincount(members.items, given, self.pool.n_items)
+            shares = np.asarray(np.bincount(members.items, given, self.pool.n_items), np.float64)
         n_accounts = self.pool.n_items if self.groups is None else len(self.groups.shares)
         self.ledger.served = times * n_accounts / k
         self.ledger.exposure = shares * self.ledger.served

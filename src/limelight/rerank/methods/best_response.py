@@ -95,7 +95,7 @@ class AccountsConfig(MarketConfig):
     )
     places: Literal["discounted", "uniform"] = setting(
         "discounted",
-        "Whether places count for exposure as they do for relevance, the first most, or all alike.",
+        "Whether the first places of a list count most, or all alike.",
     )
     items: float = setting(
         0.0,
@@ -121,9 +121,10 @@ class AccountsConfig(MarketConfig):
         check_choice("order", self.order, ("relevance", "subsidised"))
         check_choice("places", self.places, ("discounted", "uniform"))
         check_number("items", self.items)
-        if self.group_shares == "interactions":
+        if isinstance(self.group_shares, str):
             check_choice("group_shares", self.group_shares, ("equal", "catalogue"))
-        check_wishes(None, None, self.group_shares)
+        else:
+            check_wishes(None, None, self.group_shares)
         as_welfare(self.group_welfare)
         MarketConfig.check_own_settings(self)
 
@@ -139,7 +140,7 @@ class AccountsConfig(MarketConfig):
         welfare = as_welfare(self.group_welfare)
         if self.items and welfare.by_impact != as_welfare(self.welfare).by_impact:
             message = f"items and groups cannot differ in impact: {self.group_welfare!r}"
-            raise ConfigError(message, hint="use 'impact' for welfare and group_welfare, or neither")
+            raise ConfigError(message, hint="use 'impact' for both, or for neither")
         groups = GroupAccounts(members, welfare, shares, self.items)
         return known | {"per_user": self.per_user is not False, "groups": groups}
 
