@@ -19,7 +19,8 @@ from limelight.recommend.candidates import candidates_of
 from limelight.rerank.market.ledger import Help, Ledger, knots
 from limelight.rerank.market.market import GroupAccounts, Market
 from limelight.rerank.market.pool import Pool
-from limelight.rerank.methods.best_response import AccountsConfig, MarketState
+from limelight.rerank.methods.best_response import MarketState
+from limelight.rerank.methods.market_config import AccountsConfig
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
 from limelight.rerank.targets.groups import as_groups
 from limelight.rerank.welfare import LOG, Power

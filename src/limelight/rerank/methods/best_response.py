@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from limelight._base.errors import ConfigError, DataError
-from limelight._base.settings import (
-    Settings,
-    check_choice,
-    check_integer,
-    check_number,
-    hyperparameters,
-    setting,
-)
-from limelight._native import resolve_threads
+from limelight._base.errors import DataError
+from limelight._base.settings import check_integer, check_number, hyperparameters
 from limelight.data.groups import Groups
 from limelight.metrics.lists import position_weights
-from limelight.rerank.market.market import GroupAccounts, Market, OwnListSurvey, cooling_plan
+from limelight.rerank.market.market import Market, OwnListSurvey, cooling_plan
 from limelight.rerank.methods import register
-from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
-from limelight.rerank.targets.groups import as_groups, as_target, check_wishes
-from limelight.rerank.welfare import LOG, Power, Welfare, WelfareName, as_welfare
+from limelight.rerank.methods.market_config import AccountsConfig, BestResponseConfig
+from limelight.rerank.reranker import Reranker, RerankerState
+from limelight.rerank.targets.groups import as_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,130 +28,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 1000
 """How long lists are at most, where their length has to be told from their exposure."""
-GROUPS = Power(exponent=3.0)
-"""The usual welfare of groups. They are few and unlike, so the least exposed count more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubsidyConfig(Settings):
-    """How strongly items are subsidised, and for what."""
-
-    strength: float = setting(
-        0.1, "How much exposure counts against relevance; 0 gives the plain lists."
-    )
-    welfare: Welfare | WelfareName = setting(LOG, "What shared exposure is worth.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarketConfig(PoolConfig, SubsidyConfig):
-    """The settings of re-rankers in which items are subsidised."""
-
-    def check_own_settings(self) -> None:
-        """Check that welfare and relevance are known."""
-        as_welfare(self.welfare)
-        PoolConfig.check_own_settings(self)
-
-    def market(
-        self,
-        pool: Pool,
-        k: int,
-        survey: OwnListSurvey | None = None,
-        *,
-        by_place: bool = False,
-        offsets: Float64 | None = None,
-        **accounts: Any,
-    ) -> Market:
-        """Make a market with these settings; ``accounts`` are further ones of ``Market``."""
-        check_integer("k", k, least=1)
-        return Market(
-            pool,
-            k,
-            as_welfare(self.welfare),
-            threads=resolve_threads(self.num_threads),
-            seed=self.random_state,
-            survey=survey,
-            by_place=by_place,
-            offsets=offsets,
-            **accounts,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccountsConfig(MarketConfig):
-    """The settings of re-rankers that keep accounts of exposure, of items or of groups of them."""
-
-    order: Literal["relevance", "subsidised"] = setting(
-        "relevance",
-        "Whether lists are in the order of relevance, or of relevance plus subsidy, in which items "
-        "were chosen.",
-    )
-    places: Literal["discounted", "uniform"] = setting(
-        "discounted",
-        "Whether the first places of a list count most, or all alike.",
-    )
-    items: float = setting(
-        0.0,
-        "How strongly items are helped beside their groups, relative to the strength for groups; "
-        "without groups it does not count.",
-    )
-    group_welfare: Welfare | WelfareName = setting(
-        GROUPS, "What exposure is worth to groups of items, where they have accounts."
-    )
-    group_shares: Literal["equal", "catalogue"] | Mapping[Any, float] = setting(
-        "equal",
-        "What groups are entitled to: the same for all, in proportion to their items, or a share "
-        "for every group.",
-    )
-    per_user: bool | None = setting(
-        None,
-        "Whether strength is in units of each user's own list, so that all give up about the same "
-        "part of what they can get; left out, where groups have accounts.",
-    )
-
-    def check_own_settings(self) -> None:
-        """Check names and shares."""
-        check_choice("order", self.order, ("relevance", "subsidised"))
-        check_choice("places", self.places, ("discounted", "uniform"))
-        check_number("items", self.items)
-        if isinstance(self.group_shares, str):
-            check_choice("group_shares", self.group_shares, ("equal", "catalogue"))
-        else:
-            check_wishes(None, None, self.group_shares)
-        as_welfare(self.group_welfare)
-        MarketConfig.check_own_settings(self)
-
-    def accounts(self, members: Groups | None, n_items: int) -> dict[str, Any]:
-        """Return the settings of a market that are of accounts."""
-        known: dict[str, Any] = {
-            "order": float(self.order == "subsidised"),
-            "uniform": self.places == "uniform",
-        }
-        if members is None:
-            return known | {"per_user": bool(self.per_user)}
-        shares = as_target(self.group_shares, members, n_items).low
-        welfare = as_welfare(self.group_welfare)
-        if self.items and welfare.by_impact != as_welfare(self.welfare).by_impact:
-            message = f"items and groups cannot differ in impact: {self.group_welfare!r}"
-            raise ConfigError(message, hint="use 'impact' for both, or for neither")
-        groups = GroupAccounts(members, welfare, shares, self.items)
-        return known | {"per_user": self.per_user is not False, "groups": groups}
-
-
-@dataclass(frozen=True, kw_only=True)
-class BestResponseConfig(AccountsConfig):
-    """The settings of :class:`BestResponse`."""
-
-    sweeps: int = setting(
-        3,
-        "How often users choose at the strength given, after once at three larger ones; from the "
-        "second time on, only those whose lists have just changed.",
-        at_least=1,
-    )
-    thorough: bool = setting(
-        False,
-        "Whether everybody chooses so often, at each strength. It takes about twice as long, and "
-        "pays where users are few.",
-    )
 
 
 def _length_of(exposure: float) -> int:
@@ -265,10 +133,12 @@ class MarketReranker(Reranker):
         >>> import limelight as ll
         >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
         >>> sellers = np.arange(100) % 7
-        >>> even = ll.BestResponse(strength=1.0).of(sellers)
-        >>> ids, scores = even.rerank(model.ranking(), k=10)
-        >>> held = np.bincount(sellers, ll.exposure(ids, n_items=100))
-        >>> bool(held.max() / held.sum() < 0.16)
+        >>> spreads = []
+        >>> for strength in (0.0, 1.0):
+        ...     method = ll.BestResponse(strength=strength).of(sellers)
+        ...     ids, scores = method.rerank(model.ranking(), k=10)
+        ...     spreads.append(np.ptp(np.bincount(sellers, ll.exposure(ids, n_items=100))))
+        >>> bool(spreads[1] < spreads[0] / 2)
         True
         """
         size = int(groups.items.max(initial=-1)) + 1 if isinstance(groups, Groups) else len(groups)
@@ -359,7 +229,7 @@ class BestResponse(MarketReranker):
     exposure of the population together.
 
     Parameters are the fields of
-    :class:`~limelight.rerank.methods.best_response.BestResponseConfig`, by name.
+    :class:`~limelight.rerank.methods.market_config.BestResponseConfig`, by name.
 
     Attributes
     ----------
@@ -430,7 +300,7 @@ class Online(MarketReranker):
     of every item, and how many users were served; calls of :meth:`rerank` go on from there.
 
     Parameters are the fields of
-    :class:`~limelight.rerank.methods.best_response.AccountsConfig`, by name.
+    :class:`~limelight.rerank.methods.market_config.AccountsConfig`, by name.
 
     Strength is in units of what the own lists of the first users came to, who should be many: warm
     up before single requests are served. Without a warm-up all items, or groups, get the same head
