@@ -29,7 +29,7 @@ _PAIRS = 1 << 21
 """How many candidates are looked at together."""
 _MOST_PAIRS = 1 << 29
 """How many candidates are kept for the users of a model, unless told otherwise."""
-_FEWEST, _MOST = 500, 4000
+_FEWEST, _MOST = 500, 8000
 """How many each of them has, at least and at most."""
 _PILOT_USERS, _PILOT_PAIRS = 20_000, 1 << 22
 """How many users, with how many candidates that are held in memory, are enough to try things on."""
@@ -88,7 +88,7 @@ def usual_width(n_users: int) -> int:
     Examples
     --------
     >>> usual_width(1000), usual_width(1_000_000)
-    (4000, 536)
+    (8000, 536)
     """
     return int(np.clip(_MOST_PAIRS // max(n_users, 1), _FEWEST, _MOST))
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64
 
+_NODES = 8  # of the Gauss-Legendre rule for the mean slope
 WelfareName: TypeAlias = Literal["log", "power", "gini", "impact", "minimum"]
 
 
@@ -44,6 +45,13 @@ class Welfare(ABC):
     def marginal_given(self, x: Float64) -> Callable[[Float64], Float64]:
         """Return psi' while the items have x; always the same, unless items are compared."""
         return self.marginal
+
+    def mean_marginal_given(self, x: Float64, step: float) -> Callable[[Float64], Float64]:
+        """Return the mean of psi' from any x to x + step, while the items have x."""
+        marginal = self.marginal_given(x)
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        parts = list(zip(step * (nodes + 1) / 2, weights / 2, strict=True))
+        return lambda at: np.asarray(sum(weight * marginal(at + part) for part, weight in parts))
 
     def shares(self, n_items: int) -> Float64:
         """Return what part of all exposure each item is entitled to."""

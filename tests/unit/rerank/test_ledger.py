@@ -186,9 +186,9 @@ def test_wrong_candidates_are_refused(changes, reason):
     ("name", "value", "reason"),
     [
         ("order", np.array([5], np.int32), "order must hold users"),
-        ("lists", np.array([[1, 0], [-1, -1]], np.int32), "ascending places"),
-        ("lists", np.array([[0, 9], [-1, -1]], np.int32), "ascending places"),
-        ("lists", np.array([[-1, 0], [-1, -1]], np.int32), "ascending places"),
+        ("lists", np.array([[1, 1], [-1, -1]], np.int32), "none twice"),
+        ("lists", np.array([[0, 9], [-1, -1]], np.int32), "none twice"),
+        ("lists", np.array([[-1, 0], [-1, -1]], np.int32), "none twice"),
         ("weights", np.ones(3), "one weight a place"),
         ("accounts", np.array([0, 7], np.int32), "an account is out of range"),
         ("pull", np.ones(3), "one entry an account"),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from limelight._base.settings import Settings, check_integer, check_number, hyperparameters, setting
-from limelight._native import resolve_threads
+from limelight._base.errors import DataError
+from limelight._base.settings import check_integer, check_number, hyperparameters
+from limelight.data.groups import Groups
 from limelight.metrics.lists import position_weights
-from limelight.rerank.market.market import Market, OwnListSurvey
+from limelight.rerank.market.market import Market, OwnListSurvey, cooling_plan
 from limelight.rerank.methods import register
-from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
-from limelight.rerank.welfare import LOG, Welfare, WelfareName, as_welfare
+from limelight.rerank.methods.market_config import AccountsConfig, BestResponseConfig
+from limelight.rerank.reranker import Reranker, RerankerState
+from limelight.rerank.targets.groups import as_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limelight._base.arrays import Float64, Int32
     from limelight.data.candidates.candidates import Candidates
     from limelight.recommend.ranking import Ranking
@@ -24,68 +28,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 1000
 """How long lists are at most, where their length has to be told from their exposure."""
-_COOLING = (4.0, 2.5, 1.6, 1.0)
-"""Strengths of thorough lists, as multiples of the given one. Users first choose at too large a
-strength and then at smaller ones, which ends at better lists than a start from own lists."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubsidyConfig(Settings):
-    """How strongly items are subsidised, and for what."""
-
-    strength: float = setting(
-        0.1, "How much exposure counts against relevance; 0 gives the plain lists."
-    )
-    welfare: Welfare | WelfareName = setting(LOG, "What shared exposure is worth.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MarketConfig(PoolConfig, SubsidyConfig):
-    """The settings of re-rankers in which items are subsidised."""
-
-    def check_own_settings(self) -> None:
-        """Check that welfare and relevance are known."""
-        as_welfare(self.welfare)
-        PoolConfig.check_own_settings(self)
-
-    def market(
-        self,
-        pool: Pool,
-        k: int,
-        survey: OwnListSurvey | None = None,
-        *,
-        by_place: bool = False,
-        offsets: Float64 | None = None,
-    ) -> Market:
-        """Make a market with these settings."""
-        check_integer("k", k, least=1)
-        return Market(
-            pool,
-            k,
-            as_welfare(self.welfare),
-            threads=resolve_threads(self.num_threads),
-            seed=self.random_state,
-            survey=survey,
-            by_place=by_place,
-            offsets=offsets,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BestResponseConfig(MarketConfig):
-    """The settings of :class:`BestResponse`."""
-
-    sweeps: int = setting(
-        3,
-        "How often everybody chooses; for thorough lists, at each of four strengths.",
-        at_least=1,
-    )
-    thorough: bool = setting(
-        # Users first choose at higher strengths, which then fall, and help is what one more place
-        # is worth.
-        False,
-        "Whether to take four times as long for better lists. It pays where users are few.",
-    )
 
 
 def _length_of(exposure: float) -> int:
@@ -123,6 +65,26 @@ class MarketState(RerankerState):
     """Of the lists that the exposure is of."""
     offsets: Float64 | None = None
     """What is added to the relevance of each item, where groups of items have prices."""
+    groups: Mapping[Any, float] | None = None
+    """The number of each group, where groups have accounts."""
+    members: Float64 | None = None
+    """A row for each item and group it belongs to: their numbers, and the weight."""
+
+    def members_of(self, n_items: int) -> Groups | None:
+        """Return which items belong to which groups, if groups have accounts."""
+        if self.groups is None or self.members is None:
+            return None
+        rows = self.array("members", (len(self.members), 3)).astype(np.float64)
+        items, groups = rows[:, :2].astype(np.int64).T
+        bounds = (n_items, len(self.groups))
+        inside = all(
+            (numbers >= 0).all() and (numbers < bound).all()
+            for numbers, bound in zip((items, groups), bounds, strict=True)
+        )
+        if not inside or not (rows[:, 2] >= 0).all():
+            message = f"members are not of {n_items:,} items and {len(self.groups):,} groups"
+            raise DataError(message, hint="save the model again")
+        return Groups(items, groups, rows[:, 2].copy(), list(self.groups), 0)
 
 
 class MarketReranker(Reranker):
@@ -133,22 +95,55 @@ class MarketReranker(Reranker):
     exposure_ : float64 array
         Of every item, by the lists of the population.
     served_ : float
-        How many users it is of.
+        How many users it is of; a stream that starts cold counts its head start as well.
     survey_ : OwnListSurvey
         What strength is in units of: what the own lists of the population came to.
     length_ : int
         Of the lists.
     offsets_ : float64 array or None
         What is added to the relevance of each item, where groups of items have prices.
+    groups_ : Groups or None
+        Groups of items that have accounts; :meth:`of` says which.
     """
 
     state_type = MarketState
-    config: MarketConfig
+    config: AccountsConfig
     exposure_: Float64
     served_: float
     survey_: OwnListSurvey
     length_: int
     offsets_: Float64 | None = None
+    groups_: Groups | None = None
+
+    def of(self, groups: Any) -> Self:
+        """Keep accounts of groups of items, such as sellers or studios, and help these.
+
+        Strength is then that of the help for groups. With the setting ``items``, items are helped
+        as well, beside their groups.
+
+        Parameters
+        ----------
+        groups
+            What ``limelight.rerank.read_groups(file, item_ids)`` returns, or one label an item, in
+            the order of the catalogue; None, or a negative number, is for items without a group.
+            An item in several groups counts for each with its weight.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
+        >>> sellers = np.arange(100) % 7
+        >>> spreads = []
+        >>> for strength in (0.0, 1.0):
+        ...     method = ll.BestResponse(strength=strength).of(sellers)
+        ...     ids, scores = method.rerank(model.ranking(), k=10)
+        ...     spreads.append(np.ptp(np.bincount(sellers, ll.exposure(ids, n_items=100))))
+        >>> bool(spreads[1] < spreads[0] / 2)
+        True
+        """
+        size = int(groups.items.max(initial=-1)) + 1 if isinstance(groups, Groups) else len(groups)
+        self.groups_ = as_groups(groups, size)
+        return self
 
     @property
     def is_settled(self) -> bool:
@@ -168,17 +163,22 @@ class MarketReranker(Reranker):
         return self.know(exposure, served, market.survey, len(ledger.weights))
 
     def state(self) -> RerankerState:
-        """Return who was served so far."""
-        if not self.is_settled:
-            return RerankerState()
-        survey, length = self.survey_, float(self.length_)
-        return MarketState(
-            self.served_, *survey[:2], self.exposure_, survey.merit, length, self.offsets_
-        )
+        """Return who was served so far, and whose accounts are kept."""
+        known: dict[str, Any] = {}
+        if self.groups_ is not None:
+            items, groups, weights, names, _ = self.groups_
+            known["groups"] = {name: number for number, name in enumerate(names)}
+            known["members"] = np.column_stack([items, groups, weights]).astype(np.float64)
+        if self.is_settled:
+            known |= self.survey_._asdict() | {"served": self.served_, "exposure": self.exposure_}
+            known |= {"length": float(self.length_), "offsets": self.offsets_}
+        return MarketState.of(known) if known else RerankerState()
 
     def restore(self, state: MarketState, n_items: int) -> None:
         """Go on from where another one was."""
-        if not state.is_empty:
+        if (members := state.members_of(n_items)) is not None:
+            self.groups_ = members
+        if not state.is_empty and (members is None or state.exposure is not None):
             exposure = state.array("exposure", (n_items,)).astype(np.float64)
             self.exposure_, self.served_ = np.maximum(exposure, 0), state.number("served")
             merit = state.array("merit", (n_items,)).astype(np.float64)
@@ -197,15 +197,20 @@ class MarketReranker(Reranker):
 
     def _market(self, pool: Pool, k: int, *, by_place: bool = False) -> Market:
         """Make the market in which users choose, beside the population if there is one."""
-        if not self.is_settled:
-            return self.config.market(pool, k, by_place=by_place, offsets=self.offsets_)
-        survey = self.survey_._replace(total=self.survey_.total * self._ratio(k))
-        return self.config.market(pool, k, survey, by_place=by_place, offsets=self.offsets_)
+        survey = None
+        if self.is_settled:
+            survey = self.survey_._replace(total=self.survey_.total * self._ratio(k))
+        members = None if self.groups_ is None else as_groups(self.groups_, pool.n_items)
+        accounts = self.config.accounts(members, pool.n_items)
+        known = {"by_place": by_place, "offsets": self.offsets_, **accounts}
+        return self.config.market(pool, k, survey, **known)
 
     def _ratio(self, k: int) -> float:
         """Return how much exposure a list of length k gives, beside one of the population."""
         if k == self.length_:
             return 1.0
+        if self.config.places == "uniform":
+            return k / self.length_
         return float(position_weights(k).sum() / position_weights(self.length_).sum())
 
 
@@ -216,15 +221,15 @@ class BestResponse(MarketReranker):
     Everybody starts with her own list. In random order users choose again: an item's subsidy is
     what exposure is worth to it, which falls with every list that shows it. Each takes the k
     candidates of the largest relevance plus subsidy, in the order of their relevance. It is a game
-    in which everybody's choice serves relevance and welfare together, and it settles; three sweeps
-    are close.
+    in which everybody's choice serves relevance and welfare together, and it settles. Subsidies are
+    first larger than the strength says and then fall, which ends at better lists.
 
     Once it knows a population, by :meth:`settle`, it serves whoever comes as a part of that: all
     others keep their lists, so that one user, a hundred or all of them get lists that give the
     exposure of the population together.
 
     Parameters are the fields of
-    :class:`~limelight.rerank.methods.best_response.BestResponseConfig`, by name.
+    :class:`~limelight.rerank.methods.market_config.BestResponseConfig`, by name.
 
     Attributes
     ----------
@@ -270,22 +275,24 @@ class BestResponse(MarketReranker):
         return self._settled(pool, k).ledger.places
 
     def _settled(self, pool: Pool, k: int) -> Market:
-        market = self._market(pool, k, by_place=self.config.thorough)
+        market = self._market(pool, k, by_place=True)
         market.ledger.open()
-        own, changed = market.ledger.relevance(), 0
+        own = market.ledger.relevance()
         if self.is_settled:
             others = max(self.served_ - pool.n_users, 0.0) / max(self.served_, 1.0)
             market.ledger.exposure += others * self._ratio(k) * self.exposure_
             market.ledger.served = max(self.served_, float(pool.n_users))
-        for factor in _COOLING if self.config.thorough else (1.0,):
-            for _ in range(self.config.sweeps):
-                changed = market.sweep(factor * self.config.strength)
+        # Beside a population that keeps its lists, prices hardly move, whatever these users choose.
+        plan = cooling_plan(self.config.sweeps, thorough=self.config.thorough)
+        if self.is_settled:
+            plan = ((1.0, False),) * self.config.sweeps
+        changed = market.settle(self.config.strength, plan)
         loss = 1 - market.ledger.relevance() / own if own else 0.0
         self.outcome_ = MarketOutcome(loss, changed)
         return market
 
 
-@register(MarketConfig)
+@register(AccountsConfig)
 class Online(MarketReranker):
     """Serves users one after the other, each once, knowing only who came before.
 
@@ -293,10 +300,11 @@ class Online(MarketReranker):
     of every item, and how many users were served; calls of :meth:`rerank` go on from there.
 
     Parameters are the fields of
-    :class:`~limelight.rerank.methods.best_response.MarketConfig`, by name.
+    :class:`~limelight.rerank.methods.market_config.AccountsConfig`, by name.
 
     Strength is in units of what the own lists of the first users came to, who should be many: warm
-    up before single requests are served.
+    up before single requests are served. Without a warm-up all items, or groups, get the same head
+    start, because help would otherwise follow the first few lists.
 
     Examples
     --------
@@ -313,8 +321,8 @@ class Online(MarketReranker):
     """
 
     method, serves = "online", "stream"
-    config: MarketConfig
-    __init__ = hyperparameters(MarketConfig)
+    config: AccountsConfig
+    __init__ = hyperparameters(AccountsConfig)
 
     def warm_up(
         self, ranking: Ranking | Candidates, k: int, *, users: float | None = None
@@ -353,5 +361,7 @@ class Online(MarketReranker):
         market = self._market(pool, k)
         if self.is_settled:
             market.resume(self._ratio(k) * self.exposure_, self.served_)
+        else:
+            market.start_even(k)
         market.serve(self.config.strength)
         return market

@@ -18,7 +18,7 @@ from limelight._base.text import short
 from limelight._native import resolve_threads
 from limelight.rerank.market.market import choose
 from limelight.rerank.methods import register
-from limelight.rerank.methods.best_response import MarketConfig
+from limelight.rerank.methods.market_config import MarketConfig
 from limelight.rerank.relevance import ScoreRelevance
 from limelight.rerank.reranker import Reranker, RerankerState
 from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare

@@ -12,7 +12,7 @@ from limelight._base.errors import DataError
 from limelight._base.signals import Terminated, finishing
 from limelight.metrics.lists import position_weights
 from limelight.rerank.market.ledger import Ledger
-from limelight.rerank.market.market import Market
+from limelight.rerank.market.market import Market, cooling_plan
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.allocate import Auction, Bounds, repair
 from limelight.rerank.methods.fairrec import FairRec, largest_guarantee
@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight._base.arrays import Int32
+    from limelight.rerank.market.market import Plan
     from limelight.rerank.market.pool import Pool
     from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Checkpoint
 
 
 _MARKET = "market/"
-_FIRST_SWEEPS, _SWEEPS = 3, 2
-"""How often users choose at the first strength, and at each later one, from where they are."""
+_FIRST: Plan = cooling_plan(3)
+_LATER: Plan = ((1.6, False), (1.0, False), (1.0, True))
+"""How users choose at the first strength, and at each later one, from where they are."""
 
 
 class Control(ABC):
@@ -136,16 +138,16 @@ class BestResponseControl(PoolControl):
             as_welfare(welfare),
             threads=context.threads,
             seed=context.seed,
+            by_place=True,
         )
 
     def _respond(self, context: SearchContext, strength: float) -> Int32:
         del context
-        ledger, sweeps = self._market.ledger, _SWEEPS
+        ledger, plan = self._market.ledger, _LATER
         if not ledger.served:
             ledger.open()
-            sweeps = _FIRST_SWEEPS
-        for _ in range(sweeps):
-            self._market.sweep(strength)
+            plan = _FIRST
+        self._market.settle(strength, plan)
         return ledger.places.copy()
 
     def state(self) -> dict[str, NDArray[Any]]:
