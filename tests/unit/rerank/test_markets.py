@@ -16,7 +16,7 @@ from limelight.rerank import (
     TargetShares,
 )
 from limelight.rerank.market.ledger import knots
-from limelight.rerank.market.market import Market
+from limelight.rerank.market.market import Market, choose
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.frank_wolfe import uniform
 from limelight.rerank.relevance import BY_RANK
@@ -295,3 +295,38 @@ def test_thorough_lists_are_better_for_relevance_and_welfare_together(market):
     assert thorough != quick
     assert thorough[0] < quick[0] + 0.03
     assert thorough[1] < quick[1] + 0.03
+
+
+def best_at(pool, k, subsidies, draws):
+    """A NumPy twin of the kernel: everybody's best places at the prices that she drew."""
+    places = np.full((pool.n_users, k), -1, dtype=np.int32)
+    for user, draw in enumerate(draws):
+        if draw < 0:
+            continue
+        _, items = pool.candidates.items_of(user, user + 1)
+        first = pool.candidates.indptr[user]
+        relevance = pool.relevance(slice(0, pool.n_users))[first : first + len(items)]
+        worth = relevance.astype(np.float64) + subsidies[draw, items]
+        best = np.sort(np.argsort(-worth, kind="stable")[:k])
+        places[user, : len(best)] = best
+    return places
+
+
+def test_the_kernel_chooses_what_numpy_chooses_and_leaves_users_out(market):
+    generator = np.random.default_rng(2)
+    with candidates_of(ranking_of(market), 60) as candidates, Pool(candidates, BY_RANK) as pool:
+        subsidies = generator.random((3, pool.n_items)).astype(np.float32) * 0.1
+        draws = generator.integers(-1, 3, pool.n_users).astype(np.int32)
+        found = choose(pool, K, subsidies, draws, 2)
+        np.testing.assert_array_equal(found, best_at(pool, K, subsidies, draws))
+        assert (found[draws < 0] == -1).all()
+
+
+def test_a_share_of_the_users_finds_prices_like_all_do(market):
+    few = ll.FrankWolfe(strength=0.5, steps=80, batch_share=0.25)
+    lists = [
+        method.fit(ranking_of(market, "validation"), K).rerank(ranking_of(market), K).ids
+        for method in (few, few, ll.FrankWolfe(strength=0.5, steps=80))
+    ]
+    np.testing.assert_array_equal(lists[0], lists[1])
+    assert gini_of(market, lists[0]) == pytest.approx(gini_of(market, lists[2]), abs=0.05)

@@ -42,6 +42,12 @@ class FrankWolfeConfig(MarketConfig):
 
     welfare: Welfare | WelfareName = setting(_SMOOTH, "What shared exposure is worth.")
     steps: int = setting(100, "How many sets of prices are mixed.", at_least=1, at_most=10_000)
+    batch_share: float = setting(
+        1.0,
+        "Share of the users who choose in a step, others in the next one.",
+        above=0,
+        at_most=1,
+    )
 
     def check_own_settings(self) -> None:
         """Check that the welfare is known, and of exposure."""
@@ -118,10 +124,21 @@ class FrankWolfe(Reranker):
         """Find the mixture for the users of a pool."""
         market = self.config.market(pool, k)
         market.ledger.open()
+        n_users = pool.n_users
+        size = min(n_users, max(1, round(self.config.batch_share * n_users)))
+        turns = np.random.default_rng(self.config.random_state).permutation(n_users)
+        start = 0
 
         def respond(prices: Float32) -> Float64:
-            places = choose(pool, k, prices[None], None, market.ledger.threads)
-            return market.ledger.exposure_of(places)
+            nonlocal start
+            draws = None
+            if size < n_users:
+                # Users take turns, so that all of them count alike.
+                draws = np.full(n_users, -1, dtype=np.int32)
+                draws[turns[np.arange(start, start + size) % n_users]] = 0
+                start += size
+            places = choose(pool, k, prices[None], draws, market.ledger.threads)
+            return market.ledger.exposure_of(places) * (n_users / max(size, 1))
 
         return mix_prices(
             self.config.steps,
