@@ -138,17 +138,13 @@ void best_candidates_at(const RankedCandidates& candidates, const Array2<const f
       most[t] = std::max(most[t], static_cast<double>(subsidies.data()[t * n_items + j]));
     }
   for (int64_t user = 0; user < rows.n_users; ++user)
-    require(draws.data()[user] >= -1 && draws.data()[user] < n_sets, "a draw is out of range");
+    require(draws.data()[user] >= 0 && draws.data()[user] < n_sets, "a draw is out of range");
   nb::gil_scoped_release unlocked;
   constexpr int64_t kUsers = 256;
   for_each_block((rows.n_users + kUsers - 1) / kUsers, threads, 0, [&](int64_t block, const Scratch&) {
     std::vector<Choice> best;
     best.reserve(static_cast<size_t>(k));
     for (int64_t user = block * kUsers; user < std::min(rows.n_users, (block + 1) * kUsers); ++user) {
-      if (draws.data()[user] < 0) {
-        std::fill_n(lists.data() + user * k, k, -1);
-        continue;
-      }
       const float* subsidy = subsidies.data() + draws.data()[user] * n_items;
       const double limit = most[draws.data()[user]];
       best_candidates(
@@ -175,7 +171,7 @@ void bind_market(nb::module_& m) {
         "exposure. Returns how many lists changed.");
   m.def("best_candidates", &best_candidates_at, "candidates"_a, "subsidies"_a.noconvert(), "draws"_a.noconvert(),
         nb::kw_only(), "lists"_a.noconvert(), "threads"_a,
-        "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew; none for -1.");
+        "Each user's k best candidates by relevance plus subsidy, at the row of subsidies she drew.");
 }
 
 }  // namespace limelight

@@ -144,7 +144,7 @@ def choose(pool: Pool, k: int, subsidies: Float32, draws: Int32 | None, threads:
     """Return everybody's best places at prices that stay where they are.
 
     Subsidies are what is added to the relevance of each item, one row a set of prices; ``draws``
-    says which row each user has, the first one unless given; a user with -1 is left out.
+    says which row each user has, the first one unless given.
     """
     if pool.n_items != subsidies.shape[1]:
         message = f"prices are of {subsidies.shape[1]:,} items, not {pool.n_items:,}"

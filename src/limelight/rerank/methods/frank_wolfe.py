@@ -42,12 +42,6 @@ class FrankWolfeConfig(MarketConfig):
 
     welfare: Welfare | WelfareName = setting(_SMOOTH, "What shared exposure is worth.")
     steps: int = setting(100, "How many sets of prices are mixed.", at_least=1, at_most=10_000)
-    batch_share: float = setting(
-        1.0,
-        "Share of the users who choose in a step, others in the next one.",
-        above=0,
-        at_most=1,
-    )
 
     def check_own_settings(self) -> None:
         """Check that the welfare is known, and of exposure."""
@@ -124,21 +118,10 @@ class FrankWolfe(Reranker):
         """Find the mixture for the users of a pool."""
         market = self.config.market(pool, k)
         market.ledger.open()
-        n_users = pool.n_users
-        size = min(n_users, max(1, round(self.config.batch_share * n_users)))
-        turns = np.random.default_rng(self.config.random_state).permutation(n_users)
-        start = 0
 
         def respond(prices: Float32) -> Float64:
-            nonlocal start
-            draws = None
-            if size < n_users:
-                # Users take turns, so that all of them count alike.
-                draws = np.full(n_users, -1, dtype=np.int32)
-                draws[turns[np.arange(start, start + size) % n_users]] = 0
-                start += size
-            places = choose(pool, k, prices[None], draws, market.ledger.threads)
-            return market.ledger.exposure_of(places) * (n_users / max(size, 1))
+            places = choose(pool, k, prices[None], None, market.ledger.threads)
+            return market.ledger.exposure_of(places)
 
         return mix_prices(
             self.config.steps,
@@ -249,24 +232,29 @@ class Prices(Reranker):
         drawn: Int64 = np.searchsorted(ends, numbers, side="right")
         return np.minimum(drawn, len(ends) - 1).astype(np.int32)
 
-    def item_vectors(self, item_vectors: Float32, draw: int) -> Float32:
-        """Return item vectors with one dimension more, for an index of maximum inner products.
+    def item_vectors(self, item_vectors: Float32, draw: int | None = None) -> Float32:
+        """Return item vectors with their prices, for an index of maximum inner products.
 
-        A user who drew these prices is searched for by her own vector and a 1. Her k nearest items
-        are what :meth:`rerank` would choose, before they are sorted by relevance and without her
-        history left out.
+        For one draw there is one dimension more, and a user who drew these prices is searched for
+        by her own vector and a 1. For all draws there is one more for each set of prices, so that
+        one index serves everybody: a user's vector is followed by zeros, and a 1 at her draw.
+
+        Her k nearest items are then what :meth:`rerank` chooses. Fetch k and as many as her history
+        has, leave out what she has seen, keep k, and sort them by relevance. An index of the mean
+        prices is no substitute, because it misses items that users choose at their own.
 
         Parameters
         ----------
         item_vectors
             One row an item, such as ``model.item_factors``.
         draw
-            Which set of prices.
+            Which set of prices; all of them, unless given.
         """
         if not isinstance(self.config.relevance, ScoreRelevance):
             message = f"relevance is not the product of vectors: {self.config.relevance!r}"
             raise ConfigError(message, hint="find the prices with relevance=ScoreRelevance()")
-        return np.column_stack([item_vectors, self.mixture.subsidies[draw]])
+        sets = self.mixture.subsidies if draw is None else self.mixture.subsidies[[draw]]
+        return np.column_stack([item_vectors, sets.T])
 
 
 def uniform(user_ids: Any, seed: int) -> Float64:
