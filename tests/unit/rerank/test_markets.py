@@ -16,7 +16,7 @@ from limelight.rerank import (
     TargetShares,
 )
 from limelight.rerank.market.ledger import knots
-from limelight.rerank.market.market import Market
+from limelight.rerank.market.market import Market, choose
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.frank_wolfe import uniform
 from limelight.rerank.relevance import BY_RANK
@@ -297,3 +297,41 @@ def test_thorough_lists_are_better_for_relevance_and_welfare_together(market):
     assert thorough != quick
     assert thorough[0] < quick[0] + 0.03
     assert thorough[1] < quick[1] + 0.03
+
+
+def best_at(pool, k, subsidies, draws):
+    """A NumPy twin of the kernel: everybody's best places at the prices that she drew."""
+    places = np.full((pool.n_users, k), -1, dtype=np.int32)
+    for user, draw in enumerate(draws):
+        _, items = pool.candidates.items_of(user, user + 1)
+        first = pool.candidates.indptr[user]
+        relevance = pool.relevance(slice(0, pool.n_users))[first : first + len(items)]
+        worth = relevance.astype(np.float64) + subsidies[draw, items]
+        best = np.sort(np.argsort(-worth, kind="stable")[:k])
+        places[user, : len(best)] = best
+    return places
+
+
+def test_the_kernel_chooses_what_numpy_chooses(market):
+    generator = np.random.default_rng(2)
+    with candidates_of(ranking_of(market), 60) as candidates, Pool(candidates, BY_RANK) as pool:
+        subsidies = generator.random((3, pool.n_items)).astype(np.float32) * 0.1
+        draws = generator.integers(0, 3, pool.n_users).astype(np.int32)
+        found = choose(pool, K, subsidies, draws, 2)
+        np.testing.assert_array_equal(found, best_at(pool, K, subsidies, draws))
+
+
+def test_one_index_serves_everybody_and_leaves_out_what_she_has_seen(market):
+    model, split = market
+    method = ll.FrankWolfe(strength=0.5, steps=10, relevance=ScoreRelevance())
+    prices = method.fit(ranking_of(market, "validation"), K)
+    lists = prices.rerank(ranking_of(market), K)
+    index = prices.item_vectors(model.item_factors)
+    vectors, draws = model.fold_in(split.test.history), prices.draw(np.arange(300))
+    for user in range(40):
+        seen = split.test.history[[user]].indices
+        query = np.concatenate([vectors[user], np.arange(10) == draws[user]])
+        fetched = np.argsort(-(index @ query))[: K + len(seen)]
+        kept = fetched[~np.isin(fetched, seen)][:K]
+        ordered = kept[np.argsort(-(model.item_factors[kept] @ vectors[user]))]
+        np.testing.assert_array_equal(ordered, lists.ids[user])

@@ -232,24 +232,29 @@ class Prices(Reranker):
         drawn: Int64 = np.searchsorted(ends, numbers, side="right")
         return np.minimum(drawn, len(ends) - 1).astype(np.int32)
 
-    def item_vectors(self, item_vectors: Float32, draw: int) -> Float32:
-        """Return item vectors with one dimension more, for an index of maximum inner products.
+    def item_vectors(self, item_vectors: Float32, draw: int | None = None) -> Float32:
+        """Return item vectors with their prices, for an index of maximum inner products.
 
-        A user who drew these prices is searched for by her own vector and a 1. Her k nearest items
-        are what :meth:`rerank` would choose, before they are sorted by relevance and without her
-        history left out.
+        For one draw there is one dimension more, and a user who drew these prices is searched for
+        by her own vector and a 1. For all draws there is one more for each set of prices, so that
+        one index serves everybody: a user's vector is followed by zeros, and a 1 at her draw.
+
+        Her k nearest items are then what :meth:`rerank` chooses. Fetch k and as many as her history
+        has, leave out what she has seen, keep k, and sort them by relevance. An index of the mean
+        prices is no substitute, because it misses items that users choose at their own.
 
         Parameters
         ----------
         item_vectors
             One row an item, such as ``model.item_factors``.
         draw
-            Which set of prices.
+            Which set of prices; all of them, unless given.
         """
         if not isinstance(self.config.relevance, ScoreRelevance):
             message = f"relevance is not the product of vectors: {self.config.relevance!r}"
             raise ConfigError(message, hint="find the prices with relevance=ScoreRelevance()")
-        return np.column_stack([item_vectors, self.mixture.subsidies[draw]])
+        sets = self.mixture.subsidies if draw is None else self.mixture.subsidies[[draw]]
+        return np.column_stack([item_vectors, sets.T])
 
 
 def uniform(user_ids: Any, seed: int) -> Float64:
