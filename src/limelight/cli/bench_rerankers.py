@@ -119,7 +119,7 @@ def rerankers(
     if earlier:
         records = [record for path in earlier for record in read_records(path)]
     else:
-        run = _Run(chosen, seeds, output)
+        run = _BenchRun(chosen, seeds, output)
         rules = _rules(protocol, part, k)
         records = run.table(tables, rules) if tables.candidates else run.sets(data, fits, rules)
     if figure is not None:
@@ -134,7 +134,7 @@ def rerankers(
     report("\n\n".join(texts), found, as_json=as_json)
 
 
-class _Run:
+class _BenchRun:
     """Measures arena after arena, and writes down what there is after every method."""
 
     def __init__(self, methods: list[str], seeds: int, output: Path | None) -> None:
