@@ -113,10 +113,9 @@ class HeldOut:
         """
         if self.item_ids is None or np.array_equal(self.item_ids, item_ids):
             return self
-        n_items = len(self.item_ids)
-        places = positions(self.item_ids, item_ids) if has_ids else np.arange(n_items)
-        if not has_ids and n_items >= len(item_ids):
+        if not has_ids and len(self.item_ids) >= len(item_ids):
             return self
+        places = positions(self.item_ids, item_ids) if has_ids else np.arange(len(self.item_ids))
         if (places < 0).any():
             unknown = self.item_ids[places < 0]
             message = (
@@ -127,7 +126,9 @@ class HeldOut:
 
         def moved(part: csr_matrix[Any]) -> csr_matrix[Any]:
             shape = part.shape[0], len(item_ids)
-            found = scipy.sparse.csr_matrix((part.data, places[part.indices], part.indptr), shape)
+            # Sorting moves the values in place, and those of the part must stay where they are.
+            parts = part.data.copy(), places[part.indices], part.indptr
+            found = scipy.sparse.csr_matrix(parts, shape)
             found.sort_indices()
             return found
 

@@ -8,6 +8,7 @@ from scipy import sparse
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
+from limelight.data.held_out import HeldOut
 from limelight.metrics.evaluate import Evaluation, evaluate
 
 
@@ -168,3 +169,16 @@ def test_a_model_of_a_matrix_is_measured_by_its_columns(tmp_path):
         model.save(tmp_path / name)
         found = ll.evaluate(ll.load(tmp_path / name), split.test)
         assert dict(found) == dict(expected)
+
+
+def test_renumbering_keeps_weights_with_their_items_and_the_part_as_it_was():
+    weights = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    history = sparse.csr_matrix((weights, [0, 1, 2], [0, 3]), shape=(1, 4))
+    targets = sparse.csr_matrix(np.array([[0, 0, 0, 1]], dtype=np.float32))
+    part = HeldOut(history, targets, np.array([7]), item_ids=np.array([10, 11, 12, 13]))
+
+    found = part.renumbered(np.array([12, 99, 10, 13, 11]))
+
+    np.testing.assert_array_equal(found.history.toarray(), [[3, 0, 1, 0, 2]])
+    np.testing.assert_array_equal(found.targets.toarray(), [[0, 0, 0, 1, 0]])
+    np.testing.assert_array_equal(part.history.toarray(), [[1, 2, 3, 0]])
