@@ -105,7 +105,9 @@ def measure_fronts(
     """
     model = IALS(**settings, random_state=seed).fit(split.train, show_progress=False)
     full = model.ranking(split.test.history)
-    law = calibrate(model.ranking(split.validation.history), split.validation.targets, K)
+    held_out, popularity = split.validation, split.train.matrix.getnnz(axis=0)
+    ranking = model.ranking(held_out.history)
+    law = calibrate(ranking, held_out.targets, K, popularity=popularity)
     with candidates_of(full) as served, candidates_of(known_users(model, split)) as known:
         test, validation = CandidateRanking(served), CandidateRanking(known)
 
