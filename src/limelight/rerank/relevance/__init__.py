@@ -6,8 +6,18 @@ from limelight.rerank.relevance.laws import (
     HEAD,
     Relevance,
     ScoreRelevance,
+    by_scores,
     check_law,
     features,
 )
 
-__all__ = ["BY_RANK", "HEAD", "Relevance", "ScoreRelevance", "calibrate", "check_law", "features"]
+__all__ = [
+    "BY_RANK",
+    "HEAD",
+    "Relevance",
+    "ScoreRelevance",
+    "by_scores",
+    "calibrate",
+    "check_law",
+    "features",
+]

@@ -40,11 +40,13 @@ _SHOWN = 100
 """An item is popular, where nothing else is known, if it is often among a user's first so many."""
 _PIVOT = 0.5  # a scale is positive if so much of the first candidates' scores is
 _RIDGE = 1e-3  # of the powers
-_RIDGES = (1000.0, 100.0, 10.0, 1.0)  # of what comes on top
+_RIDGES = (1000.0, 100.0, 10.0)
+"""Of what comes on top. With fewer hits than _ENOUGH they grow in proportion."""
+_ENOUGH = 1000
 _FOLDS = 3
 _FEWEST = 3 * _FOLDS
 """Users with something to find among their candidates; fewer tell of the powers alone."""
-_LEVELS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)
+_LEVELS = (0.0, 0.2, 0.5, 0.8, 1.0)
 """Where the knots of a curve are, as quantiles of the pairs that matter."""
 _POPULARITY = "popularity"
 _DIGITS = 5  # of curves and factors
@@ -228,11 +230,10 @@ class _Bending:
         folds[generator.permutation(liked)] = np.arange(len(liked)) % _FOLDS
         others = np.setdiff1d(np.arange(len(folds)), liked)
         folds[others] = generator.integers(_FOLDS, size=len(others))
-        losses = [self._held_back_loss(ridge, folds[self._users]) for ridge in _RIDGES]
-        best = int(np.argmin(losses))
-        if losses[best] >= self._held_back_loss(np.inf, folds[self._users]):
-            return self._powers
-        return self._bent(*self._all.fit(_RIDGES[best])[1:])
+        scarcity = max(1.0, _ENOUGH / np.count_nonzero(self._all.y))
+        ridges = [ridge * scarcity for ridge in _RIDGES]
+        best = min(ridges, key=lambda ridge: self._held_back_loss(ridge, folds[self._users]))
+        return self._bent(*self._all.fit(best)[1:])
 
     def _held_back_loss(self, ridge: float, fold: Int64) -> float:
         """Return how badly laws of some users fit the others."""

@@ -79,13 +79,8 @@ class Regression:
         return Regression(*rows, self.low, self.high)
 
     def fit_loss(self, ridge: float, other: Regression) -> float:
-        """Return how badly the slopes and the constant found here fit other rows.
-
-        An infinite ridge leaves the offset and the constant.
-        """
-        slopes, constant = np.zeros(self.X.shape[1]), self._level()
-        if np.isfinite(ridge):
-            _, slopes, constant = self.fit(ridge)
+        """Return how badly the slopes and the constant found here fit other rows."""
+        _, slopes, constant = self.fit(ridge)
         exponent = np.minimum(other.offset + other.X @ slopes + constant, _LARGEST)
         return float(other.weights @ (np.exp(exponent) - other.y * exponent))
 
