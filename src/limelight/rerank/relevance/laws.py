@@ -147,7 +147,8 @@ def by_scores(candidates: Candidates) -> Relevance:
     usual = float(np.median(block.scores[block.indptr[:-1]]))
     if usual <= 0 or block.scores.min() < _LOWEST * usual:
         return BY_RANK
-    return replace(_BY_SCORES, floor=max(1e-3 * usual, 1e-30))
+    # Rounded to a power of ten, the floor is the same for most samples of users.
+    return replace(_BY_SCORES, floor=float(10.0 ** np.floor(np.log10(max(1e-3 * usual, 1e-30)))))
 
 
 @dataclass(frozen=True)
