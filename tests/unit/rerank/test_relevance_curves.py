@@ -83,7 +83,7 @@ def test_new_items_have_the_factor_1(law):
 def test_a_law_survives_pickling_and_folders(law):
     assert pickle.loads(pickle.dumps(law)) == law
     assert Relevance(**json.loads(json.dumps(asdict(law)))) == law
-    assert "items" not in repr(law)
+    assert len(repr(law)) < 200
 
 
 def test_a_model_folder_keeps_the_law(law, tmp_path):

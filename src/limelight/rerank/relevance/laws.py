@@ -73,7 +73,7 @@ class Relevance:
     """Whether scores are positive, or logits."""
     floor: float = 1e-3
     """Positive scores below this count as this."""
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[Curve, ...] = field(default=(), repr=False)
     """What bends the powers."""
     items: tuple[float, ...] = field(default=(), repr=False)
     """By item number, the logarithm of its factor; items beyond them have the factor 1."""
