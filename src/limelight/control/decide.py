@@ -162,7 +162,8 @@ def decide(
 def law_of(plain: Model, split: Split, k: int) -> Relevance:
     """Fit what a score is worth to what validation users were found to like."""
     part = split.validation
-    law = calibrate(plain.ranking(part.history), part.targets, k)
+    popularity = split.train.matrix.getnnz(axis=0)
+    law = calibrate(plain.ranking(part.history), part.targets, k, popularity=popularity)
     # Where hardly anything was found, all candidates seem worth the same. Their order is known.
     return BY_RANK if not (law.score or law.rank) else law
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from limelight.jobs.service import PER_PIECE, Service
 from limelight.metrics.lists import Lists
 from limelight.rerank.market.market import OwnListSurvey
 from limelight.rerank.measured import ExampleLists, Figures, examples_of, figures, result_of
-from limelight.rerank.relevance import BY_RANK, ScoreRelevance
+from limelight.rerank.relevance import ScoreRelevance, by_scores
 from limelight.rerank.rerank import check_lengths, check_search, least_loss, reach
 from limelight.rerank.targets.controls import SearchContext
 from limelight.rerank.targets.search import FIRST, TRIES, as_goal
@@ -161,8 +161,12 @@ def rerank(  # noqa: PLR0913
     }
     if checkpoint.load(about) is None:
         checkpoint.save({}, {})
-    law = ScoreRelevance() if relevance == "score" else BY_RANK
+    law = ScoreRelevance()
     shards = Shards(checkpoint.path, len(origin.item_ids), k, law, memory, num_threads)
+    if relevance == "auto":
+        # The users of the first shard tell what scores are like.
+        Stage(shards, origin).make(0)
+        shards = replace(shards, law=by_scores(shards.candidates(0)))
     facts = _stage(executor, shards, origin)
     control, name, first = _control(executor, shards, facts, goal, method, random_state)
     with progress_bar("rerank", TRIES) as advance:

@@ -22,6 +22,7 @@ import numpy as np
 from limelight._base.signals import Terminated
 from limelight.jobs.rerank_shards import OWN, Sums
 from limelight.rerank.market.market import Market, choose
+from limelight.rerank.market.pool import ascending
 from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices, mix_prices
 from limelight.rerank.targets.controls import Control
 from limelight.rerank.targets.search import Measure, Trial
@@ -94,7 +95,7 @@ class Respond(ShardLists):
             survey=self.survey,
         )
         ledger = market.ledger
-        ledger.places = self.shards.places(pool, self.start, number)
+        ledger.places = ascending(self.shards.places(pool, self.start, number))
         share = 1 / (1 + self.others * (self.n_users / max(pool.n_users, 1) - 1))
         ledger.exposure, ledger.served = self.exposure * share, self.n_users * share
         market.sweep(self.strength, self.turn)

@@ -69,13 +69,17 @@ class Shards:
         block = candidates.block(0, candidates.n_users)
         save_arrays(self.candidates_file(number), block._asdict())
 
-    def pool(self, number: int) -> Pool:
+    def candidates(self, number: int) -> Candidates:
         """Open the candidates of a shard; users and items have numbers instead of ids."""
         arrays = map_arrays(self.candidates_file(number))
         indptr = np.array(arrays["indptr"])
         rows = PairRows(MemoryArray(arrays["items"]), MemoryArray(arrays["scores"]))
         numbers = np.arange(len(indptr) - 1), np.arange(self.n_items)
-        return Pool(Candidates(indptr, rows, *numbers), self.law, memory=self.memory)
+        return Candidates(indptr, rows, *numbers)
+
+    def pool(self, number: int) -> Pool:
+        """Open the candidates of a shard, with their relevance."""
+        return Pool(self.candidates(number), self.law, memory=self.memory)
 
     def user_ids(self, number: int) -> Ids:
         """Return the ids of a shard's users."""
@@ -174,9 +178,7 @@ class Stage:
 
     def __call__(self, number: int) -> Facts:
         """Make the candidates of a shard, and return their facts."""
-        if not self.shards.candidates_file(number).exists():
-            with self.origin.open(number, self.shards.memory) as candidates:
-                self.shards.keep(number, candidates)
+        self.make(number)
         ends = pc.min_max(ids_to_arrow(self.shards.user_ids(number))).as_py()
         with self.shards.pool(number) as pool:
             counts, k = pool.candidates.counts, self.shards.k
@@ -190,6 +192,12 @@ class Stage:
                 own=own,
                 places=float(reached @ weights),
             )
+
+    def make(self, number: int) -> None:
+        """Make the candidates of a shard."""
+        if not self.shards.candidates_file(number).exists():
+            with self.origin.open(number, self.shards.memory) as candidates:
+                self.shards.keep(number, candidates)
 
 
 @dataclass(frozen=True)

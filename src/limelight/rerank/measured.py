@@ -52,15 +52,15 @@ def figures(pool: Pool, places: Int32) -> Figures:
     k, own = places.shape[1], pool.own_places(places.shape[1])
     after, before = (ListAccumulator(pool.n_items, k) for _ in range(2))
     losses = np.zeros(pool.n_users, dtype=np.float32)
-    gained = own_total = 0.0
+    gained, own_total, stayed = 0.0, 0.0, 0
     for now, then in zip(pool.chosen(places), pool.chosen(own), strict=True):
         after.update(now.ids)
         before.update(then.ids)
         worth, own_worth = user_relevance(now.relevance), user_relevance(then.relevance)
         losses[now.rows] = 1 - worth / np.where(own_worth > 0, own_worth, np.nan)
         gained, own_total = gained + float(worth.sum()), own_total + float(own_worth.sum())
-    # An own list is a user's first k candidates, so places below k stood in it before.
-    stayed = int(np.sum((places >= 0) & (places < k)))
+        is_own = (now.ids[:, :, None] == then.ids[:, None, :]).any(axis=2)
+        stayed += int(np.sum(is_own & (now.ids >= 0)))
     return Figures(after, before, losses, (gained, own_total), stayed, lengths_of(places))
 
 

@@ -25,7 +25,7 @@ from limelight.rerank.market.pool import Pool
 from limelight.rerank.measured import measured
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.group_shares import GroupShares
-from limelight.rerank.relevance import BY_RANK, ScoreRelevance, calibrate
+from limelight.rerank.relevance import ScoreRelevance, by_scores, calibrate
 from limelight.rerank.targets.controls import (
     BestResponseControl,
     Control,
@@ -171,7 +171,8 @@ def rerank(  # noqa: PLR0913
         ``online``, ``prices``, ``allocate`` and ``fairrec`` force one.
     held_out
         Pairs ``user_id, item_id`` that users liked and the recommender has not seen. They give
-        scores their meaning; without them only the order of a user's candidates counts.
+        scores their meaning. Without them the shape of positive scores is taken for it, and of
+        scores that may be negative only their order counts.
     relevance
         ``score`` takes scores as they are, such as probabilities; not with ``held_out``.
     history
@@ -223,7 +224,7 @@ def rerank(  # noqa: PLR0913
         if found is not candidates:
             stack.enter_context(found)
         check_lengths(int(found.counts.max(initial=0)), k)
-        law: Law = ScoreRelevance() if relevance == "score" else BY_RANK
+        law: Law = ScoreRelevance() if relevance == "score" else by_scores(found)
         if held_out is not None:
             pairs = aligned_pairs(held_out, found, "held-out pairs")
             law = calibrate(CandidateRanking(found), pairs, k, random_state=seed)

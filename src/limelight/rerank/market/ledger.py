@@ -10,6 +10,7 @@ import numpy as np
 from limelight._base.arrays import batches
 from limelight._native import kernels
 from limelight.data.groups import exposure_of
+from limelight.rerank.market.pool import ascending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -136,7 +137,7 @@ class Ledger:
 
     def open(self) -> None:
         """Start from everybody's own list."""
-        self.places = self.pool.own_places(len(self.weights))
+        self.places = ascending(self.pool.own_places(len(self.weights)))
         self.exposure = self.exposure_of(self.places)
         self.served = float(self.pool.n_users)
         self.moved[:] = True

@@ -130,7 +130,7 @@ class Market:
             relevance += float(np.sum(values * weights))
             exposure += float(np.sum((ids >= 0) * weights))
             if self.by_impact:
-                _, items = self.pool.candidates.items_of(rows.start, rows.stop)
+                _, items = self.pool.items_of(rows)
                 merit += np.bincount(items, self.pool.relevance(rows), self.pool.n_items)
         unit = relevance / exposure if exposure else 1.0
         total = relevance if self.by_impact else exposure

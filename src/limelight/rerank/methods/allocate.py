@@ -149,7 +149,7 @@ class _Swaps:
 
     def __init__(self, auction: Auction, rows: slice, short: np.ndarray) -> None:
         self._ledger, self._bounds, self._rows = auction.ledger, auction.bounds, rows
-        self._indptr, items = auction.pool.candidates.items_of(rows.start, rows.stop)
+        self._indptr, items = auction.pool.items_of(rows)
         self._accounts: Int32 = auction.ledger.accounts[items]
         self._relevance: Float32 = auction.pool.relevance(rows)
         users = row_numbers(self._indptr)

@@ -271,8 +271,9 @@ class BestResponse(MarketReranker):
             return self._remember(self._settled(pool, k), users)
 
     def places_from(self, pool: Pool, k: int) -> Int32:
-        """Let everybody choose until lists are about settled."""
-        return self._settled(pool, k).ledger.places
+        """Let everybody choose until lists are about settled; without strength nothing changes."""
+        places = self._settled(pool, k).ledger.places
+        return places if self.config.strength else pool.own_places(k)
 
     def _settled(self, pool: Pool, k: int) -> Market:
         market = self._market(pool, k, by_place=True)
@@ -355,7 +356,7 @@ class Online(MarketReranker):
         """Serve the users in the order of the rows, after those who were served before."""
         market = self._served(pool, k)
         self._remember(market)
-        return market.ledger.places
+        return market.ledger.places if self.config.strength else pool.own_places(k)
 
     def _served(self, pool: Pool, k: int) -> Market:
         market = self._market(pool, k)
