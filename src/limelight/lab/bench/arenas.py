@@ -84,7 +84,8 @@ def fitted_arena(
     k = protocol.k
     model = IALS(**settings, random_state=seed).fit(split.train, show_progress=False)
     past = split.validation
-    law = calibrate(model.ranking(past.history), past.targets, k)
+    popularity = split.train.matrix.getnnz(axis=0)
+    law = calibrate(model.ranking(past.history), past.targets, k, popularity=popularity)
     training = as_unseen(split.train.matrix, _KNOWN)
     known = model.ranking(sparse.vstack([past.history, training], format="csr"))
     with ExitStack() as stack:

@@ -3,7 +3,8 @@
 First the four numbers of a product of powers are fitted, as one Poisson regression of gains. Then
 curves and the factors of items are fitted on top, with a ridge that draws them back to the powers.
 How strong it is is chosen by held-back users, so with few pairs hardly more than the powers is
-left. Bounds on slopes keep relevance from falling with the score, or rising with the rank.
+left. Factors of items are kept only if held-back users find more in the order that they give.
+Bounds on slopes keep relevance from falling with the score, or rising with the rank.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from limelight.rerank.relevance.laws import FEATURES, HEAD, Relevance, features
 from limelight.rerank.relevance.regression import Regression
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from limelight._base.arrays import Float64, Int64
     from limelight._base.seeds import RandomState
     from limelight._native._kernels import Csr
@@ -124,7 +127,15 @@ def calibrate(
         message = f"none of the held-out pairs of {len(users):,} users is among their candidates"
         raise DataError(message, hint="check that both name users and items in the same way")
     laws = [_powers(pairs, scale) for scale in _scales(pairs.block)]
-    return _Bending(pairs, min(laws, key=lambda found: found[0])[1], counts).law(generator)
+    powers = min(laws, key=lambda found: found[0])[1]
+    folds = _folds(pairs, generator)
+    if folds is None:
+        return powers
+    bending = _Bending(pairs, powers, np.log1p(counts))
+    # Factors of items change the order of candidates, so it must be seen that users like it.
+    if not bending.orders_better(folds, k):
+        bending = _Bending(pairs, powers, None)
+    return bending.law(folds)
 
 
 def _gains_of(ranking: Ranking, users: Int64, targets: Csr, k: int) -> _Pairs:
@@ -191,66 +202,81 @@ def _powers(pairs: _Pairs, scale: Literal["log", "logit"]) -> tuple[float, Relev
 
 
 class _Bending:
-    """Fits curves and factors of items on top of a product of powers.
+    """Fits curves, and factors of items by their popularity, on top of a product of powers.
 
     A curve is the sum of its segments: each grows from 0 at one knot to its width at the next, and
     its slope is found by the regression.
     """
 
-    def __init__(self, pairs: _Pairs, powers: Relevance, popularity: Float64) -> None:
+    def __init__(self, pairs: _Pairs, powers: Relevance, popularity: Float64 | None) -> None:
+        self._pairs, self._powers, self._popularity = pairs, powers, popularity
+        known = features(pairs.block, scale=powers.scale, floor=powers.floor)
+        self._values = {name: of(*known) for name, of in FEATURES.items()}
+        if popularity is not None:
+            self._values[_POPULARITY] = popularity[pairs.block.items]
+        levels, heads, ranks = known
+        self._offset = powers.constant + powers.score * levels + powers.head * heads
+        self._offset += powers.rank * ranks
         used = pairs.weights > 0
-        block, self._powers = pairs.block, powers
-        self._users = row_numbers(block.indptr)[used]
-        known = [column[used] for column in features(block, scale=powers.scale, floor=powers.floor)]
-        self._popularity = np.log1p(popularity)
-        values = {name: of(*known) for name, of in FEATURES.items()}
-        values[_POPULARITY] = self._popularity[block.items[used]]
         # Shallow ranks matter most, because lists are made of them.
-        mass = pairs.weights[used] / (np.exp(known[2]) + HEAD)
-        self._knots = {name: _knots(column, mass) for name, column in values.items()}
-        columns = [_segments(column, self._knots[name]) for name, column in values.items()]
-        offset = powers.constant + known[0] * powers.score
-        offset += known[1] * powers.head + known[2] * powers.rank
-        low, high = (
-            np.concatenate(
-                [np.full(len(self._knots[name]) - 1, bounds[name][side]) for name in values]
-            )
-            for bounds in [_bounds(powers)]
-            for side in (0, 1)
-        )
-        X = np.concatenate(columns, axis=1)
-        self._all = Regression(X, pairs.gains[used], pairs.weights[used], offset, low, high)
+        mass = pairs.weights[used] / (np.exp(ranks[used]) + HEAD)
+        self._knots = {name: _knots(values[used], mass) for name, values in self._values.items()}
+        bounds = _bounds(powers)
+        counts = [len(knots) - 1 for knots in self._knots.values()]
+        self._low, self._high = np.repeat([bounds[name] for name in self._values], counts, axis=0).T
+        self._users = row_numbers(pairs.block.indptr)
+        self._all = self._of(used)
+        liked = max(int(np.count_nonzero(pairs.gains)), 1)
+        self._ridges = [ridge * max(1.0, _ENOUGH / liked) for ridge in _RIDGES]
 
-    def law(self, generator: np.random.Generator) -> Relevance:
+    def _of(self, rows: NDArray[np.bool_]) -> Regression:
+        """Return the regression of some pairs."""
+        columns = [_segments(v[rows], self._knots[name]) for name, v in self._values.items()]
+        X, y, weights = np.concatenate(columns, axis=1), self._pairs.gains, self._pairs.weights
+        return Regression(X, y[rows], weights[rows], self._offset[rows], self._low, self._high)
+
+    def ridge(self, folds: Int64) -> float:
+        """Return the ridge by which laws of some users fit the others best."""
+        fold = folds[self._users[self._pairs.weights > 0]]
+        parts = [(self._all.part(fold != n), self._all.part(fold == n)) for n in range(_FOLDS)]
+        losses = [sum(one.fit_loss(ridge, other) for one, other in parts) for ridge in self._ridges]
+        return self._ridges[int(np.argmin(losses))]
+
+    def orders_better(self, folds: Int64, k: int) -> bool:
+        """Tell whether laws of some users order the candidates of the others better than scores do.
+
+        It has to be more than chance: by more than the standard error of the difference in nDCG.
+        """
+        block, ridge = self._pairs.block, self.ridge(folds)
+        fold = folds[self._users[self._pairs.weights > 0]]
+        place = np.arange(len(block.items)) - block.indptr[self._users]
+        gained = np.zeros(len(folds))
+        for one in range(_FOLDS):
+            _, slopes, _ = self._all.part(fold != one).fit(ridge)
+            shown = (place < _SHOWN) & (folds[self._users] == one)
+            some = self._of(shown)
+            users, worth = self._users[shown], some.offset + some.X @ slopes
+            order = np.lexsort((-worth, users))
+            weights = np.append(position_weights(k), np.zeros(_SHOWN))
+            moved = weights[place[shown]] * (some.y[order] - some.y)
+            gained += np.bincount(users, moved, minlength=len(folds))
+        return bool(gained.mean() > gained.std() / np.sqrt(len(gained)))
+
+    def law(self, folds: Int64) -> Relevance:
         """Return the law with as much bending as held-back users bear out."""
-        liked = np.unique(self._users[self._all.y > 0])
-        if len(liked) < _FEWEST or not self._all.X.shape[1]:
+        if not self._all.X.shape[1]:
             return self._powers
-        folds = np.empty(self._users.max() + 1, dtype=np.int64)
-        folds[generator.permutation(liked)] = np.arange(len(liked)) % _FOLDS
-        others = np.setdiff1d(np.arange(len(folds)), liked)
-        folds[others] = generator.integers(_FOLDS, size=len(others))
-        scarcity = max(1.0, _ENOUGH / np.count_nonzero(self._all.y))
-        ridges = [ridge * scarcity for ridge in _RIDGES]
-        best = min(ridges, key=lambda ridge: self._held_back_loss(ridge, folds[self._users]))
-        return self._bent(*self._all.fit(best)[1:])
-
-    def _held_back_loss(self, ridge: float, fold: Int64) -> float:
-        """Return how badly laws of some users fit the others."""
-        return sum(
-            self._all.part(fold != one).fit_loss(ridge, self._all.part(fold == one))
-            for one in range(_FOLDS)
-        )
-
-    def _bent(self, slopes: Float64, constant: float) -> Relevance:
-        """Turn the slopes of segments into curves and factors."""
-        curves, at = {}, 0
-        for name, knots in self._knots.items():
-            rises = slopes[at : at + len(knots) - 1] * np.diff(knots)
-            curves[name] = np.append(0, np.cumsum(rises)).round(_DIGITS)
-            at += len(rises)
-        values = curves.pop(_POPULARITY)
-        items = np.interp(self._popularity, self._knots[_POPULARITY], values).round(_DIGITS)
+        _, slopes, constant = self._all.fit(self.ridge(folds))
+        rises = np.split(slopes, np.cumsum([len(knots) - 1 for knots in self._knots.values()])[:-1])
+        curves = {
+            name: np.append(0, np.cumsum(rise * np.diff(knots))).round(_DIGITS)
+            for (name, knots), rise in zip(self._knots.items(), rises, strict=True)
+        }
+        factors = curves.pop(_POPULARITY, np.zeros(1))
+        items: tuple[float, ...] = ()
+        if self._popularity is not None and len(factors) > 1:
+            found = np.interp(self._popularity, self._knots[_POPULARITY], factors)
+            items = tuple(found.round(_DIGITS).tolist())
         return replace(
             self._powers,
             constant=self._powers.constant + constant,
@@ -259,8 +285,19 @@ class _Bending:
                 for name, values in curves.items()
                 if len(values) > 1
             ),
-            items=tuple(items.tolist()) if len(values) > 1 else (),
+            items=items,
         )
+
+
+def _folds(pairs: _Pairs, generator: np.random.Generator) -> Int64 | None:
+    """Deal users into parts, those with something found evenly; None, if these are too few."""
+    users = row_numbers(pairs.block.indptr)
+    liked = np.unique(users[pairs.gains > 0])
+    if len(liked) < _FEWEST:
+        return None
+    folds = generator.integers(_FOLDS, size=len(pairs.block.indptr) - 1)
+    folds[generator.permutation(liked)] = np.arange(len(liked)) % _FOLDS
+    return folds
 
 
 def _bounds(powers: Relevance) -> dict[str, tuple[float, float]]:
