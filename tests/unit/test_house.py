@@ -12,7 +12,7 @@ AT_MOST = {
     "folders with more than 20 Python files": 0,
     "files with more than 400 lines": 0,
     "class names used more than once": 5,
-    "Python files": 260,
+    "Python files": 264,
     "lines": 49_500,
 }
 

@@ -23,12 +23,12 @@ N_ITEMS = 80
 POPULARITY = np.random.default_rng(5).integers(0, 400, N_ITEMS)
 
 
-def planted(n_users=1500, seed=0):
-    """Items are liked by score, and popular ones twice as much as their scores say."""
+def planted(n_users=1500, seed=0, popular=2.0):
+    """Items are liked by score, and popular ones more than their scores say."""
     generator = np.random.default_rng(seed)
     items = (0.1 + generator.random((N_ITEMS, 1))).astype(np.float32)
     users = (0.2 + generator.random((n_users, 1))).astype(np.float32)
-    chances = np.minimum((users @ items.T) / 6 * np.where(POPULARITY > 200, 2.0, 1.0), 1)
+    chances = np.minimum((users @ items.T) / 6 * np.where(POPULARITY > 200, popular, 1.0), 1)
     targets = csr_matrix(generator.random(chances.shape) < chances)
     ranking = VectorRanking(items, users.__getitem__, n_users=n_users, hidden=None, threads=1)
     return ranking, targets
@@ -66,12 +66,18 @@ def test_few_pairs_give_about_the_powers(law):
 
 
 def test_popularity_is_counted_among_candidates_unless_given(monkeypatch):
+    monkeypatch.setattr(calibration, "_SHOWN", 2)
+    block = Block(np.array([0, 3, 5]), np.int32([4, 1, 0, 1, 2]), np.float32([3, 2, 1, 2, 1]))
+    assert calibration._popularity(None, block, 6).tolist() == [0, 2, 1, 0, 1, 0]
     ranking, targets = planted(300)
-    assert not calibrate(ranking, targets, k=10).items  # every item is everybody's candidate
-    monkeypatch.setattr(calibration, "_SHOWN", 10)
-    assert len(calibrate(ranking, targets, k=10).items) == N_ITEMS
     with pytest.raises(DataError, match="popularity must be 80 numbers"):
         calibrate(ranking, targets, popularity=[1, 2])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_order_that_others_like_no_better_is_not_taken(seed):
+    ranking, targets = planted(600, seed, popular=1.0)
+    assert not calibrate(ranking, targets, k=10, popularity=POPULARITY).items
 
 
 def test_new_items_have_the_factor_1(law):
