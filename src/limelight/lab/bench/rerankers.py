@@ -20,6 +20,7 @@ from limelight.rerank.methods.best_response import BestResponse, Online
 from limelight.rerank.methods.fairrec import FairRec, largest_guarantee
 from limelight.rerank.methods.frank_wolfe import FrankWolfe
 from limelight.rerank.methods.group_shares import GroupShares
+from limelight.rerank.relevance import by_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -122,6 +123,11 @@ def _best_response(arena: Arena, strength: float, *, thorough: bool) -> Lists:
     return lists
 
 
+def _uncalibrated(arena: Arena, strength: float) -> Lists:
+    plain = replace(arena, law=by_scores(arena.served))
+    return _best_response(plain, strength, thorough=False)
+
+
 def _fairrec(arena: Arena, level: float) -> Lists:
     fair = FairRec(guarantee=level, random_state=arena.seed)
     lists: Lists = fair.rerank(arena.full, arena.k)
@@ -136,6 +142,7 @@ METHODS: dict[str, Method] = {
     WHOLE: Method(_fairrec, _whole),
     FRACTIONAL: Method(_fairrec, _fractional),
     "BestResponse": Method(lambda a, s: _best_response(a, s, thorough=False), _all_strengths),
+    "uncalibrated": Method(_uncalibrated, _all_strengths),
     "thorough": Method(lambda a, s: _best_response(a, s, thorough=True), _all_strengths),
     "Online": Method(_online, _all_strengths),
     "Prices": Method(_prices, _all_strengths),
@@ -151,7 +158,8 @@ METHODS: dict[str, Method] = {
         for name, rival in RIVALS.items()
     },
 }
-"""By name; FairRec with fractions of a guarantee has the points of whole ones, too."""
+"""By name; FairRec with fractions of a guarantee has the points of whole ones, too, and
+"uncalibrated" is BestResponse that knows scores alone, and no held-out pairs."""
 
 
 def choose_methods(names: Sequence[str], *, of_providers: bool) -> list[str]:
