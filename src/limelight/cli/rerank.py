@@ -79,7 +79,8 @@ def rerank(
         option(
             "FILE",
             "Pairs user_id,item_id that users liked and the recommender has not seen: "
-            "they tell what scores are worth. Otherwise only the order of candidates counts.",
+            "they tell what scores are worth. Otherwise a usual law is assumed of positive "
+            "scores, and of others only the order of candidates counts.",
         ),
     ] = None,
     relevance: Annotated[

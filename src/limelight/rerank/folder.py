@@ -51,6 +51,8 @@ def control_of(reranker: Reranker, lists: Lists | None = None) -> StoredControl:
         message = f"this re-ranker cannot be saved: {reranker!r}"
         raise ConfigError(message, hint=f"these can: {', '.join(known)}")
     settings = {own.name: getattr(reranker.config, own.name) for own in fields(reranker.config)}
+    if reranker.law_ is not None:
+        settings["relevance"] = reranker.law_
     state = reranker.state().saved()
     arrays = {
         key: np.asarray(value, dtype=np.float64) if isinstance(value, float) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking, as_ranking
 from limelight.rerank.folder import control_of
 from limelight.rerank.market.pool import Pool
-from limelight.rerank.relevance import BY_RANK, check_law
+from limelight.rerank.relevance import by_scores, check_law
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,9 +44,10 @@ class PoolConfig(Settings):
     fields from the last base on, so the own settings come first in signatures and texts.
     """
 
-    relevance: Law = setting(
-        BY_RANK,
-        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs.",
+    relevance: Law | Literal["auto"] = setting(
+        "auto",
+        "What candidates are worth to their users; ``calibrate`` fits it to held-out pairs. "
+        "``auto`` is the usual law of scores such as those of the first users.",
     )
     candidates: int | None = setting(
         None,
@@ -64,7 +65,8 @@ class PoolConfig(Settings):
 
     def check_own_settings(self) -> None:
         """Check that the relevance is known."""
-        check_law(self.relevance)
+        if self.relevance != "auto":
+            check_law(self.relevance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +127,9 @@ class Reranker(Configurable, ABC):
     by_user: ClassVar[bool] = False
     """Whether a list depends on who the user is: ``rerank`` then takes ``user_ids``."""
 
+    law_: Law | None = None
+    """What candidates were found to be worth, where the settings leave it open."""
+
     def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
@@ -145,7 +150,11 @@ class Reranker(Configurable, ABC):
 
     def pool(self, ranking: Ranking | Candidates) -> Pool:
         """Return the candidates of a ranking's users, with their relevance; close it after use."""
-        return Pool(candidates_of(ranking, self.config.candidates), self.config.relevance)
+        candidates, law = candidates_of(ranking, self.config.candidates), self.config.relevance
+        if law == "auto":
+            # Users who come later, and alone, are served by the law of the first.
+            law = self.law_ = self.law_ or by_scores(candidates)
+        return Pool(candidates, law)
 
     def lists_from(self, pool: Pool, k: int) -> Lists:
         """Return lists as :meth:`rerank` does, from a pool that stays open.

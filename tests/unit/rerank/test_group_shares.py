@@ -254,7 +254,7 @@ def test_prices_are_made_again_from_what_they_hold(market, sellers):
     again = GroupPrices(prices.prices, prices.item_prices.copy(), prices.config)
     expected = prices.rerank(ranking_of(market, "test"), 7).ids
     np.testing.assert_array_equal(again.rerank(ranking_of(market, "test"), 7).ids, expected)
-    assert repr(again) == "GroupPrices(at_most=0.3)"
+    assert repr(again).startswith("GroupPrices(at_most=0.3, relevance=Relevance(")
     metrics = ll.evaluate(again.over(market[0]), market[1].test, k=K)
     assert 0 < metrics[f"gini@{K}"] < 1
     other = ll.Popularity().fit(ll.marketplace(60, 30, 400).interactions)

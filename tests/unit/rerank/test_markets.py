@@ -142,8 +142,8 @@ def test_best_response_settles_and_says_what_it_cost(market):
 
 def test_online_goes_on_where_it_stopped(market):
     model, split = market
-    whole, parts = ll.Online(strength=0.3), ll.Online(strength=0.3)
     # Strength is in units of the mean relevance of who is served: by rank, all have the same.
+    whole, parts = (ll.Online(strength=0.3, relevance=BY_RANK) for _ in range(2))
     expected = whole.rerank(ranking_of(market), K).ids
     halves = split.test.history[:100], split.test.history[100:]
     found = [parts.rerank(model.ranking(histories), K).ids for histories in halves]

@@ -174,3 +174,17 @@ def test_shape_counts_of_positive_scores_in_any_unit_and_order_of_others():
         assert by_scores(read_candidates(pa.table({**table, "score": strange}))) == BY_RANK
     tiny = np.array([0.9, -1e-5, 0.3, 0.2])
     assert by_scores(read_candidates(pa.table({**table, "score": tiny}))).score > 0
+
+
+def test_the_law_of_the_first_users_serves_those_who_come_alone(tmp_path):
+    model = ll.IALS(factors=8).fit(ll.marketplace(300, N_ITEMS, 4000).interactions)
+    fair = ll.BestResponse(strength=0.3).over(model)
+    assert fair.reranker.law_ is None
+    fair.recommend(k=5)
+    found = fair.reranker.law_
+    assert found.score == 1.4
+    fair.recommend(model.user_ids[:1], k=5)
+    assert fair.reranker.law_ is found
+    fair.save(tmp_path / "model")
+    assert ll.load(tmp_path / "model").reranker.config.relevance == found
+    assert fair.reranker.get_params()["relevance"] == "auto"

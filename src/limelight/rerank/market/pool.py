@@ -75,7 +75,7 @@ class Pool:
         memory: int = MEMORY,
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.candidates = candidates
+        self.candidates, self.law = candidates, law
         self.n_users, self.n_items = candidates.n_users, candidates.n_items
         self.blocks = list(cut_rows(candidates.indptr, _PAIRS))
         n_pairs = candidates.n_pairs

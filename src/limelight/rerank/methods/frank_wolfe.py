@@ -7,7 +7,7 @@ of them move to the same cheap items. A mixture does not: each user draws one se
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ class FrankWolfe(Reranker):
             Length of the lists.
         """
         with self.pool(ranking) as pool:
-            return Prices(self.mix(pool, k), self.config)
+            return Prices(self.mix(pool, k), replace(self.config, relevance=pool.law))
 
     def places_from(self, pool: Pool, k: int) -> Int32:
         """Find the policy for these users and draw a list for each, by her id."""

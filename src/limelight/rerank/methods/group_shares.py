@@ -12,7 +12,7 @@ or two items herd as items do; :class:`~limelight.rerank.methods.allocate.Alloca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -208,7 +208,7 @@ class GroupShares(Reranker):
         tolerance, rounds = self.config.tolerance, self.config.rounds
         start = None
         if (some := pilot_users(pool.candidates, self.config.random_state)) is not None:
-            with some, Pool(some, self.config.relevance) as trial:
+            with some, Pool(some, pool.law) as trial:
                 first = Ascent(trial, k, members, wishes, threads=threads)
                 start = first.climb(tolerance, rounds).prices
         ascent = Ascent(pool, k, members, wishes, threads=threads)
@@ -216,7 +216,8 @@ class GroupShares(Reranker):
         self.outcome_ = _outcome(ascent, found, tolerance)
         prices = zip(members.group_ids, (ascent.unit * found.prices).tolist(), strict=True)
         item_prices = ascent.item_prices(found.prices).astype(np.float32)
-        return GroupPrices(dict(prices), item_prices, self.config), found
+        config = replace(self.config, relevance=pool.law)
+        return GroupPrices(dict(prices), item_prices, config), found
 
     def wishes(self, members: Groups, n_items: int, counts: Any) -> Wishes:
         """Return what is wished of each group, unless it contradicts itself."""

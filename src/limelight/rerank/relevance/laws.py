@@ -120,17 +120,18 @@ BY_RANK = Relevance()
 
 _BY_SCORES = Relevance(score=1.4, head=-0.45, rank=-0.25)
 """About what held-out pairs gave on many sets, by several models."""
-_LOWEST = -0.01
-"""Scores that are negative by more than this share of the usual first score have no powers."""
-_USERS, _SHOWN = 2000, 100
-"""How many users, and how many first candidates of each, tell what scores are like."""
+_LOWEST, _MOST = -0.01, 0.98
+"""Scores have powers if this part of a user's first 20 is not negative, by more than this share of
+the usual first score."""
+_USERS = 2000
+"""How many users tell what scores are like."""
 
 
 def by_scores(candidates: Candidates) -> Relevance:
     """Return what is assumed of scores where nothing was held out.
 
     Of positive scores their shape and level count. It does not matter in what unit they are. Where
-    scores of the first 100 candidates may be negative, only the order counts.
+    scores of a user's first 20 candidates may be negative, only the order counts.
 
     Examples
     --------
@@ -146,7 +147,7 @@ def by_scores(candidates: Candidates) -> Relevance:
     block = candidates.take(users[:: len(users) // _USERS + 1])
     usual = float(np.median(block.scores[block.indptr[:-1]]))
     place = np.arange(len(block.scores)) - block.indptr[row_numbers(block.indptr)]
-    if usual <= 0 or block.scores[place < _SHOWN].min() < _LOWEST * usual:
+    if usual <= 0 or np.mean(block.scores[place < HEAD] >= _LOWEST * usual) < _MOST:
         return BY_RANK
     # Rounded to a power of ten, the floor is the same for most samples of users.
     return replace(_BY_SCORES, floor=float(10.0 ** np.floor(np.log10(max(1e-3 * usual, 1e-30)))))
