@@ -183,7 +183,7 @@ def test_the_law_of_the_first_users_serves_those_who_come_alone(tmp_path):
     fair.recommend(k=5)
     found = fair.reranker.law_
     assert found.score == 1.4
-    fair.recommend(model.user_ids[:1], k=5)
+    fair.recommend(user_ids=model.user_ids[:1], k=5)
     assert fair.reranker.law_ is found
     fair.save(tmp_path / "model")
     assert ll.load(tmp_path / "model").reranker.config.relevance == found
