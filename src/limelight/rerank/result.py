@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
 _BATCH = 8192
 _TITLES = ("gained most", "lost most")
+_OF_GROUPS = (
+    ("groups shown", "group_coverage"),
+    ("MMF of groups", "group_mmf"),
+    ("Gini within groups", "gini_within_groups"),
+)
 _SHOWN, _GROUPS = 5, 12
 """How many items of each kind, and how many groups, a notebook shows."""
 
@@ -107,6 +112,9 @@ class RerankResult:
     seconds: float
     groups: tuple[GroupShare, ...] = ()
     """The shares of groups, where these were the target; those that gained most first."""
+    n_groups: int = 0
+    """Among how many groups of items exposure was to be shared. Their figures are in ``metrics``:
+    ``group_gini``, ``group_coverage``, ``group_mmf`` and ``gini_within_groups``."""
     notes: tuple[str, ...] = ()
     """What the reader should know about these lists."""
     catalogue_given: bool = True
@@ -323,11 +331,15 @@ class RerankResult:
         )
 
     def _figures(self) -> list[tuple[str, str, str]]:
-        """Write Gini and coverage before and after."""
+        """Write Gini and coverage before and after, of groups as well where these share."""
         k, now = self.k, self.metrics
+        named = [("Gini of exposure", "gini"), ("items shown", "coverage")]
+        if self.n_groups:
+            of_groups = [(f"Gini of {self.n_groups:,} groups", "group_gini"), *_OF_GROUPS]
+            named = [*of_groups, (f"Gini of {len(self.item_ids):,} items", "gini"), named[1]]
         return [
             (label, f"{now[f'{name}@{k}_before']:.4f}", f"{now[f'{name}@{k}']:.4f}")
-            for label, name in (("Gini of exposure", "gini"), ("items shown", "coverage"))
+            for label, name in named
         ]
 
     def _loss(self) -> str:
