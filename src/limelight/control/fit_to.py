@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,6 +23,7 @@ from limelight.metrics.exposure import gini_floor
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.rerank import as_group_goal
+from limelight.rerank.targets.providers import Providers, check_providers, read_providers
 from limelight.rerank.targets.search import MET_WITHIN, Goal, JointGoal, OutOfReachError, as_goals
 from limelight.rerank.targets.serving import SERVES, Serve
 
@@ -43,6 +46,8 @@ def fit_to(  # noqa: PLR0913
     gini: float | None = None,
     max_ndcg_loss: float | None = None,
     min_coverage: float | None = None,
+    min_mmf: float | None = None,
+    of: Source | None = None,
     groups: Source | None = None,
     group_cap: Share | None = None,
     group_floor: Share | None = None,
@@ -75,6 +80,11 @@ def fit_to(  # noqa: PLR0913
         The target, one of them or several at once: the Gini index of exposure, at most; the share
         of nDCG that may be given up, alone for as even an exposure as that buys; or the share of
         the catalogue that lists show, at least.
+    min_mmf, of
+        ``of`` is a table ``item_id, group[, weight]`` of providers, or any groups of items, among
+        whom exposure is to be shared. Gini index and coverage are then those of groups; so is
+        ``min_mmf``, the share of their exposure that the less exposed half of the groups should
+        have, at most 0.5. Items share what their group has about as they did before.
     groups, group_cap, group_floor, group_shares
         Or, alone or beside the others, a target for groups of items, a table ``item_id, group[,
         weight]``: the share of all exposure that none may exceed, or each should have, or the share
@@ -118,9 +128,12 @@ def fit_to(  # noqa: PLR0913
     """
     clock = _Clock()
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
+    check_providers(of, min_mmf)
+    if of is not None:
+        wishes["min_mmf"] = min_mmf
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
     for_groups = as_group_goal(groups, shares, {}, "auto")
-    goal = _goal_of(wishes, alone=for_groups is None)
+    goal = _goal_of(wishes, alone=for_groups is None or of is not None)
     check_choice("serve", serve, SERVES)
     if for_groups and goal and not goal.is_loss and serve == "stateless":
         message = f"shares of groups beside {goal} are not met by machines that share nothing"
@@ -132,6 +145,10 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     whole = _whole(data)
     check_integer("at", at, least=1)
+    providers = None
+    if of is not None and goal is not None:
+        providers = partial(_providers_of, of)
+        goal = goal.among(len(providers(_item_ids(whole)).members.group_ids))
     if goal is not None and isinstance(population, str) and population == "everyone":
         _refuse_unreachable(goal, *_size_of(whole), at)
     split = as_split(whole)
@@ -144,23 +161,32 @@ def fit_to(  # noqa: PLR0913
     clock.lap("fit")
 
     def decide_for(sitting: Sitting, *, nearest: bool) -> Decision:
-        if grouped is not None and (goal is None or goal.is_loss):
+        if grouped is not None and providers is None and (goal is None or goal.is_loss):
             return grouped.decide(plain, sitting, goal, nearest=nearest)
         assert goal is not None
         wished = None if grouped is None else grouped.groups_of
-        search = Search(serve, wished, nearest=nearest, show_progress=show_progress)
+        search = Search(serve, wished, providers, nearest=nearest, show_progress=show_progress)
         return decide(plain, split, sitting, goal, search)
 
+    def seat(*parts: str) -> Sitting:
+        found = sitting_of(people, split, lambda: plain, at, parts)
+        if providers is not None:
+            found.providers = providers(split.train.item_ids).members
+        return found
+
     parts = ("validation",) if people.held_out_alone else _HELD_OUT
-    with closing(sitting_of(people, split, lambda: plain, at, parts)) as sitting:
+    with closing(seat(*parts)) as sitting:
         decision = _widening(decide_for, sitting, nearest=nearest)
         validation = BothLists(sitting, "validation", sitting.own, decision.lists)
         test = validation._replace(name="test")
         if people.held_out_alone:
-            with closing(sitting_of(people, split, lambda: plain, at, ("test",))) as others:
+            with closing(seat("test")) as others:
                 test = BothLists(others, "test", others.own, decision.lists_of(others))
     clock.lap("search")
     everybody = _everybody(plain, split, whole, people, at, keep=keep_held_out)
+    if providers is not None:
+        members = providers(np.asarray(everybody.model.item_ids)).members
+        everybody = replace(everybody, providers=members)
     clock.lap("fit to everybody")
     confirmed = decision.confirm(everybody, adjust=not people.held_out_alone)
     clock.lap("lists for everybody")
@@ -210,10 +236,14 @@ def _widening(decide_for: Any, sitting: Sitting, *, nearest: bool) -> Decision:
 
 def _missed_by_all(goal: Goal, everybody: Everybody, confirmed: Confirmed) -> SolveError:
     """Say how near everybody's lists come."""
-    gini, coverage, _ = confirmed.now
+    gini, coverage, *_ = confirmed.now
+    more = ""
+    if found := confirmed.providers:
+        gini, coverage = (found[f"group_{name}@{everybody.k}"] for name in ("gini", "coverage"))
+        more = f" and an MMF of {found[f'group_mmf@{everybody.k}']:.3f}"
     message = (
         f"out of reach: {goal} over {len(everybody.rows):,} users' lists; they came to a Gini "
-        f"index of {gini:.3f} and a coverage of {coverage:.3f}"
+        f"index of {gini:.3f} and a coverage of {coverage:.3f}{more}"
     )
     return SolveError(message, hint="ask for less, or keep the nearest: nearest=True, --nearest")
 
@@ -237,6 +267,14 @@ def _everybody(
         return Everybody.of(plain, split.train, split.train.user_ids[rows], n_lists, k)
     data = split.everybody() if isinstance(whole, Split) else whole
     return Everybody.of(refit(plain, data), data, people.ids(split), people.n_lists, k)
+
+
+def _providers_of(source: Source, item_ids: Any) -> Providers:
+    return Providers(read_providers(source, item_ids))
+
+
+def _item_ids(data: Interactions | Split) -> Any:
+    return data.train.item_ids if isinstance(data, Split) else data.item_ids
 
 
 class _Clock:
@@ -292,6 +330,8 @@ def _size_of(data: Interactions | Split) -> tuple[int, int]:
 
 def _refuse_unreachable(goal: Goal, n_lists: int, n_items: int, k: int) -> None:
     """Refuse what so many lists cannot reach, however they are filled, before a fit."""
+    if goal.n_groups:
+        return  # lists may show many items of one group, so that groups have hardly any floor
     k = min(k, n_items)
     floor, shown = gini_floor(n_lists, k, n_items), min(1.0, n_lists * k / n_items)
     for wish in goal.wishes:
@@ -326,7 +366,7 @@ def _search_notes(
     if searched < people.n_distinct and not people.held_out_alone:
         notes.append(
             f"Searched with {searched:,} of {people.n_distinct:,} users, whose lists had a Gini "
-            f"index of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody it "
+            f"index {'of groups ' if everybody.providers else ''}of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody it "
             f"is {confirmed.strength:.4g}."
         )
     if sitting.n_items < n_items:
@@ -335,5 +375,6 @@ def _search_notes(
             "figures of held-out users are over these."
         )
     if decision.met and not confirmed.met:
-        notes.append(f"The target was not met for everybody: Gini {confirmed.now.gini:.3f}.")
+        reached = confirmed.providers.get(f"group_gini@{everybody.k}", confirmed.now.gini)
+        notes.append(f"The target was not met for everybody: Gini {reached:.3f}.")
     return notes

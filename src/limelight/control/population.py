@@ -14,6 +14,7 @@ from limelight._base.memory import limit, resident
 from limelight.data.candidates.candidates import MEMORY
 from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.catalogue import read_distinct
+from limelight.data.groups import exposure_of
 from limelight.data.held_out import HeldOut, left_out, refolded
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.metrics import exposure
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limelight._base.arrays import Float64, Int32, Int64
+    from limelight.data.groups import Groups
     from limelight.data.interactions import Ids
     from limelight.data.sources import Source
     from limelight.data.split import Split
@@ -232,7 +234,11 @@ class Sitting:
         How many lists the population has.
     parts : dict
         Held-out users by name: those of "validation" decide, by those of "test" nothing is decided.
+    providers : Groups or None
+        Groups of items whose exposure a target is for, where it is not for that of items.
     """
+
+    providers: Groups | None = None
 
     def __init__(
         self,
@@ -279,7 +285,8 @@ class Sitting:
         base = float(self._own_gains.mean())
         loss = 1 - float(gains.mean()) / base if base else 0.0
         given = exposure.exposure(ids, self.n_items)
-        return Measure(exposure.gini(given), exposure.coverage(given), loss), gains / (base or 1.0)
+        held = given if self.providers is None else exposure_of(self.providers, given)
+        return Measure.of(held, 1 - loss, 1.0), gains / (base or 1.0)
 
     @property
     def n_items(self) -> int:
