@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,7 +21,7 @@ from limelight.metrics.exposure import gini_floor
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.rerank import as_group_goal
-from limelight.rerank.targets.providers import Providers, check_providers, read_providers
+from limelight.rerank.targets.providers import as_providers
 from limelight.rerank.targets.search import MET_WITHIN, Goal, JointGoal, OutOfReachError, as_goals
 from limelight.rerank.targets.serving import SERVES, Serve
 
@@ -33,7 +31,9 @@ if TYPE_CHECKING:
     from limelight.control.served import Confirmed
     from limelight.data.interactions import Interactions
     from limelight.data.sources import Source
+    from limelight.rerank.rerank import GroupGoal
     from limelight.rerank.targets.groups import Share
+    from limelight.rerank.targets.providers import ProvidersOf
     from limelight.store.checkpoint import Place
 
 
@@ -128,16 +128,11 @@ def fit_to(  # noqa: PLR0913
     """
     clock = _Clock()
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
-    check_providers(of, min_mmf)
-    if of is not None:
-        wishes["min_mmf"] = min_mmf
+    providers = as_providers(of, min_mmf)
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
     for_groups = as_group_goal(groups, shares, {}, "auto")
-    goal = _goal_of(wishes, alone=for_groups is None or of is not None)
+    goal = _goal_of(wishes | {"min_mmf": min_mmf}, alone=for_groups is None or of is not None)
     check_choice("serve", serve, SERVES)
-    if for_groups and goal and not goal.is_loss and serve == "stateless":
-        message = f"shares of groups beside {goal} are not met by machines that share nothing"
-        raise ConfigError(message, hint="serve a batch or a stream, or give one target")
     plain = ExADMM() if model is None else model
     if not isinstance(plain, Model):
         message = f"a target needs a model to fit: {plain!r}"
@@ -145,10 +140,8 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     whole = _whole(data)
     check_integer("at", at, least=1)
-    providers = None
-    if of is not None and goal is not None:
-        providers = partial(_providers_of, of)
-        goal = goal.among(len(providers(_item_ids(whole)).members.group_ids))
+    goal = _among(goal, providers, whole)
+    _check_together(serve, for_groups, goal)
     if goal is not None and isinstance(population, str) and population == "everyone":
         _refuse_unreachable(goal, *_size_of(whole), at)
     split = as_split(whole)
@@ -168,25 +161,20 @@ def fit_to(  # noqa: PLR0913
         search = Search(serve, wished, providers, nearest=nearest, show_progress=show_progress)
         return decide(plain, split, sitting, goal, search)
 
-    def seat(*parts: str) -> Sitting:
-        found = sitting_of(people, split, lambda: plain, at, parts)
-        if providers is not None:
-            found.providers = providers(split.train.item_ids).members
-        return found
-
     parts = ("validation",) if people.held_out_alone else _HELD_OUT
-    with closing(seat(*parts)) as sitting:
+    with closing(sitting_of(people, split, lambda: plain, at, parts, providers)) as sitting:
         decision = _widening(decide_for, sitting, nearest=nearest)
         validation = BothLists(sitting, "validation", sitting.own, decision.lists)
         test = validation._replace(name="test")
         if people.held_out_alone:
-            with closing(seat("test")) as others:
+            with closing(
+                sitting_of(people, split, lambda: plain, at, ("test",), providers)
+            ) as others:
                 test = BothLists(others, "test", others.own, decision.lists_of(others))
     clock.lap("search")
-    everybody = _everybody(plain, split, whole, people, at, keep=keep_held_out)
-    if providers is not None:
-        members = providers(np.asarray(everybody.model.item_ids)).members
-        everybody = replace(everybody, providers=members)
+    everybody = _everybody(plain, split, whole, people, at, keep=keep_held_out).with_providers(
+        providers
+    )
     clock.lap("fit to everybody")
     confirmed = decision.confirm(everybody, adjust=not people.held_out_alone)
     clock.lap("lists for everybody")
@@ -269,12 +257,21 @@ def _everybody(
     return Everybody.of(refit(plain, data), data, people.ids(split), people.n_lists, k)
 
 
-def _providers_of(source: Source, item_ids: Any) -> Providers:
-    return Providers(read_providers(source, item_ids))
+def _check_together(serve: Serve, for_groups: GroupGoal | None, goal: Goal | None) -> None:
+    """Refuse shares of groups beside a goal where machines share nothing."""
+    if for_groups and goal and serve == "stateless" and (goal.n_groups or not goal.is_loss):
+        message = f"shares of groups beside {goal} are not met by machines that share nothing"
+        raise ConfigError(message, hint="serve a batch or a stream, or give one target")
 
 
-def _item_ids(data: Interactions | Split) -> Any:
-    return data.train.item_ids if isinstance(data, Split) else data.item_ids
+def _among(
+    goal: Goal | None, providers: ProvidersOf | None, data: Interactions | Split
+) -> Goal | None:
+    """Return a goal for the exposure of providers, if these are to share it."""
+    if goal is None or providers is None:
+        return goal
+    ids = data.train.item_ids if isinstance(data, Split) else data.item_ids
+    return goal.among(len(providers(ids).members.group_ids))
 
 
 class _Clock:
@@ -363,11 +360,12 @@ def _search_notes(
 ) -> list[str]:
     """Say with how many users and items the search was done, and what that changed, if not all."""
     notes, searched, n_items = [], sitting.users.n_users, len(everybody.model.item_ids)
+    of = "" if sitting.providers is None else " of groups"
     if searched < people.n_distinct and not people.held_out_alone:
         notes.append(
             f"Searched with {searched:,} of {people.n_distinct:,} users, whose lists had a Gini "
-            f"index {'of groups ' if everybody.providers else ''}of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody it "
-            f"is {confirmed.strength:.4g}."
+            f"index{of} of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody "
+            f"it is {confirmed.strength:.4g}."
         )
     if sitting.n_items < n_items:
         notes.append(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from limelight.data.interactions import Ids, Interactions
     from limelight.models.base import Model
     from limelight.rerank.market.pool import Law
+    from limelight.rerank.targets.providers import ProvidersOf
     from limelight.rerank.targets.search import Goal
     from limelight.rerank.targets.serving import GroupsOf, Served
 
@@ -117,6 +118,11 @@ class Everybody:
         found = measure_exposure(own, len(self.model.item_ids))
         more = self._of_providers(own, own)
         return Confirmed(self.model, 0.0, found, found, providers=more)
+
+    def with_providers(self, providers: ProvidersOf | None) -> Everybody:
+        """Return the same users, and whose exposure is measured beside that of items."""
+        members = None if providers is None else providers(self.model.item_ids).members
+        return replace(self, providers=members)
 
     def _of_providers(self, own: Int32, now: Int32) -> dict[str, float]:
         """Measure providers by everybody's own lists and by those that are made now."""

@@ -13,8 +13,8 @@ from limelight._base.errors import DataError
 from limelight._base.text import short
 from limelight.metrics.accumulate import tally
 from limelight.metrics.accuracy import ndcg
-from limelight.metrics.exposure import coverage, exposure, gini
-from limelight.metrics.groups import group_figures
+from limelight.metrics.exposure import coverage, gini
+from limelight.metrics.groups import group_rows
 from limelight.metrics.intervals import leave_users_out
 from limelight.metrics.leave_one_out import CoverageWithout, GiniWithout
 from limelight.report.exhibit import (
@@ -189,28 +189,20 @@ class TargetResult:
         k, now = self.at, self.test if self._is_alone else self.served
         whose = "test users' lists alone" if self._is_alone else "users' lists"
         lines = [
-            *self._of_groups(now),
             f"Gini@{k} {now[f'gini@{k}_before']:.3f} -> {now[f'gini@{k}']:.3f} "
             f"over {int(now['users']):,} {whose}; "
             f"coverage {now[f'coverage@{k}_before']:.1%} -> {now[f'coverage@{k}']:.1%} "
             f"of {int(now['items']):,} items",
             self._price(),
         ]
+        if n_groups := int(now.get("groups", 0)):
+            changes = (" ".join((w, b, "->", n)) for w, b, n in group_rows(now, n_groups, k))
+            lines.insert(0, ", ".join(changes))
         if self.weaker:
             of = " of groups" if "of" in self.goal else ""
             words = (f"Gini{of} {o.gini:.3f} for {_percent(o.ndcg_loss)}" for o in self.weaker)
             lines.append(f"A little less control: {', '.join(words)} of nDCG")
         return lines
-
-    def _of_groups(self, now: dict[str, float]) -> list[str]:
-        """Say how evenly groups share exposure, and the items of each, where that was asked for."""
-        if "of" not in self.goal:
-            return []
-        changes = (
-            f"{words} {now[f'{name}@{self.at}_before']:.3f} -> {now[f'{name}@{self.at}']:.3f}"
-            for name, words in _OF_GROUPS.items()
-        )
-        return [f"{self.goal['of']}: {', '.join(changes)}"]
 
     def _price(self) -> str:
         key, loss = f"ndcg@{self.at}", f"ndcg_loss@{self.at}"
@@ -275,12 +267,6 @@ class TargetResult:
         return Table((f"group, over {users} users' lists", "plain", "now"), rows)
 
 
-_OF_GROUPS = {
-    "group_gini": "Gini of their exposure",
-    "group_mmf": "MMF",
-    "group_coverage": "shown",
-    "gini_within_groups": "Gini of items within them",
-}
 _MAIN, _SIDES = ("gini", "coverage", "ndcg"), ("low", "high")
 _SHOWN_FIRST = (*_MAIN, "ndcg_loss")
 
@@ -321,7 +307,7 @@ class BothLists(NamedTuple):
         bounds = _exposure_bounds(self.now[scored], part.targets.shape[1], k) if is_sample else {}
         return {
             **found,
-            **self._of_providers(),
+            **self.sitting.of_providers(self.plain, self.now),
             "scored_users": int(scored.sum()),
             **bounds,
             f"ndcg_loss@{k}": _loss(pairs.mean(axis=0)),
@@ -329,14 +315,6 @@ class BothLists(NamedTuple):
             f"ndcg_loss@{k}_high": high,
             **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
         }
-
-    def _of_providers(self) -> dict[str, float]:
-        """Measure the providers of items by everybody's lists, where a target is for these."""
-        sitting = self.sitting
-        if sitting.providers is None:
-            return {}
-        given = (exposure(ids, sitting.n_items) for ids in (self.plain, self.now))
-        return group_figures(sitting.providers, *given, sitting.k)
 
     def loss(self) -> float:
         """Return the share of nDCG that the held-out users give up."""
@@ -404,11 +382,11 @@ def _exposure_bounds(ids: Int32, n_items: int, k: int) -> dict[str, float]:
     present, users = np.unique(rows, return_inverse=True)
     ranks = (columns + 1).astype(np.int32)
     lists = _Rows(users.astype(np.int32), ids[rows, columns], ranks, len(present))
-    tallied = tally(lists.items, lists.ranks, n_items)
+    exposure = tally(lists.items, lists.ranks, n_items)
     without: dict[str, LeaveOneOutFigure] = {
-        f"gini@{k}": GiniWithout(tallied.weighted),
-        f"coverage@{k}": CoverageWithout(tallied.shown),
+        f"gini@{k}": GiniWithout(exposure.weighted),
+        f"coverage@{k}": CoverageWithout(exposure.shown),
     }
-    found = leave_users_out(lists, tallied, without)
-    figures = {f"gini@{k}": gini(tallied.weighted), f"coverage@{k}": coverage(tallied.shown)}
+    found = leave_users_out(lists, exposure, without)
+    figures = {f"gini@{k}": gini(exposure.weighted), f"coverage@{k}": coverage(exposure.shown)}
     return found.bounds(figures) if found else {}

@@ -10,6 +10,8 @@ from limelight.data.groups import exposure_of
 from limelight.metrics.exposure import coverage, gini, mmf
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limelight._base.arrays import Float64
     from limelight.data.groups import Groups
 
@@ -17,10 +19,10 @@ if TYPE_CHECKING:
 def group_figures(members: Groups, before: Float64, now: Float64, k: int) -> dict[str, float]:
     """Measure groups by the exposure of items, in the plain lists and now.
 
-    ``group_gini``, ``group_coverage`` and ``group_mmf`` are of the groups' exposure.
-    ``gini_within_groups`` says how unevenly the items of a group share what it has: the mean over
-    groups of two items or more, weighted by what the groups have in the plain lists, so that it
-    does not change where exposure only moves from group to group.
+    ``groups`` is how many there are. ``group_gini``, ``group_coverage`` and ``group_mmf`` are of
+    their exposure. ``gini_within_groups`` says how unevenly the items of a group share what it has:
+    the mean over groups of two items or more, weighted by what the groups have in the plain lists,
+    so that it does not change where exposure only moves from group to group.
 
     Parameters
     ----------
@@ -41,7 +43,8 @@ def group_figures(members: Groups, before: Float64, now: Float64, k: int) -> dic
     >>> round(found["gini_within_groups@5"], 3)
     0.167
     """
-    weights, figures = exposure_of(members, before), {}
+    weights = exposure_of(members, before)
+    figures: dict[str, float] = {"groups": len(members.group_ids)}
     for end, given in (("_before", before), ("", now)):
         held = exposure_of(members, given)
         figures |= {
@@ -51,6 +54,29 @@ def group_figures(members: Groups, before: Float64, now: Float64, k: int) -> dic
             f"gini_within_groups@{k}{end}": within_gini(members, given, weights),
         }
     return figures
+
+
+def group_rows(figures: Mapping[str, float], n_groups: int, k: int) -> list[tuple[str, str, str]]:
+    """Write figures of groups for people: a label, before and after; none without groups.
+
+    Examples
+    --------
+    >>> names = ("group_gini", "group_coverage", "group_mmf", "gini_within_groups")
+    >>> figures = {f"{name}@5{end}": 0.5 for name in names for end in ("", "_before")}
+    >>> group_rows(figures, n_groups=43, k=5)[0]
+    ('Gini of 43 groups', '0.5000', '0.5000')
+    """
+    named = {
+        "group_gini": f"Gini of {n_groups:,} groups",
+        "group_coverage": "groups shown",
+        "group_mmf": "MMF of groups",
+        "gini_within_groups": "Gini within groups",
+    }
+    return [
+        (label, f"{figures[f'{name}@{k}_before']:.4f}", f"{figures[f'{name}@{k}']:.4f}")
+        for name, label in named.items()
+        if n_groups
+    ]
 
 
 def within_gini(members: Groups, exposure: Float64, weights: Float64) -> float:

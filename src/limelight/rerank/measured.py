@@ -104,9 +104,8 @@ def measured(
     )
     if providers is None:
         return found
-    members = providers.members
-    more = group_figures(members, found.exposure_before, found.exposure, found.k)
-    return replace(found, metrics=found.metrics | more, n_groups=len(members.group_ids))
+    more = group_figures(providers.members, found.exposure_before, found.exposure, found.k)
+    return replace(found, n_groups=int(more.pop("groups")), metrics=found.metrics | more)
 
 
 def result_of(found: Figures, examples: ExampleLists, **known: Any) -> RerankResult:

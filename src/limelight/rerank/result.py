@@ -12,6 +12,7 @@ from limelight._base.documents import Document, Table
 from limelight.data.groups import exposure_of as group_exposure
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
+from limelight.metrics.groups import group_rows
 from limelight.metrics.lists import ListCount, Lists, position_weights
 from limelight.report.exhibit import (
     Compared,
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
 
 _BATCH = 8192
 _TITLES = ("gained most", "lost most")
-_OF_GROUPS = (
-    ("groups shown", "group_coverage"),
-    ("MMF of groups", "group_mmf"),
-    ("Gini within groups", "gini_within_groups"),
-)
 _SHOWN, _GROUPS = 5, 12
 """How many items of each kind, and how many groups, a notebook shows."""
 
@@ -333,13 +329,10 @@ class RerankResult:
     def _figures(self) -> list[tuple[str, str, str]]:
         """Write Gini and coverage before and after, of groups as well where these share."""
         k, now = self.k, self.metrics
-        named = [("Gini of exposure", "gini"), ("items shown", "coverage")]
-        if self.n_groups:
-            of_groups = [(f"Gini of {self.n_groups:,} groups", "group_gini"), *_OF_GROUPS]
-            named = [*of_groups, (f"Gini of {len(self.item_ids):,} items", "gini"), named[1]]
-        return [
+        label = "Gini of items" if self.n_groups else "Gini of exposure"
+        return group_rows(now, self.n_groups, k) + [
             (label, f"{now[f'{name}@{k}_before']:.4f}", f"{now[f'{name}@{k}']:.4f}")
-            for label, name in named
+            for label, name in ((label, "gini"), ("items shown", "coverage"))
         ]
 
     def _loss(self) -> str:

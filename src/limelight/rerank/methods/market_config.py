@@ -1,4 +1,4 @@
-"""The settings of markets: items or groups that are helped, how strongly, and how lists are ordered."""
+"""The settings of markets: who is helped, how strongly, and how lists are ordered."""
 
 from __future__ import annotations
 

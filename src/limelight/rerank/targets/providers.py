@@ -71,7 +71,7 @@ def read_providers(source: Source, item_ids: Ids) -> Groups:
     """
     members = as_groups(read_groups(source, ids_to_arrow(item_ids)), len(item_ids))
     if len(members.group_ids) < 2:
-        message = f"exposure is shared among groups, and there is one only: {members.group_ids[0]!r}"
+        message = f"exposure is shared among groups, and there is one: {members.group_ids[0]!r}"
         raise DataError(message, hint="name the provider of every item in the column group")
     return members
 
@@ -90,6 +90,20 @@ def check_providers(of: Source | None, min_mmf: float | None, method: str = "aut
     if of is not None and method not in ("auto", *able):
         message = f"{method} shares exposure among items, not among groups"
         raise ConfigError(message, hint=f"choose from: auto, {', '.join(able)}")
+
+
+def as_providers(of: Source | None, min_mmf: float | None) -> ProvidersOf | None:
+    """Take the groups of a target for whatever items there are; None if there are none.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> sellers = pa.table({"item_id": ["a", "b"], "group": ["x", "y"]})
+    >>> as_providers(sellers, min_mmf=0.3)(["b", "a"]).members.items
+    array([1, 0])
+    """
+    check_providers(of, min_mmf)
+    return None if of is None else lambda ids: Providers(read_providers(of, ids))
 
 
 def choose_exponent(

@@ -104,7 +104,7 @@ class BatchControl(BestResponseControl, ServingControl):
 
     def reranker(self, strength: float, places: Int32, users: float) -> BestResponse:
         """Return best response that knows what the lists give."""
-        found = self._of(BestResponse, strength, welfare=self.served.welfare)
+        found: BestResponse = self._of(BestResponse, strength, welfare=self.served.welfare)
         exposure = self._ledger.exposure_of(places) * (users / max(self.context.pool.n_users, 1))
         return found.know(exposure, users, self._market.survey, self.context.k)
 
@@ -159,7 +159,7 @@ class StreamControl(ServingControl):
         return self._warm(strength)
 
     def _warm(self, strength: float) -> Online:
-        found = self._of(Online, strength, welfare=self.served.welfare)
+        found: Online = self._of(Online, strength, welfare=self.served.welfare)
         found.offsets_ = self._offsets(strength)
         return found.warm_up_from(self.context.pool, self.context.k)
 
