@@ -230,7 +230,8 @@ def rerank(  # noqa: PLR0913
     check_providers(of, min_mmf, method)
     if of is not None:
         targets["min_mmf"] = min_mmf
-    goal = as_group_goal(groups, wishes, targets | {"of": of}, method) or as_goal(**targets)
+    others = targets | {"evenness of groups": of}
+    goal = as_group_goal(groups, wishes, others, method) or as_goal(**targets)
     seed: int = seed_of(random_state)
     check_search(k, method, relevance, seed)
     if relevance == "score" and held_out is not None:

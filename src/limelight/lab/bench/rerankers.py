@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from limelight.rerank.methods.best_response import BestResponse, Online
 from limelight.rerank.methods.fairrec import FairRec, largest_guarantee
 from limelight.rerank.methods.frank_wolfe import FrankWolfe
 from limelight.rerank.methods.group_shares import GroupShares
+from limelight.rerank.welfare import Impact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.market.pool import Law
+    from limelight.rerank.methods.market_config import GroupAccountsReranker
+
+    Kind = TypeVar("Kind", bound=GroupAccountsReranker)
 
 
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
@@ -36,6 +40,8 @@ _GUARANTEES = 16
 """How many guarantees, evenly up to the largest, where fractions are allowed."""
 _SHARES = tuple(np.linspace(0.1, 0.98, 16).tolist())
 """Of an even share: floors of groups."""
+_UTILITY = Impact(exponent=3.0)
+"""What utility is worth to providers, chosen on one half of the users of Steam."""
 _FIRST = tuple(10.0**n for n in range(-4, 4))
 _MOST = 16  # points of a front whose scale is not known
 _GAP = 0.02  # of the accuracy between two of its points, which is worth another one
@@ -63,6 +69,20 @@ class Arena:
     def common(self) -> dict[str, Any]:
         """The settings that all of our methods share."""
         return {"relevance": self.law, "random_state": self.seed}
+
+    @property
+    def for_accounts(self) -> dict[str, Any]:
+        """The settings of methods that keep accounts: of providers, their utility is what counts.
+
+        Utility is the sum of the scores of a provider's shown items, wherever these stand.
+        """
+        if self.providers is None:
+            return self.common
+        return self.common | {"group_welfare": _UTILITY, "places": "uniform"}
+
+    def of(self, method: Kind) -> Kind:
+        """Let a method share exposure among the accounts."""
+        return method if self.providers is None else method.of(self.providers)
 
     @property
     def accounts(self) -> Int64:
@@ -95,7 +115,7 @@ def _fractional(arena: Arena) -> list[float]:
 
 
 def _online(arena: Arena, strength: float) -> Lists:
-    online = Online(strength=strength, **arena.common)
+    online: Online = arena.of(Online(strength=strength, **arena.for_accounts))
     if arena.known is not None:
         online.warm_up(arena.known, arena.k)
     lists: Lists = online.rerank(arena.served, arena.k)
@@ -103,7 +123,7 @@ def _online(arena: Arena, strength: float) -> Lists:
 
 
 def _prices(arena: Arena, strength: float) -> Lists:
-    found = FrankWolfe(strength=strength, **arena.common)
+    found: FrankWolfe = arena.of(FrankWolfe(strength=strength, **arena.common))
     known = arena.served if arena.known is None else arena.known
     lists: Lists = found.fit(known, arena.k).rerank(arena.served, arena.k)
     return lists
@@ -117,8 +137,8 @@ def _group_shares(arena: Arena, share: float) -> Lists:
 
 
 def _best_response(arena: Arena, strength: float, *, thorough: bool) -> Lists:
-    method = BestResponse(strength=strength, thorough=thorough, **arena.common)
-    lists: Lists = method.rerank(arena.served, arena.k)
+    method = BestResponse(strength=strength, thorough=thorough, **arena.for_accounts)
+    lists: Lists = arena.of(method).rerank(arena.served, arena.k)
     return lists
 
 
@@ -135,10 +155,14 @@ def _all_strengths(_: Arena) -> Sequence[float]:
 METHODS: dict[str, Method] = {
     WHOLE: Method(_fairrec, _whole),
     FRACTIONAL: Method(_fairrec, _fractional),
-    "BestResponse": Method(lambda a, s: _best_response(a, s, thorough=False), _all_strengths),
-    "thorough": Method(lambda a, s: _best_response(a, s, thorough=True), _all_strengths),
-    "Online": Method(_online, _all_strengths),
-    "Prices": Method(_prices, _all_strengths),
+    "BestResponse": Method(
+        lambda a, s: _best_response(a, s, thorough=False), _all_strengths, of_providers=True
+    ),
+    "thorough": Method(
+        lambda a, s: _best_response(a, s, thorough=True), _all_strengths, of_providers=True
+    ),
+    "Online": Method(_online, _all_strengths, of_providers=True),
+    "Prices": Method(_prices, _all_strengths, of_providers=True),
     "Allocate": Method(
         lambda a, s: Allocate(at_least=int(s), **a.common).rerank(a.served, a.k), _whole
     ),
