@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -224,13 +224,11 @@ def control_of(method: str, context: SearchContext) -> PoolControl:
         return _OWN[method](context)
     reranker = offered()[method].usual(seed=context.seed, threads=context.threads)
     groups = context.providers
-    if groups is not None:
-        reranker.config = replace(reranker.config, **groups.settings)
 
     def make(at: SearchContext, strength: float) -> Int32:
         found = reranker.at(strength)
-        if isinstance(found, GroupAccountsReranker) and groups is not None:
-            found.of(groups.members)
+        if groups is not None and isinstance(found, GroupAccountsReranker):
+            found = groups.helped_by(found)
         return found.places_from(at.pool, at.k)
 
     return PoolControl(context, make, whole=reranker.strength_is_count)

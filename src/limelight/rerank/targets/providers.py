@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.groups import exposure_of, read_groups
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from limelight.rerank.targets.controls import SearchContext
     from limelight.rerank.targets.search import Goal
 
+    Kind = TypeVar("Kind", bound=GroupAccountsReranker)
+
 ProvidersOf: TypeAlias = "Callable[[Ids], Providers]"
 """Tells which of some items are whose."""
 EXPONENTS = (3.0, 2.0, 1.0)
@@ -46,9 +48,11 @@ class Providers:
     """Of the groups' welfare."""
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of a re-ranker that helps them."""
-        return {"group_welfare": Power(exponent=self.exponent), "items": ITEMS}
+    def _settings(self) -> dict[str, Any]:
+        # A search counts the relevance that all users give up together, so those who lose least
+        # should move, and strength is the same for all.
+        welfare = Power(exponent=self.exponent)
+        return {"group_welfare": welfare, "items": ITEMS, "per_user": False}
 
     def held(self, exposure: Float64) -> Float64:
         """Add up the exposure of each group, from that of items."""
@@ -56,7 +60,14 @@ class Providers:
 
     def accounts(self, n_items: int) -> dict[str, Any]:
         """Return the settings of a market in which they are helped."""
-        return AccountsConfig(**self.settings).accounts(self.members, n_items)
+        return AccountsConfig(**self._settings).accounts(self.members, n_items)
+
+    def helped_by(self, method: Kind) -> Kind:
+        """Let a re-ranker share exposure among them."""
+        own = {setting.name for setting in fields(method.config)}
+        known = {name: value for name, value in self._settings.items() if name in own}
+        method.config = replace(method.config, **known)
+        return method.of(self.members)
 
 
 def read_providers(source: Source, item_ids: Ids) -> Groups:

@@ -89,10 +89,8 @@ class ServingControl(PoolControl):
     def _of(self, kind: type[Kind], strength: float, **more: Any) -> Kind:
         """Make a re-ranker of a strength, for providers if these are to share exposure."""
         known = {"strength": strength, "relevance": self.served.law, **self.served.settings, **more}
-        providers = self.context.providers
-        if providers is None:
-            return kind(**known)
-        return kind(**known, **providers.settings).of(providers.members)
+        found, providers = kind(**known), self.context.providers
+        return found if providers is None else providers.helped_by(found)
 
 
 class BatchControl(BestResponseControl, ServingControl):
