@@ -29,7 +29,16 @@ from limelight.cli.frame import (
     parse_shares,
 )
 from limelight.cli.output import check_page, note, note_page, summarise
-from limelight.cli.targets import Gini, GroupCap, GroupFloor, Groups, MinCoverage, target_option
+from limelight.cli.targets import (
+    Gini,
+    GroupCap,
+    GroupFloor,
+    Groups,
+    MinCoverage,
+    MinMmf,
+    Of,
+    target_option,
+)
 from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:
@@ -70,6 +79,8 @@ def rerank(
     max_relevance_loss: Annotated[
         str | None, target_option("SHARE", "Target: the relevance that may go, such as 2%.")
     ] = None,
+    min_mmf: MinMmf = None,
+    of: Of = None,
     k: Annotated[int | None, option("N", "Length of the lists.", "-k")] = None,
     method: Annotated[
         str | None, option("METHOD", "How to make the lists; auto takes what loses least.")
@@ -122,6 +133,10 @@ def rerank(
     --memory go to scratch files. A target that is out of reach is an error that says what is
     possible.
 
+    With --of, providers share the exposure, or other groups of items: the target is of groups, and
+    items share what their group has about as they did before. --groups with a cap or a floor bounds
+    the share of each group instead.
+
     Every strength that the search tries is kept in LISTS.checkpoint until the lists are written:
     after Ctrl-C, SIGTERM or a crash the same command with --resume goes on from there.
 
@@ -133,6 +148,8 @@ def rerank(
       limelight rerank candidates.parquet --gini 0.6 -k 20 -o lists/
       limelight rerank scores.csv --max-relevance-loss 2% --held-out liked.csv -o lists.csv
       limelight rerank model/ --min-coverage 50% --explain -o lists.parquet
+      limelight rerank scores.csv --gini 0.3 --of sellers.csv -o lists/
+      limelight rerank scores.csv --min-mmf 30% --of sellers.csv --method online -o lists/
       limelight rerank scores.csv --groups studios.csv --group-cap 3% -o lists/
       limelight rerank model/ --gini 0.6 --executor ray --address auto -o lists/
     """
@@ -140,12 +157,14 @@ def rerank(
 
     check_page(page)
     shares = Path(group_shares) if group_shares else None
-    _refuse_own_input(output, candidates, held_out, history, catalogue, groups, shares)
+    _refuse_own_input(output, candidates, held_out, history, catalogue, of, groups, shares)
     ListWriter(output).check()
     given = given_flags(
         gini=gini,
         min_coverage=parse_share("--min-coverage", min_coverage),
         max_relevance_loss=parse_share("--max-relevance-loss", max_relevance_loss),
+        min_mmf=parse_share("--min-mmf", min_mmf),
+        of=of,
         group_cap=parse_share("--group-cap", group_cap),
         group_floor=parse_share("--group-floor", group_floor),
         group_shares=parse_shares(group_shares, "equal", "catalogue"),
@@ -176,12 +195,12 @@ def rerank(
     with until_done(kept):
         found = _make(where, source, output, kept, given)
         changes: Sequence[ExposureChange | GroupShare] = found.groups
-        if groups is not None and not has_group_target:
-            changes = found.group_changes(groups)
+        if (shown := groups or of) is not None and not has_group_target:
+            changes = found.group_changes(shown)
         if not where.is_cluster:
             found.write(output)
     if page is not None:
-        found.report(page, groups=groups, catalogue=catalogue)
+        found.report(page, groups=groups or of, catalogue=catalogue)
         note_page(page)
     text = found.explain() if explain else str(found)
     if changes:
@@ -222,7 +241,7 @@ def _open(path: Path, memory: int, threads: int | None) -> "Path | Candidates":
 
 def _refuse_flags(candidates: Path, given: dict[str, Any]) -> None:
     """Refuse what shards cannot do."""
-    for name in ("held_out", "history", "group_cap", "group_floor", "group_shares"):
+    for name in ("held_out", "history", "of", "group_cap", "group_floor", "group_shares"):
         if name in given:
             message = f"--executor ray does not take --{name.replace('_', '-')}: {given[name]}"
             hint = "leave --executor out, or re-rank a sample of the users"

@@ -31,6 +31,23 @@ For = Annotated[
 MinCoverage = Annotated[
     str | None, target_option("SHARE", "Target: the share of the catalogue shown, such as 50%.")
 ]
+Of = Annotated[
+    Path | None,
+    target_option(
+        "FILE",
+        "Providers, or any groups of items, among whom exposure is to be shared instead of among "
+        "items: item_id,group[,weight]. Gini, coverage and MMF are then of groups.",
+        "--of",
+    ),
+]
+MinMmf = Annotated[
+    str | None,
+    target_option(
+        "SHARE",
+        "Target: the max-min fairness, the share of the exposure that the less exposed half of the "
+        "groups has, such as 30% (needs --of).",
+    ),
+]
 Groups = Annotated[
     Path | None,
     target_option("FILE", "Groups of items, to show or set what they get: item_id,group[,weight]."),
@@ -72,6 +89,8 @@ class Targets:
         ),
     ] = None
     min_coverage: MinCoverage = None
+    min_mmf: MinMmf = None
+    of: Of = None
     groups: Groups = None
     group_cap: GroupCap = None
     group_floor: GroupFloor = None
@@ -111,7 +130,7 @@ class Targets:
         """Return the wishes that were given, as the library takes them."""
         wishes = {own.name: getattr(self, own.name) for own in fields(self)}
         wishes["population"] = population_of(self.population)
-        for name in ("max_ndcg_loss", "min_coverage", "group_cap", "group_floor"):
+        for name in ("max_ndcg_loss", "min_coverage", "min_mmf", "group_cap", "group_floor"):
             wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
         wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
         return given_flags(**wishes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.progress import progress_bar
@@ -15,6 +16,7 @@ from limelight.metrics.exposure import gini_floor
 from limelight.models.ease import EASE
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.relevance import BY_RANK, Relevance, calibrate
+from limelight.rerank.targets.providers import EXPONENTS
 from limelight.rerank.targets.search import (
     FIRST,
     MET_WITHIN,
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
     from limelight.control.controls import ModelControl
     from limelight.control.population import Sitting
     from limelight.control.served import Confirmed, Everybody
+    from limelight.data.interactions import Ids
     from limelight.data.split import Split
     from limelight.models.base import Model
+    from limelight.rerank.targets.providers import Providers, ProvidersOf
     from limelight.rerank.targets.search import Goal, Trial
     from limelight.rerank.targets.serving import GroupsOf, Serve
     from limelight.rerank.welfare import WelfareName
@@ -113,6 +117,8 @@ class Search:
     serve: Serve
     groups: GroupsOf | None = None
     """Groups of items that have wishes of their own, which hold beside the goal."""
+    providers: ProvidersOf | None = None
+    """Whose exposure the goal is for, where it is not for that of items."""
     nearest: bool = field(default=False, kw_only=True)
     """Whether to return the nearest, if there is no better."""
     show_progress: bool | None = field(default=None, kw_only=True)
@@ -137,7 +143,7 @@ def decide(
         weaker = _try_weaker(chosen, trial, advance)
         chosen.release()
     front = [
-        TriedMethod(chosen.name, strength, *measure, met=goal.is_met(measure))
+        TriedMethod(chosen.name, strength, *measure[:3], met=goal.is_met(measure))
         for strength, measure in sorted(chosen.tried.items())
     ]
     return ControlDecision(
@@ -148,7 +154,7 @@ def decide(
         lists=trial.lists.ids,
         gini=trial.measure.gini,
         tried=tuple(
-            TriedMethod(name, one.strength, *one.measure, met=goal.is_met(one.measure))
+            TriedMethod(name, one.strength, *one.measure[:3], met=goal.is_met(one.measure))
             for name, one in found.items()
         ),
         front=tuple(front),
@@ -180,15 +186,31 @@ def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> l
     settings = {"candidates": sitting.users.width, "num_threads": threads}
     controls: list[ModelControl] = []
     for scale, rule in laws.items():
-        for welfare in _WELFARES if serve != "stateless" else _WELFARES[:1]:
-            name = _METHODS[serve] if serve == "stateless" else f"{_METHODS[serve]} ({welfare})"
-            served = Served(serve, rule, welfare, settings, groups)
-            named = f"{name} of {scale}"
+        for way, welfare, providers in _ways(search):
+            served = Served(serve, rule, welfare, settings, groups, providers)
+            named = f"{_METHODS[serve]}{way} of {scale}"
             controls.append(RerankControl(named, sitting, served, resolve_threads(threads)))
-    if isinstance(plain, ExADMM | EASE) and groups is None:
+    # In training items share exposure, whoever they are of.
+    if isinstance(plain, ExADMM | EASE) and groups is None and search.providers is None:
         name, fits = type(plain).__name__.lower(), {0.0: plain}
         controls.append(ExposureControl(name, sitting, plain.config, split.train, fits, _SLIGHT))
     return controls
+
+
+def _ways(search: Search) -> list[tuple[str, WelfareName, ProvidersOf | None]]:
+    """List what shared exposure may be worth: a name, the welfare of items, and of providers."""
+    if (providers := search.providers) is not None:
+        return [
+            (f" (groups, exponent {exponent:g})", "log", partial(_at_exponent, providers, exponent))
+            for exponent in EXPONENTS
+        ]
+    if search.serve == "stateless":
+        return [("", "log", None)]
+    return [(f" ({welfare})", welfare, None) for welfare in _WELFARES]
+
+
+def _at_exponent(providers: ProvidersOf, exponent: float, item_ids: Ids) -> Providers:
+    return replace(providers(item_ids), exponent=exponent)
 
 
 def _try_all(
@@ -269,18 +291,22 @@ def _out_of_reach(
     """Say how near every method came, and what stands in the way."""
     near = ", ".join(
         f"{name} a Gini index of {one.measure.gini:.3f} and a coverage of "
-        f"{one.measure.coverage:.3f} for {one.measure.loss:.1%} of nDCG"
+        f"{one.measure.coverage:.3f}"
+        + (f" and an MMF of {one.measure.mmf:.3f}" if goal.n_groups else "")
+        + f" for {one.measure.loss:.1%} of nDCG"
         for name, one in found.items()
     )
     n_lists, k, n_items = sitting.n_lists, sitting.k, sitting.n_items
     best = min(found.values(), key=lambda one: goal.cost(one.measure)).measure
     several = goal.notes(best) if len(goal.wishes) > 1 else ()
     near = "; ".join([near, *(note.rstrip(".") for note in (*several, *_missed_note(missed)))])
-    message = (
-        f"out of reach: {goal} over {n_lists:,} users' lists; {near}; no lists of {k} for so many "
-        f"users go below a Gini index of {gini_floor(n_lists, k, n_items):.3f}, nor show more than "
-        f"{min(1.0, n_lists * k / n_items):.1%} of {n_items:,} items"
-    )
+    message = f"out of reach: {goal} over {n_lists:,} users' lists; {near}"
+    if not goal.n_groups:
+        message += (
+            f"; no lists of {k} for so many users go below a Gini index of "
+            f"{gini_floor(n_lists, k, n_items):.3f}, nor show more than "
+            f"{min(1.0, n_lists * k / n_items):.1%} of {n_items:,} items"
+        )
     hint = "ask for less, or keep the nearest: nearest=True, --nearest"
     error = OutOfReachError(message, hint=hint)
     error.nearest = min(found.values(), key=lambda one: goal.cost(one.measure))

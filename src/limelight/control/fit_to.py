@@ -21,6 +21,7 @@ from limelight.metrics.exposure import gini_floor
 from limelight.models.base import Model
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.rerank import as_group_goal
+from limelight.rerank.targets.providers import as_providers
 from limelight.rerank.targets.search import MET_WITHIN, Goal, JointGoal, OutOfReachError, as_goals
 from limelight.rerank.targets.serving import SERVES, Serve
 
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from limelight.control.served import Confirmed
     from limelight.data.interactions import Interactions
     from limelight.data.sources import Source
+    from limelight.rerank.rerank import GroupGoal
     from limelight.rerank.targets.groups import Share
+    from limelight.rerank.targets.providers import ProvidersOf
     from limelight.store.checkpoint import Place
 
 
@@ -43,6 +46,8 @@ def fit_to(  # noqa: PLR0913
     gini: float | None = None,
     max_ndcg_loss: float | None = None,
     min_coverage: float | None = None,
+    min_mmf: float | None = None,
+    of: Source | None = None,
     groups: Source | None = None,
     group_cap: Share | None = None,
     group_floor: Share | None = None,
@@ -75,6 +80,11 @@ def fit_to(  # noqa: PLR0913
         The target, one of them or several at once: the Gini index of exposure, at most; the share
         of nDCG that may be given up, alone for as even an exposure as that buys; or the share of
         the catalogue that lists show, at least.
+    min_mmf, of
+        ``of`` is a table ``item_id, group[, weight]`` of providers, or any groups of items, among
+        whom exposure is to be shared. Gini index and coverage are then those of groups; so is
+        ``min_mmf``, the share of their exposure that the less exposed half of the groups should
+        have, at most 0.5. Items share what their group has about as they did before.
     groups, group_cap, group_floor, group_shares
         Or, alone or beside the others, a target for groups of items, a table ``item_id, group[,
         weight]``: the share of all exposure that none may exceed, or each should have, or the share
@@ -118,13 +128,11 @@ def fit_to(  # noqa: PLR0913
     """
     clock = _Clock()
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
+    providers = as_providers(of, min_mmf)
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
     for_groups = as_group_goal(groups, shares, {}, "auto")
-    goal = _goal_of(wishes, alone=for_groups is None)
+    goal = _goal_of(wishes | {"min_mmf": min_mmf}, alone=for_groups is None or of is not None)
     check_choice("serve", serve, SERVES)
-    if for_groups and goal and not goal.is_loss and serve == "stateless":
-        message = f"shares of groups beside {goal} are not met by machines that share nothing"
-        raise ConfigError(message, hint="serve a batch or a stream, or give one target")
     plain = ExADMM() if model is None else model
     if not isinstance(plain, Model):
         message = f"a target needs a model to fit: {plain!r}"
@@ -132,6 +140,8 @@ def fit_to(  # noqa: PLR0913
     _refuse_control(plain)
     whole = _whole(data)
     check_integer("at", at, least=1)
+    goal = _among(goal, providers, whole)
+    _check_together(serve, for_groups, goal)
     if goal is not None and isinstance(population, str) and population == "everyone":
         _refuse_unreachable(goal, *_size_of(whole), at)
     split = as_split(whole)
@@ -144,23 +154,27 @@ def fit_to(  # noqa: PLR0913
     clock.lap("fit")
 
     def decide_for(sitting: Sitting, *, nearest: bool) -> Decision:
-        if grouped is not None and (goal is None or goal.is_loss):
+        if grouped is not None and providers is None and (goal is None or goal.is_loss):
             return grouped.decide(plain, sitting, goal, nearest=nearest)
         assert goal is not None
         wished = None if grouped is None else grouped.groups_of
-        search = Search(serve, wished, nearest=nearest, show_progress=show_progress)
+        search = Search(serve, wished, providers, nearest=nearest, show_progress=show_progress)
         return decide(plain, split, sitting, goal, search)
 
     parts = ("validation",) if people.held_out_alone else _HELD_OUT
-    with closing(sitting_of(people, split, lambda: plain, at, parts)) as sitting:
+    with closing(sitting_of(people, split, lambda: plain, at, parts, providers)) as sitting:
         decision = _widening(decide_for, sitting, nearest=nearest)
         validation = BothLists(sitting, "validation", sitting.own, decision.lists)
         test = validation._replace(name="test")
         if people.held_out_alone:
-            with closing(sitting_of(people, split, lambda: plain, at, ("test",))) as others:
+            with closing(
+                sitting_of(people, split, lambda: plain, at, ("test",), providers)
+            ) as others:
                 test = BothLists(others, "test", others.own, decision.lists_of(others))
     clock.lap("search")
-    everybody = _everybody(plain, split, whole, people, at, keep=keep_held_out)
+    everybody = _everybody(plain, split, whole, people, at, keep=keep_held_out).with_providers(
+        providers
+    )
     clock.lap("fit to everybody")
     confirmed = decision.confirm(everybody, adjust=not people.held_out_alone)
     clock.lap("lists for everybody")
@@ -210,10 +224,14 @@ def _widening(decide_for: Any, sitting: Sitting, *, nearest: bool) -> Decision:
 
 def _missed_by_all(goal: Goal, everybody: Everybody, confirmed: Confirmed) -> SolveError:
     """Say how near everybody's lists come."""
-    gini, coverage, _ = confirmed.now
+    gini, coverage, *_ = confirmed.now
+    more = ""
+    if found := confirmed.providers:
+        gini, coverage = (found[f"group_{name}@{everybody.k}"] for name in ("gini", "coverage"))
+        more = f" and an MMF of {found[f'group_mmf@{everybody.k}']:.3f}"
     message = (
         f"out of reach: {goal} over {len(everybody.rows):,} users' lists; they came to a Gini "
-        f"index of {gini:.3f} and a coverage of {coverage:.3f}"
+        f"index of {gini:.3f} and a coverage of {coverage:.3f}{more}"
     )
     return SolveError(message, hint="ask for less, or keep the nearest: nearest=True, --nearest")
 
@@ -237,6 +255,23 @@ def _everybody(
         return Everybody.of(plain, split.train, split.train.user_ids[rows], n_lists, k)
     data = split.everybody() if isinstance(whole, Split) else whole
     return Everybody.of(refit(plain, data), data, people.ids(split), people.n_lists, k)
+
+
+def _check_together(serve: Serve, for_groups: GroupGoal | None, goal: Goal | None) -> None:
+    """Refuse shares of groups beside a goal where machines share nothing."""
+    if for_groups and goal and serve == "stateless" and (goal.n_groups or not goal.is_loss):
+        message = f"shares of groups beside {goal} are not met by machines that share nothing"
+        raise ConfigError(message, hint="serve a batch or a stream, or give one target")
+
+
+def _among(
+    goal: Goal | None, providers: ProvidersOf | None, data: Interactions | Split
+) -> Goal | None:
+    """Return a goal for the exposure of providers, if these are to share it."""
+    if goal is None or providers is None:
+        return goal
+    ids = data.train.item_ids if isinstance(data, Split) else data.item_ids
+    return goal.among(len(providers(ids).members.group_ids))
 
 
 class _Clock:
@@ -292,6 +327,8 @@ def _size_of(data: Interactions | Split) -> tuple[int, int]:
 
 def _refuse_unreachable(goal: Goal, n_lists: int, n_items: int, k: int) -> None:
     """Refuse what so many lists cannot reach, however they are filled, before a fit."""
+    if goal.n_groups:
+        return  # lists may show many items of one group, so that groups have hardly any floor
     k = min(k, n_items)
     floor, shown = gini_floor(n_lists, k, n_items), min(1.0, n_lists * k / n_items)
     for wish in goal.wishes:
@@ -323,11 +360,12 @@ def _search_notes(
 ) -> list[str]:
     """Say with how many users and items the search was done, and what that changed, if not all."""
     notes, searched, n_items = [], sitting.users.n_users, len(everybody.model.item_ids)
+    of = "" if sitting.providers is None else " of groups"
     if searched < people.n_distinct and not people.held_out_alone:
         notes.append(
             f"Searched with {searched:,} of {people.n_distinct:,} users, whose lists had a Gini "
-            f"index of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody it "
-            f"is {confirmed.strength:.4g}."
+            f"index{of} of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody "
+            f"it is {confirmed.strength:.4g}."
         )
     if sitting.n_items < n_items:
         notes.append(
@@ -335,5 +373,6 @@ def _search_notes(
             "figures of held-out users are over these."
         )
     if decision.met and not confirmed.met:
-        notes.append(f"The target was not met for everybody: Gini {confirmed.now.gini:.3f}.")
+        reached = confirmed.providers.get(f"group_gini@{everybody.k}", confirmed.now.gini)
+        notes.append(f"The target was not met for everybody: Gini {reached:.3f}.")
     return notes

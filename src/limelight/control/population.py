@@ -14,10 +14,12 @@ from limelight._base.memory import limit, resident
 from limelight.data.candidates.candidates import MEMORY
 from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.catalogue import read_distinct
+from limelight.data.groups import exposure_of
 from limelight.data.held_out import HeldOut, left_out, refolded
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.metrics import exposure
 from limelight.metrics.accuracy import ndcg
+from limelight.metrics.groups import group_figures
 from limelight.recommend.candidates import candidates_of, usual_width
 from limelight.recommend.ranking import CandidateRanking
 from limelight.rerank.market.pool import Pool
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limelight._base.arrays import Float64, Int32, Int64
+    from limelight.data.groups import Groups
     from limelight.data.interactions import Ids
     from limelight.data.sources import Source
     from limelight.data.split import Split
     from limelight.metrics.lists import Lists
     from limelight.models.base import Model
     from limelight.rerank.market.pool import Law
+    from limelight.rerank.targets.providers import ProvidersOf
 
 For: TypeAlias = "Literal['everyone', 'held-out'] | int | Source | Sequence[Any]"
 """Whom a target is for; see :func:`as_population`."""
@@ -232,7 +236,11 @@ class Sitting:
         How many lists the population has.
     parts : dict
         Held-out users by name: those of "validation" decide, by those of "test" nothing is decided.
+    providers : Groups or None
+        Groups of items whose exposure a target is for, where it is not for that of items.
     """
+
+    providers: Groups | None = None
 
     def __init__(
         self,
@@ -279,7 +287,15 @@ class Sitting:
         base = float(self._own_gains.mean())
         loss = 1 - float(gains.mean()) / base if base else 0.0
         given = exposure.exposure(ids, self.n_items)
-        return Measure(exposure.gini(given), exposure.coverage(given), loss), gains / (base or 1.0)
+        held = given if self.providers is None else exposure_of(self.providers, given)
+        return Measure.of(held, 1 - loss, 1.0), gains / (base or 1.0)
+
+    def of_providers(self, plain: Int32, now: Int32) -> dict[str, float]:
+        """Measure providers by everybody's plain lists and those now, where a target is theirs."""
+        if self.providers is None:
+            return {}
+        before, given = (exposure.exposure(ids, self.n_items) for ids in (plain, now))
+        return group_figures(self.providers, before, given, self.k)
 
     @property
     def n_items(self) -> int:
@@ -321,8 +337,12 @@ def sitting_of(
     model: Callable[[], Model],
     k: int,
     parts: tuple[str, ...] = ("validation", "test"),
+    providers: ProvidersOf | None = None,
 ) -> Sitting:
-    """Seat a population, or enough of it: all held-out users, and training users beside them."""
+    """Seat a population, or enough of it: all held-out users, and training users beside them.
+
+    With ``providers``, exposure is measured as theirs.
+    """
     n_train = split.train.n_users
     starts = {"validation": n_train, "test": n_train + split.validation.n_users}
     held_out = {name: getattr(split, name) for name in parts}
@@ -361,4 +381,7 @@ def sitting_of(
         usual_width(max(population.n_lists, len(places))),
     )
     n_lists = len(places) if population.held_out_alone else population.n_lists
-    return Sitting(users, n_lists, k, seats)
+    found = Sitting(users, n_lists, k, seats)
+    if providers is not None:
+        found.providers = providers(split.train.item_ids).members
+    return found

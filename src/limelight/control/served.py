@@ -13,6 +13,7 @@ from limelight.control.population import WIDER, room_for_candidates
 from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.ids import positions
 from limelight.metrics import exposure
+from limelight.metrics.groups import group_figures
 from limelight.models.factor_model import FactorModel
 from limelight.recommend.candidates import candidates_of, usual_width
 from limelight.recommend.fold_in import match_items
@@ -25,9 +26,11 @@ from limelight.rerank.targets.search import Measure, OutOfReachError, Trial, mee
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Int32, Int64
+    from limelight.data.groups import Groups
     from limelight.data.interactions import Ids, Interactions
     from limelight.models.base import Model
     from limelight.rerank.market.pool import Law
+    from limelight.rerank.targets.providers import ProvidersOf
     from limelight.rerank.targets.search import Goal
     from limelight.rerank.targets.serving import GroupsOf, Served
 
@@ -49,6 +52,8 @@ class Confirmed(NamedTuple):
     """Whether everybody gets what was asked for."""
     groups: tuple[GroupShare, ...] = ()
     notes: tuple[str, ...] = ()
+    providers: dict[str, float] = {}  # noqa: RUF012 - never changed
+    """How evenly providers share exposure, by name, where the target is for theirs."""
 
 
 def refit(model: Model, data: Interactions) -> Model:
@@ -90,6 +95,8 @@ class Everybody:
     n_lists: int
     """How many lists they stand for."""
     k: int
+    providers: Groups | None = None
+    """Groups of items whose exposure the target is for, where it is not for that of items."""
 
     @classmethod
     def of(cls, model: Model, data: Interactions, user_ids: Ids, n_lists: int, k: int) -> Everybody:
@@ -107,8 +114,23 @@ class Everybody:
 
     def leave(self) -> Confirmed:
         """Serve everybody her own list."""
-        found = self.measure(self.model)
-        return Confirmed(self.model, 0.0, found, found)
+        own = self.model.recommend(users=self.rows, k=self.k).ids
+        found = measure_exposure(own, len(self.model.item_ids))
+        more = self._of_providers(own, own)
+        return Confirmed(self.model, 0.0, found, found, providers=more)
+
+    def with_providers(self, providers: ProvidersOf | None) -> Everybody:
+        """Return the same users, and whose exposure is measured beside that of items."""
+        members = None if providers is None else providers(self.model.item_ids).members
+        return replace(self, providers=members)
+
+    def _of_providers(self, own: Int32, now: Int32) -> dict[str, float]:
+        """Measure providers by everybody's own lists and by those that are made now."""
+        if self.providers is None:
+            return {}
+        n_items = len(self.model.item_ids)
+        before, given = (exposure.exposure(ids, n_items) for ids in (own, now))
+        return group_figures(self.providers, before, given, self.k)
 
     def rerank(self, served: Served, goal: Goal | None, strength: float) -> Confirmed:
         """Serve everybody at the strength that meets a goal for all, or at the given one.
@@ -140,11 +162,15 @@ class Everybody:
         serving = Reranked(reranker, self.model, lists)
         is_met = goal is None or goal.is_met(found.measure)
         shares: tuple[GroupShare, ...] = ()
+        now = found.measure
+        if served.groups is not None or self.providers is not None:
+            sides = own.ids, made.ids
+            before, now = (measure_exposure(ids, len(self.model.item_ids)) for ids in sides)
         if served.groups is not None:
-            before = measure_exposure(own.ids, len(self.model.item_ids))
             shares = self._shares(served.groups, own.ids, made.ids)
             is_met = is_met and not control.missed(found.strength)
-        return Confirmed(serving, found.strength, before, found.measure, is_met, shares)
+        more = self._of_providers(own.ids, made.ids)
+        return Confirmed(serving, found.strength, before, now, is_met, shares, providers=more)
 
     def _shares(self, groups: GroupsOf, own: Int32, now: Int32) -> tuple[GroupShare, ...]:
         """Put the shares of groups before and after beside what was wished."""
@@ -171,7 +197,8 @@ class Everybody:
         before = {f"{name}@{k}_before": getattr(confirmed.before, name) for name in _EXPOSURE}
         now = {f"{name}@{k}": getattr(confirmed.now, name) for name in _EXPOSURE}
         floor = {f"gini_floor@{k}": exposure.gini_floor(len(self.rows), k, n_items)}
-        return {"users": len(self.rows), "items": n_items, **now, **before, **floor}
+        found = {"users": len(self.rows), "items": n_items, **now, **before, **floor}
+        return found | confirmed.providers
 
     @property
     def threads(self) -> int:
@@ -187,7 +214,7 @@ class Everybody:
 def measure_exposure(ids: Int32, n_items: int) -> Measure:
     """Measure the exposure that lists give."""
     given = exposure.exposure(ids, n_items)
-    return Measure(exposure.gini(given), exposure.coverage(given), 0.0)
+    return Measure.of(given, 1.0, 1.0)
 
 
 @dataclass(eq=False)

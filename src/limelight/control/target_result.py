@@ -14,6 +14,7 @@ from limelight._base.text import short
 from limelight.metrics.accumulate import tally
 from limelight.metrics.accuracy import ndcg
 from limelight.metrics.exposure import coverage, gini
+from limelight.metrics.groups import group_rows
 from limelight.metrics.intervals import leave_users_out
 from limelight.metrics.leave_one_out import CoverageWithout, GiniWithout
 from limelight.report.exhibit import (
@@ -194,8 +195,12 @@ class TargetResult:
             f"of {int(now['items']):,} items",
             self._price(),
         ]
+        if n_groups := int(now.get("groups", 0)):
+            changes = (" ".join((w, b, "->", n)) for w, b, n in group_rows(now, n_groups, k))
+            lines.insert(0, ", ".join(changes))
         if self.weaker:
-            words = (f"Gini {one.gini:.3f} for {_percent(one.ndcg_loss)}" for one in self.weaker)
+            of = " of groups" if "of" in self.goal else ""
+            words = (f"Gini{of} {o.gini:.3f} for {_percent(o.ndcg_loss)}" for o in self.weaker)
             lines.append(f"A little less control: {', '.join(words)} of nDCG")
         return lines
 
@@ -242,7 +247,9 @@ class TargetResult:
         return Table(("", "plain", "test users", "95 %", "validation users"), rows)
 
     def _others(self) -> Table:
-        head = ("tried, for validation users", "strength", "gini", "coverage", "ndcg loss", "")
+        of = " of groups" if "of" in self.goal else ""
+        exposed = f"gini{of}", f"coverage{of}"
+        head = ("tried, for validation users", "strength", *exposed, "ndcg loss", "")
         rows = [
             (method, f"{strength:.4g}", *(f"{figure:.4f}" for figure in figures), reached)
             for method, strength, *figures, is_met in self.tried
@@ -300,6 +307,7 @@ class BothLists(NamedTuple):
         bounds = _exposure_bounds(self.now[scored], part.targets.shape[1], k) if is_sample else {}
         return {
             **found,
+            **self.sitting.of_providers(self.plain, self.now),
             "scored_users": int(scored.sum()),
             **bounds,
             f"ndcg_loss@{k}": _loss(pairs.mean(axis=0)),

@@ -228,6 +228,26 @@ def top_share(exposure: ArrayLike, top: float = 0.01) -> float:
     return float(np.sort(values)[-n_top:].sum() / values.sum())
 
 
+def mmf(exposure: ArrayLike) -> float:
+    """Give the max-min fairness: the share of all exposure that the least exposed half holds.
+
+    It is 0.5 where all have the same, and a little less where their number n is odd, because the
+    half is n // 2 of them.
+
+    Parameters
+    ----------
+    exposure
+        One non-negative number for each provider, group or item, zeros included.
+
+    Examples
+    --------
+    >>> mmf([6, 1, 2, 1])
+    0.2
+    """
+    values = np.sort(_checked(exposure))
+    return float(values[: len(values) // 2].sum() / values.sum())
+
+
 def gini_floor(n_lists: int, k: int, n_items: int, weight: Weight = "log") -> float:
     """Give about the lowest Gini that so many lists can reach, however they are filled.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight.metrics.accumulate import ListAccumulator
+from limelight.metrics.groups import group_figures
 from limelight.recommend.ranking import CandidateRanking
 from limelight.report.exhibit import example_rows
 from limelight.rerank.result import Lengths, RerankResult, lengths_of, user_relevance
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Int32, Int64
     from limelight.data.candidates.candidates import Candidates
     from limelight.rerank.market.pool import Pool
+    from limelight.rerank.targets.providers import Providers
 
 
 class Figures(NamedTuple):
@@ -77,13 +80,20 @@ def examples_of(candidates: Candidates, k: int) -> ExampleLists:
     return ExampleLists(rows, CandidateRanking(candidates).top(rows, k).ids)
 
 
-def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankResult:
+def measured(
+    pool: Pool,
+    places: Int32,
+    started: float,
+    *,
+    providers: Providers | None = None,
+    **known: Any,
+) -> RerankResult:
     """Measure lists, and everybody's own, and put them into a result.
 
-    Work began when ``time.perf_counter`` was ``started``; ``known`` is what else the result says:
-    how the lists were made, and for what.
+    Work began when ``time.perf_counter`` was ``started``; ``providers`` are measured as well;
+    ``known`` is what else the result says: how the lists were made, and for what.
     """
-    return result_of(
+    found = result_of(
         figures(pool, places),
         examples_of(pool.candidates, places.shape[1]),
         lists=pool.lists(places),
@@ -92,6 +102,10 @@ def measured(pool: Pool, places: Int32, started: float, **known: Any) -> RerankR
         seconds=time.perf_counter() - started,
         **known,
     )
+    if providers is None:
+        return found
+    more = group_figures(providers.members, found.exposure_before, found.exposure, found.k)
+    return replace(found, n_groups=int(more.pop("groups")), metrics=found.metrics | more)
 
 
 def result_of(found: Figures, examples: ExampleLists, **known: Any) -> RerankResult:

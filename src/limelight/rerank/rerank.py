@@ -35,6 +35,12 @@ from limelight.rerank.targets.controls import (
     control_of,
 )
 from limelight.rerank.targets.groups import check_share
+from limelight.rerank.targets.providers import (
+    Providers,
+    check_providers,
+    choose_exponent,
+    read_providers,
+)
 from limelight.rerank.targets.search import FIRST, TRIES, Goal, OutOfReachError, as_goal, meet
 from limelight.store.checkpoint import as_checkpoint
 
@@ -86,7 +92,8 @@ def as_group_goal(
     targets = [*given, *(name for name, value in others.items() if value is not None)]
     if len(targets) > len(given) or ("group_shares" in given and len(given) > 1):
         message = f"give one target, not {len(targets)}: {', '.join(targets)}"
-        raise ConfigError(message, hint="only group_cap and group_floor go together")
+        hint = "only group_cap and group_floor go together; fit_to takes them beside others"
+        raise ConfigError(message, hint=hint)
     if method != "auto":
         message = f"groups have a method of their own: {method!r}"
         raise ConfigError(message, hint="leave method out")
@@ -130,6 +137,8 @@ def rerank(  # noqa: PLR0913
     gini: float | None = None,
     min_coverage: float | None = None,
     max_relevance_loss: float | None = None,
+    min_mmf: float | None = None,
+    of: Source | None = None,
     groups: Source | None = None,
     group_cap: Share | None = None,
     group_floor: Share | None = None,
@@ -159,6 +168,13 @@ def rerank(  # noqa: PLR0913
     gini, min_coverage, max_relevance_loss
         The target, one of them: the Gini index of exposure, the share of the catalogue that lists
         show, or the share of relevance that may be given up.
+    min_mmf
+        Or the max-min fairness of groups: the share of their exposure that the less exposed half of
+        them should have, at most 0.5; it needs ``of``.
+    of
+        ``item_id, group[, weight]``: providers, or any groups of items, among whom exposure is to
+        be shared. Gini index and coverage are then those of groups, and a loss is spent on evenness
+        among groups. Items share what their group has about as they did before.
     groups
         ``item_id, group[, weight]``, as for ``ll.audit``, for the targets that follow.
     group_cap, group_floor, group_shares
@@ -168,7 +184,8 @@ def rerank(  # noqa: PLR0913
         reach, the lists are the nearest that were found, and the last note says so.
     method
         ``auto`` takes best response with the welfare that loses least; ``best-response``,
-        ``online``, ``prices``, ``allocate`` and ``fairrec`` force one.
+        ``online``, ``prices``, ``allocate`` and ``fairrec`` force one, the first three also ``of``
+        groups.
     held_out
         Pairs ``user_id, item_id`` that users liked and the recommender has not seen. They give
         scores their meaning. Without them the shape of positive scores is taken for it, and of
@@ -211,13 +228,17 @@ def rerank(  # noqa: PLR0913
     wishes = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
     targets = {"gini": gini, "min_coverage": min_coverage, "max_relevance_loss": max_relevance_loss}
     check_choice("method", method, method_names())
-    goal = as_group_goal(groups, wishes, targets, method) or as_goal(**targets)
+    check_providers(of, min_mmf, method)
+    if of is not None:
+        targets["min_mmf"] = min_mmf
+    others = targets | {"evenness of groups": of}
+    goal = as_group_goal(groups, wishes, others, method) or as_goal(**targets)
     seed: int = seed_of(random_state)
     check_search(k, method, relevance, seed)
     if relevance == "score" and held_out is not None:
         message = "relevance='score' and held_out exclude each other"
         raise ConfigError(message, hint="held-out pairs say what scores mean")
-    _check_names(candidates, held_out=held_out, history=history, groups=groups)
+    _check_names(candidates, held_out=held_out, history=history, groups=groups, of=of)
     room: dict[str, Any] = {"memory": memory, "folder": folder}
     with ExitStack() as stack:
         found = _open(candidates, catalogue, history, room, show_progress=show_progress)
@@ -231,13 +252,17 @@ def rerank(  # noqa: PLR0913
         pool = stack.enter_context(Pool(found, law, **room))
         advance = stack.enter_context(progress_bar("rerank", TRIES, show=show_progress))
         context = SearchContext(pool, k, resolve_threads(num_threads), seed)
+        if of is not None and isinstance(goal, Goal):
+            members = read_providers(of, np.asarray(found.item_ids))
+            context = replace(context, providers=Providers(members))
+            goal = goal.among(len(members.group_ids))
         if isinstance(goal, GroupGoal):
             places, known = reach_groups(context, goal, law)
         else:
             control, name, first = _control(context, goal, law, method, checkpoint)
             places, known = reach(control, goal, name, first=first, advance=advance)
         known["catalogue_given"] = found.catalogue_given
-        return measured(pool, places, started, **known)
+        return measured(pool, places, started, providers=context.providers, **known)
 
 
 def check_search(k: int, method: str, relevance: str, random_state: Any) -> None:
@@ -305,11 +330,17 @@ def _control(
 ) -> tuple[Control, str, float]:
     """Return the control of a method, what to call it, and a strength to start from.
 
-    Automatic is best response, with the welfare that loses least.
+    Automatic is best response, with the welfare that loses least, of groups where they share.
     """
     name, first = method, FIRST
     control: PoolControl
-    if method == "auto":
+    if context.providers is not None:
+        method = "best-response" if method == "auto" else method
+        context, first = choose_exponent(context, goal, method, law)
+        assert context.providers is not None
+        name = f"{method} (groups, exponent {context.providers.exponent:g})"
+        control = control_of(method, context)
+    elif method == "auto":
         name, welfare, first = least_loss(context, goal, law)
         control = BestResponseControl(context, welfare)
     else:

@@ -12,6 +12,7 @@ from limelight._base.documents import Document, Table
 from limelight.data.groups import exposure_of as group_exposure
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
+from limelight.metrics.groups import group_rows
 from limelight.metrics.lists import ListCount, Lists, position_weights
 from limelight.report.exhibit import (
     Compared,
@@ -107,6 +108,9 @@ class RerankResult:
     seconds: float
     groups: tuple[GroupShare, ...] = ()
     """The shares of groups, where these were the target; those that gained most first."""
+    n_groups: int = 0
+    """Among how many groups of items exposure was to be shared. Their figures are in ``metrics``:
+    ``group_gini``, ``group_coverage``, ``group_mmf`` and ``gini_within_groups``."""
     notes: tuple[str, ...] = ()
     """What the reader should know about these lists."""
     catalogue_given: bool = True
@@ -323,11 +327,12 @@ class RerankResult:
         )
 
     def _figures(self) -> list[tuple[str, str, str]]:
-        """Write Gini and coverage before and after."""
+        """Write Gini and coverage before and after, of groups as well where these share."""
         k, now = self.k, self.metrics
-        return [
+        label = "Gini of items" if self.n_groups else "Gini of exposure"
+        return group_rows(now, self.n_groups, k) + [
             (label, f"{now[f'{name}@{k}_before']:.4f}", f"{now[f'{name}@{k}']:.4f}")
-            for label, name in (("Gini of exposure", "gini"), ("items shown", "coverage"))
+            for label, name in ((label, "gini"), ("items shown", "coverage"))
         ]
 
     def _loss(self) -> str:

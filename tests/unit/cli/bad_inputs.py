@@ -602,6 +602,8 @@ candidates("two targets", SCORED + "1,2,1\n", "--gini 0.5 --max-relevance-loss 2
 candidates("a target that is no Gini", SCORED + "1,2,1\n", "--gini -1")
 candidates("an unknown method", SCORED + "1,2,1\n", "--gini 0.5 --method magic")
 candidates("a cap without groups", SCORED + "1,2,1\n", "--group-cap 3%")
+candidates("an MMF without groups", SCORED + "1,2,1\n", "--min-mmf 30%")
+candidates("providers that are not there", SCORED + "1,2,1\n1,3,1\n", "-k 1 --gini 0.5 --of no.csv")
 case(RERANK, "no candidates", "rerank missing.parquet --gini 0.5 -o new.parquet")
 
 # ------------------------------------------------------------ runs and their pages

@@ -57,6 +57,17 @@ REFUSED = [
     ),
     ("good.csv --groups strange-groups.csv --group-cap 60% -k 3", FAILED, "no item of"),
     ("good.csv --gini 0.01 -k 3 --catalogue items.csv", FAILED, "out of reach: a Gini index of"),
+    ("good.csv --gini 0.5 -k 3 --of missing.csv", FAILED, "no such file or folder: missing.csv"),
+    ("good.csv --gini 0.5 -k 3 --of strange-groups.csv", FAILED, "no item of"),
+    ("good.csv --gini 0.5 -k 3 --of items.csv", FAILED, "column not found in items.csv: 'group'"),
+    ("good.csv --min-mmf 30% -k 3", WRONG_USE, "an MMF is of groups of items, and none were given"),
+    ("good.csv --min-mmf 60% -k 3 --of groups.csv", FAILED, "2 groups with the same have 0.500"),
+    ("good.csv --of groups.csv", WRONG_USE, "give one target, not 0"),
+    (
+        "good.csv --of groups.csv --groups groups.csv --group-cap 60%",
+        WRONG_USE,
+        "give one target, not 2: --group-cap, evenness of groups",
+    ),
 ]
 
 
@@ -107,6 +118,23 @@ def test_shares_of_groups_are_set(limelight: Run, candidate_tables: Path, tmp_pa
     assert record["target"] == {"group_shares": {"x": 60.0, "y": 40.0}}
     assert found["x"]["at_least"] == found["x"]["at_most"] == pytest.approx(0.6)
     assert "Target shares add up to 100 and were scaled to 1." in record["notes"]
+
+
+def test_providers_share_exposure(limelight: Run, candidate_tables: Path, tmp_path: Path) -> None:
+    groups, out = candidate_tables / "groups.csv", tmp_path / "lists.csv"
+    options = ["--of", groups, "-k", 3, "--relevance", "score", "-o", out]
+    source = candidate_tables / "varied.csv"
+    ended = limelight("rerank", source, "--gini", 0.1, *options, "--json")
+    assert ended.code == 0, ended.err
+    record = json.loads(ended.out)
+    assert record["group_gini@3_before"] > 0.3
+    assert record["group_gini@3"] == pytest.approx(0.1, abs=0.01)
+    assert record["target"] == {"gini": 0.1, "of": "2 groups"}
+    assert {group["id"] for group in record["groups"]} == {"x", "y"}
+    ended = limelight("rerank", source, "--min-mmf", "45%", *options)
+    assert ended.code == 0, ended.err
+    assert "Gini of 2 groups" in ended.err
+    assert "Gini within groups" in ended.err
 
 
 def test_shares_of_groups_are_shown(limelight: Run, candidate_tables: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limelight._base.errors import DataError
+from limelight.metrics.exposure import mmf
 from limelight.metrics.lists import position_weights
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def evenness(utility: Float64) -> dict[str, float]:
     cumulative = np.cumsum(values)
     return {
         "minmax": float(values[0] / values[-1]),
-        "mmf": float(share[: n // 2].sum()),
+        "mmf": mmf(values),
         "gini": float((n + 1 - 2 * cumulative.sum() / cumulative[-1]) / n),
         "entropy": float(-(share * np.log2(share + _LEAST)).sum()),
         "ef": _elastic_fairness(share),

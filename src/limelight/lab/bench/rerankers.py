@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from limelight._base.errors import ConfigError
 from limelight.lab.bench.reranked import FRACTIONAL, WHOLE, Fronts, RerankedPoint
 from limelight.lab.rivals import RIVALS, serve
+from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.allocate import Allocate
 from limelight.rerank.methods.best_response import BestResponse, Online
 from limelight.rerank.methods.fairrec import FairRec, largest_guarantee
-from limelight.rerank.methods.frank_wolfe import FrankWolfe
+from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices
 from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import by_scores
+from limelight.rerank.welfare import Impact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,13 +33,19 @@ if TYPE_CHECKING:
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.market.pool import Law
+    from limelight.rerank.methods.market_config import GroupAccountsReranker
+
+    Kind = TypeVar("Kind", bound=GroupAccountsReranker)
 
 
+_PER_PAIR = 16  # bytes: relevance, its order, and both once more as the kernels take them
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
 _GUARANTEES = 16
 """How many guarantees, evenly up to the largest, where fractions are allowed."""
 _SHARES = tuple(np.linspace(0.1, 0.98, 16).tolist())
 """Of an even share: floors of groups."""
+_UTILITY = Impact(exponent=3.0)
+"""What utility is worth to providers, chosen on one half of the users of Steam."""
 _FIRST = tuple(10.0**n for n in range(-4, 4))
 _MOST = 16  # points of a front whose scale is not known
 _GAP = 0.02  # of the accuracy between two of its points, which is worth another one
@@ -60,10 +69,41 @@ class Arena:
     """Of every item, where providers are compared instead of items."""
     seed: int = 0
 
+    @cached_property
+    def pool(self) -> Pool:
+        """The candidates of who is served, with their relevance, which all strengths share."""
+        return Pool(self.served, self.law, memory=_PER_PAIR * self.served.n_pairs)
+
+    @cached_property
+    def known_pool(self) -> Pool:
+        """The candidates of users from the past, or of who is served if there are none."""
+        if self.known is None:
+            return self.pool
+        return Pool(self.known, self.law, memory=_PER_PAIR * self.known.n_pairs)
+
+    @cached_property
+    def uncalibrated(self) -> Arena:
+        """The same, if nothing is known of what scores are worth."""
+        return replace(self, law=by_scores(self.served))
+
     @property
     def common(self) -> dict[str, Any]:
         """The settings that all of our methods share."""
         return {"relevance": self.law, "random_state": self.seed}
+
+    @property
+    def for_accounts(self) -> dict[str, Any]:
+        """The settings of methods that keep accounts: of providers, their utility is what counts.
+
+        Utility is the sum of the scores of a provider's shown items, wherever these stand.
+        """
+        if self.providers is None:
+            return self.common
+        return self.common | {"group_welfare": _UTILITY, "places": "uniform"}
+
+    def of(self, method: Kind) -> Kind:
+        """Let a method share exposure among the accounts."""
+        return method if self.providers is None else method.of(self.providers)
 
     @property
     def accounts(self) -> Int64:
@@ -96,36 +136,28 @@ def _fractional(arena: Arena) -> list[float]:
 
 
 def _online(arena: Arena, strength: float) -> Lists:
-    online = Online(strength=strength, **arena.common)
+    online: Online = arena.of(Online(strength=strength, **arena.for_accounts))
     if arena.known is not None:
-        online.warm_up(arena.known, arena.k)
-    lists: Lists = online.rerank(arena.served, arena.k)
+        online.warm_up_from(arena.known_pool, arena.k)
+    lists: Lists = online.lists_from(arena.pool, arena.k)
     return lists
 
 
 def _prices(arena: Arena, strength: float) -> Lists:
-    found = FrankWolfe(strength=strength, **arena.common)
-    known = arena.served if arena.known is None else arena.known
-    lists: Lists = found.fit(known, arena.k).rerank(arena.served, arena.k)
-    return lists
+    found: FrankWolfe = arena.of(FrankWolfe(strength=strength, **arena.common))
+    prices = Prices(found.mix(arena.known_pool, arena.k), found.config)
+    return prices.lists_from(arena.pool, arena.k)
 
 
 def _group_shares(arena: Arena, share: float) -> Lists:
     n_groups = int(arena.accounts.max()) + 1
     method = GroupShares(at_least=share / n_groups, **arena.common)
-    lists: Lists = method.rerank(arena.served, arena.k, groups=arena.accounts)
-    return lists
+    return arena.pool.lists(method.places_from(arena.pool, arena.k, groups=arena.accounts))
 
 
-def _best_response(arena: Arena, strength: float, *, thorough: bool) -> Lists:
-    method = BestResponse(strength=strength, thorough=thorough, **arena.common)
-    lists: Lists = method.rerank(arena.served, arena.k)
-    return lists
-
-
-def _uncalibrated(arena: Arena, strength: float) -> Lists:
-    plain = replace(arena, law=by_scores(arena.served))
-    return _best_response(plain, strength, thorough=False)
+def _best_response(arena: Arena, strength: float, *, thorough: bool = False) -> Lists:
+    method = BestResponse(strength=strength, thorough=thorough, **arena.for_accounts)
+    return arena.of(method).lists_from(arena.pool, arena.k)
 
 
 def _fairrec(arena: Arena, level: float) -> Lists:
@@ -141,13 +173,15 @@ def _all_strengths(_: Arena) -> Sequence[float]:
 METHODS: dict[str, Method] = {
     WHOLE: Method(_fairrec, _whole),
     FRACTIONAL: Method(_fairrec, _fractional),
-    "BestResponse": Method(lambda a, s: _best_response(a, s, thorough=False), _all_strengths),
-    "uncalibrated": Method(_uncalibrated, _all_strengths),
-    "thorough": Method(lambda a, s: _best_response(a, s, thorough=True), _all_strengths),
-    "Online": Method(_online, _all_strengths),
-    "Prices": Method(_prices, _all_strengths),
+    "BestResponse": Method(_best_response, _all_strengths, of_providers=True),
+    "uncalibrated": Method(lambda a, s: _best_response(a.uncalibrated, s), _all_strengths),
+    "thorough": Method(
+        lambda a, s: _best_response(a, s, thorough=True), _all_strengths, of_providers=True
+    ),
+    "Online": Method(_online, _all_strengths, of_providers=True),
+    "Prices": Method(_prices, _all_strengths, of_providers=True),
     "Allocate": Method(
-        lambda a, s: Allocate(at_least=int(s), **a.common).rerank(a.served, a.k), _whole
+        lambda a, s: Allocate(at_least=int(s), **a.common).lists_from(a.pool, a.k), _whole
     ),
     "GroupShares": Method(_group_shares, lambda _: _SHARES, of_items=False, of_providers=True),
     **{

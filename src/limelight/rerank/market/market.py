@@ -11,6 +11,7 @@ from limelight._base.errors import DataError
 from limelight._native import kernels
 from limelight.data.groups import exposure_of, owned_by
 from limelight.metrics.lists import position_weights
+from limelight.rerank.market.grouped import item_prices
 from limelight.rerank.market.ledger import Help, Ledger, knots
 
 if TYPE_CHECKING:
@@ -195,11 +196,19 @@ class Market:
         return None if self.welfare.is_separable else max(1, self.pool.n_users // _COMPARISONS)
 
     def subsidies(self, strength: float, exposure: Float64) -> Float64:
-        """Return what is added to each item's relevance, where all users give some exposure."""
-        x = self._relative(exposure, self.pool.n_users)
-        return np.asarray(
-            strength * self.survey.unit * self._pull * self.welfare.marginal_given(x)(x)
-        )
+        """Return what is added to each item's relevance, where all users give some exposure.
+
+        With groups, an item has the help of its groups, weighted by how much it is in each.
+        """
+        x, scale = self._relative(exposure, self.pool.n_users), strength * self.survey.unit
+        of_items = np.asarray(scale * self._pull * self.welfare.marginal_given(x)(x))
+        if self.groups is None:
+            return of_items
+        groups, members = self.groups, self.groups.members
+        share = groups.shares * self.survey.total * max(self.pool.n_users, 1)
+        x = _over_share(exposure_of(members, exposure), share)
+        of_groups = item_prices(members, groups.welfare.marginal_given(x)(x), self.pool.n_items)
+        return groups.items * of_items + scale * of_groups
 
     def support(self, strength: float) -> Help:
         """Return how items are helped at the exposure that they have now."""

@@ -13,9 +13,12 @@ from limelight.data.groups import Groups
 from limelight.metrics.lists import position_weights
 from limelight.rerank.market.market import Market, OwnListSurvey, cooling_plan
 from limelight.rerank.methods import register
-from limelight.rerank.methods.market_config import AccountsConfig, BestResponseConfig
-from limelight.rerank.reranker import Reranker, RerankerState
-from limelight.rerank.targets.groups import as_groups
+from limelight.rerank.methods.market_config import (
+    AccountsConfig,
+    BestResponseConfig,
+    GroupAccountsReranker,
+)
+from limelight.rerank.reranker import RerankerState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +90,7 @@ class MarketState(RerankerState):
         return Groups(items, groups, rows[:, 2].copy(), list(self.groups), 0)
 
 
-class MarketReranker(Reranker):
+class MarketReranker(GroupAccountsReranker):
     """A re-ranker in which items are subsidised, by the exposure of a population that it knows.
 
     Attributes
@@ -102,8 +105,6 @@ class MarketReranker(Reranker):
         Of the lists.
     offsets_ : float64 array or None
         What is added to the relevance of each item, where groups of items have prices.
-    groups_ : Groups or None
-        Groups of items that have accounts; :meth:`of` says which.
     """
 
     state_type = MarketState
@@ -113,37 +114,6 @@ class MarketReranker(Reranker):
     survey_: OwnListSurvey
     length_: int
     offsets_: Float64 | None = None
-    groups_: Groups | None = None
-
-    def of(self, groups: Any) -> Self:
-        """Keep accounts of groups of items, such as sellers or studios, and help these.
-
-        Strength is then that of the help for groups. With the setting ``items``, items are helped
-        as well, beside their groups.
-
-        Parameters
-        ----------
-        groups
-            What ``limelight.rerank.read_groups(file, item_ids)`` returns, or one label an item, in
-            the order of the catalogue; None, or a negative number, is for items without a group.
-            An item in several groups counts for each with its weight.
-
-        Examples
-        --------
-        >>> import limelight as ll
-        >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
-        >>> sellers = np.arange(100) % 7
-        >>> spreads = []
-        >>> for strength in (0.0, 1.0):
-        ...     method = ll.BestResponse(strength=strength).of(sellers)
-        ...     ids, scores = method.rerank(model.ranking(), k=10)
-        ...     spreads.append(np.ptp(np.bincount(sellers, ll.exposure(ids, n_items=100))))
-        >>> bool(spreads[1] < spreads[0] / 2)
-        True
-        """
-        size = int(groups.items.max(initial=-1)) + 1 if isinstance(groups, Groups) else len(groups)
-        self.groups_ = as_groups(groups, size)
-        return self
 
     @property
     def is_settled(self) -> bool:
@@ -200,9 +170,7 @@ class MarketReranker(Reranker):
         survey = None
         if self.is_settled:
             survey = self.survey_._replace(total=self.survey_.total * self._ratio(k))
-        members = None if self.groups_ is None else as_groups(self.groups_, pool.n_items)
-        accounts = self.config.accounts(members, pool.n_items)
-        known = {"by_place": by_place, "offsets": self.offsets_, **accounts}
+        known = {"by_place": by_place, "offsets": self.offsets_, **self.accounts(pool.n_items)}
         return self.config.market(pool, k, survey, **known)
 
     def _ratio(self, k: int) -> float:

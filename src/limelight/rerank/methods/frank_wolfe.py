@@ -18,7 +18,7 @@ from limelight._base.text import short
 from limelight._native import resolve_threads
 from limelight.rerank.market.market import choose
 from limelight.rerank.methods import register
-from limelight.rerank.methods.market_config import MarketConfig
+from limelight.rerank.methods.market_config import GroupAccountsConfig, GroupAccountsReranker
 from limelight.rerank.relevance import ScoreRelevance
 from limelight.rerank.reranker import Reranker, RerankerState
 from limelight.rerank.welfare import Power, Welfare, WelfareName, as_welfare
@@ -37,18 +37,20 @@ _SMOOTH = Power(offset=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrankWolfeConfig(MarketConfig):
+class FrankWolfeConfig(GroupAccountsConfig):
     """The settings of :class:`FrankWolfe`."""
 
     welfare: Welfare | WelfareName = setting(_SMOOTH, "What shared exposure is worth.")
     steps: int = setting(100, "How many sets of prices are mixed.", at_least=1, at_most=10_000)
 
     def check_own_settings(self) -> None:
-        """Check that the welfare is known, and of exposure."""
+        """Check that the welfares are known, and of exposure."""
         super().check_own_settings()
-        if as_welfare(self.welfare).by_impact:
-            message = f"prices cannot follow impact: {self.welfare!r}"
-            raise ConfigError(message, hint="use BestResponse, whose subsidies depend on the user")
+        for welfare in (self.welfare, self.group_welfare):
+            if as_welfare(welfare).by_impact:
+                message = f"prices cannot follow impact: {welfare!r}"
+                hint = "use BestResponse, whose subsidies depend on the user"
+                raise ConfigError(message, hint=hint)
 
 
 class Mixture(NamedTuple):
@@ -61,14 +63,15 @@ class Mixture(NamedTuple):
 
 
 @register(FrankWolfeConfig)
-class FrankWolfe(Reranker):
+class FrankWolfe(GroupAccountsReranker):
     """Lists drawn from the policy of the largest relevance plus welfare (Do and Usunier, 2021).
 
     Each step sets prices by the exposure so far, asks what everybody would choose, and mixes that
     in with weight 2 / (t + 2). Users then draw one of the sets of prices. The mean exposure of the
     policy is optimal in the limit; that of one draw scatters about it. For users served together
     :class:`BestResponse` is better; :meth:`fit` gives :class:`Prices`, for users who are not known
-    yet.
+    yet. With :meth:`of`, prices follow the exposure of groups of items: an item has the prices of
+    its groups, weighted by how much it is in each.
 
     Parameters are the fields of
     :class:`~limelight.rerank.methods.frank_wolfe.FrankWolfeConfig`, by name.
@@ -116,7 +119,7 @@ class FrankWolfe(Reranker):
 
     def mix(self, pool: Pool, k: int) -> Mixture:
         """Find the mixture for the users of a pool."""
-        market = self.config.market(pool, k)
+        market = self.config.market(pool, k, **self.accounts(pool.n_items))
         market.ledger.open()
 
         def respond(prices: Float32) -> Float64:

@@ -1,23 +1,23 @@
-"""The settings of markets: what is helped, how strongly, and how lists are ordered."""
+"""The settings of markets: who is helped, how strongly, and how lists are ordered."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from limelight._base.errors import ConfigError
 from limelight._base.settings import Settings, check_choice, check_integer, check_number, setting
 from limelight._native import resolve_threads
+from limelight.data.groups import Groups
 from limelight.rerank.market.market import GroupAccounts, Market
-from limelight.rerank.reranker import PoolConfig
-from limelight.rerank.targets.groups import as_target, check_wishes
+from limelight.rerank.reranker import PoolConfig, Reranker
+from limelight.rerank.targets.groups import as_groups, as_target, check_wishes
 from limelight.rerank.welfare import LOG, Power, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limelight._base.arrays import Float64
-    from limelight.data.groups import Groups
     from limelight.rerank.market.market import OwnListSurvey
     from limelight.rerank.market.pool import Pool
 
@@ -70,18 +70,9 @@ class MarketConfig(PoolConfig, SubsidyConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccountsConfig(MarketConfig):
-    """The settings of re-rankers that keep accounts of exposure, of items or of groups of them."""
+class GroupAccountsConfig(MarketConfig):
+    """The settings of re-rankers that may help groups of items, such as providers."""
 
-    order: Literal["relevance", "subsidised"] = setting(
-        "relevance",
-        "Whether lists are in the order of relevance, or of relevance plus subsidy, in which items "
-        "were chosen.",
-    )
-    places: Literal["discounted", "uniform"] = setting(
-        "discounted",
-        "Whether the first places of a list count most, or all alike.",
-    )
     items: float = setting(
         0.0,
         "How strongly items are helped beside their groups, relative to the strength for groups; "
@@ -95,16 +86,9 @@ class AccountsConfig(MarketConfig):
         "What groups are entitled to: the same for all, in proportion to their items, or a share "
         "for every group.",
     )
-    per_user: bool | None = setting(
-        None,
-        "Whether strength is in units of each user's own list, so that all give up about the same "
-        "part of what they can get; left out, where groups have accounts.",
-    )
 
     def check_own_settings(self) -> None:
-        """Check names and shares."""
-        check_choice("order", self.order, ("relevance", "subsidised"))
-        check_choice("places", self.places, ("discounted", "uniform"))
+        """Check welfares and shares."""
         check_number("items", self.items)
         if isinstance(self.group_shares, str):
             check_choice("group_shares", self.group_shares, ("equal", "catalogue"))
@@ -115,19 +99,49 @@ class AccountsConfig(MarketConfig):
 
     def accounts(self, members: Groups | None, n_items: int) -> dict[str, Any]:
         """Return the settings of a market that are of accounts."""
-        known: dict[str, Any] = {
-            "order": float(self.order == "subsidised"),
-            "uniform": self.places == "uniform",
-        }
         if members is None:
-            return known | {"per_user": bool(self.per_user)}
+            return {}
         shares = as_target(self.group_shares, members, n_items).low
         welfare = as_welfare(self.group_welfare)
         if self.items and welfare.by_impact != as_welfare(self.welfare).by_impact:
             message = f"items and groups cannot differ in impact: {self.group_welfare!r}"
             raise ConfigError(message, hint="use 'impact' for both, or for neither")
-        groups = GroupAccounts(members, welfare, shares, self.items)
-        return known | {"per_user": self.per_user is not False, "groups": groups}
+        return {"groups": GroupAccounts(members, welfare, shares, self.items)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountsConfig(GroupAccountsConfig):
+    """The settings of re-rankers that keep accounts of exposure, of items or of groups of them."""
+
+    order: Literal["relevance", "subsidised"] = setting(
+        "relevance",
+        "Whether lists are in the order of relevance, or of relevance plus subsidy, in which items "
+        "were chosen.",
+    )
+    places: Literal["discounted", "uniform"] = setting(
+        "discounted",
+        "Whether the first places of a list count most, or all alike.",
+    )
+    per_user: bool | None = setting(
+        None,
+        "Whether strength is in units of each user's own list, so that all give up about the same "
+        "part of what they can get; left out, where groups have accounts.",
+    )
+
+    def check_own_settings(self) -> None:
+        """Check names and shares."""
+        check_choice("order", self.order, ("relevance", "subsidised"))
+        check_choice("places", self.places, ("discounted", "uniform"))
+        GroupAccountsConfig.check_own_settings(self)
+
+    def accounts(self, members: Groups | None, n_items: int) -> dict[str, Any]:
+        """Return the settings of a market that are of accounts and of lists."""
+        per_user = members is not None if self.per_user is None else self.per_user
+        return GroupAccountsConfig.accounts(self, members, n_items) | {
+            "order": float(self.order == "subsidised"),
+            "uniform": self.places == "uniform",
+            "per_user": per_user,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,3 +159,51 @@ class BestResponseConfig(AccountsConfig):
         "Whether everybody chooses so often, at each strength. It takes about twice as long, and "
         "pays where users are few.",
     )
+
+
+class GroupAccountsReranker(Reranker):
+    """A re-ranker that helps items or, once :meth:`of` says so, groups of them.
+
+    Attributes
+    ----------
+    groups_ : Groups or None
+        Groups of items that have accounts.
+    """
+
+    config: GroupAccountsConfig
+    groups_: Groups | None = None
+
+    def of(self, groups: Any) -> Self:
+        """Keep accounts of groups of items, such as sellers or studios, and help these.
+
+        Strength is then that of the help for groups. With the setting ``items``, items are helped
+        as well, beside their groups.
+
+        Parameters
+        ----------
+        groups
+            What ``limelight.rerank.read_groups(file, item_ids)`` returns, or one label an item, in
+            the order of the catalogue; None, or a negative number, is for items without a group.
+            An item in several groups counts for each with its weight.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
+        >>> sellers = np.arange(100) % 7
+        >>> spreads = []
+        >>> for strength in (0.0, 1.0):
+        ...     method = ll.BestResponse(strength=strength).of(sellers)
+        ...     ids, scores = method.rerank(model.ranking(), k=10)
+        ...     spreads.append(np.ptp(np.bincount(sellers, ll.exposure(ids, n_items=100))))
+        >>> bool(spreads[1] < spreads[0] / 2)
+        True
+        """
+        size = int(groups.items.max(initial=-1)) + 1 if isinstance(groups, Groups) else len(groups)
+        self.groups_ = as_groups(groups, size)
+        return self
+
+    def accounts(self, n_items: int) -> dict[str, Any]:
+        """Return the settings of a market of so many items that are of accounts."""
+        members = None if self.groups_ is None else as_groups(self.groups_, n_items)
+        return self.config.accounts(members, n_items)

@@ -16,6 +16,7 @@ from limelight.rerank.market.market import Market, cooling_plan
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.allocate import Auction, Bounds, repair
 from limelight.rerank.methods.fairrec import FairRec, largest_guarantee
+from limelight.rerank.methods.market_config import GroupAccountsReranker
 from limelight.rerank.targets.search import Measure, Trial
 from limelight.rerank.welfare import as_welfare
 from limelight.store.arrays import load_arrays, save_arrays
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from limelight._base.arrays import Int32
+    from limelight._base.arrays import Float64, Int32
     from limelight.rerank.market.market import Plan
     from limelight.rerank.market.pool import Pool
+    from limelight.rerank.targets.providers import Providers
     from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Checkpoint
 
@@ -75,6 +77,12 @@ class SearchContext:
     k: int
     threads: int
     seed: int
+    providers: Providers | None = None
+    """Groups of items whose exposure a search is for; None is for that of items."""
+
+    def held(self, exposure: Float64) -> Float64:
+        """Return the exposure that a search is for, from that of items."""
+        return exposure if self.providers is None else self.providers.held(exposure)
 
 
 class PoolControl(Control):
@@ -117,7 +125,7 @@ class PoolControl(Control):
         """Measure everybody's list."""
         self._ledger.places = places
         exposure, worth = self._ledger.exposure_of(places), self._ledger.relevance()
-        return Trial(strength, Measure.of(exposure, worth, self._own), places)
+        return Trial(strength, Measure.of(self.context.held(exposure), worth, self._own), places)
 
     def restore(self, trial: Trial, state: Mapping[str, NDArray[Any]]) -> None:
         """Take a trial for the last one."""
@@ -132,6 +140,7 @@ class BestResponseControl(PoolControl):
 
     def __init__(self, context: SearchContext, welfare: WelfareName) -> None:
         super().__init__(context, self._respond)
+        groups = context.providers
         self._market = Market(
             context.pool,
             context.k,
@@ -139,6 +148,7 @@ class BestResponseControl(PoolControl):
             threads=context.threads,
             seed=context.seed,
             by_place=True,
+            **({} if groups is None else groups.accounts(context.pool.n_items)),
         )
 
     def _respond(self, context: SearchContext, strength: float) -> Int32:
@@ -213,9 +223,13 @@ def control_of(method: str, context: SearchContext) -> PoolControl:
     if method in _OWN:
         return _OWN[method](context)
     reranker = offered()[method].usual(seed=context.seed, threads=context.threads)
+    groups = context.providers
 
     def make(at: SearchContext, strength: float) -> Int32:
-        return reranker.at(strength).places_from(at.pool, at.k)
+        found = reranker.at(strength)
+        if groups is not None and isinstance(found, GroupAccountsReranker):
+            found = groups.helped_by(found)
+        return found.places_from(at.pool, at.k)
 
     return PoolControl(context, make, whole=reranker.strength_is_count)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -29,14 +29,16 @@ so they cannot come within the distance at which a search ends."""
 
 
 class Measure(NamedTuple):
-    """Exposure and loss of the lists of all users."""
+    """Exposure and loss of the lists of all users; exposure is of items, or of groups of them."""
 
     gini: float
     """Of exposure, with log weight."""
     coverage: float
-    """Share of the items that some list shows."""
+    """Share of the items, or of the groups, that some list shows."""
     loss: float
     """Share of the relevance, or of the accuracy, of everybody's own list that was given up."""
+    mmf: float = 0.0
+    """Share of all exposure that the less exposed half has."""
 
     @classmethod
     def of(cls, shown: Float64, worth: float, own: float) -> Measure:
@@ -46,17 +48,34 @@ class Measure(NamedTuple):
         --------
         >>> import numpy as np
         >>> Measure.of(np.array([1.0, 1.0, 0.0, 0.0]), worth=3.0, own=4.0)
-        Measure(gini=0.5, coverage=0.5, loss=0.25)
+        Measure(gini=0.5, coverage=0.5, loss=0.25, mmf=0.0)
         """
-        return cls(exposure.gini(shown), exposure.coverage(shown), 1 - worth / own if own else 0.0)
+        loss = 1 - worth / own if own else 0.0
+        return cls(exposure.gini(shown), exposure.coverage(shown), loss, exposure.mmf(shown))
 
 
 @dataclass(frozen=True)
 class Goal:
     """One wish: a Gini index, or a coverage, to be met at the least loss, or a loss to be spent."""
 
-    kind: Literal["gini", "min_coverage", "max_relevance_loss", "max_ndcg_loss"]
+    kind: Literal["gini", "min_coverage", "min_mmf", "max_relevance_loss", "max_ndcg_loss"]
     value: float
+    n_groups: int = 0
+    """Among how many groups of items exposure is to be shared; 0 is for items themselves."""
+
+    def among(self, n_groups: int) -> Goal:
+        """Return the same wish for the exposure of so many groups.
+
+        Examples
+        --------
+        >>> print(Goal("gini", 0.3).among(43))
+        a Gini index of 0.3 among 43 groups
+        """
+        most = n_groups // 2 / n_groups
+        if self.kind == "min_mmf" and self.value > most + MET_WITHIN:
+            message = f"out of reach: {self}; {n_groups:,} groups with the same have {most:.3f}"
+            raise SolveError(message, hint="it is the share of the less exposed half of the groups")
+        return replace(self, n_groups=n_groups)
 
     @property
     def is_loss(self) -> bool:
@@ -75,7 +94,8 @@ class Goal:
             return round(self.value - measure.loss, 12)
         if self.kind == "gini":
             return round(measure.gini - self.value, 12)
-        return round(self.value - measure.coverage, 12)
+        reached = measure.mmf if self.kind == "min_mmf" else measure.coverage
+        return round(self.value - reached, 12)
 
     @property
     def wishes(self) -> tuple[Goal, ...]:
@@ -83,9 +103,10 @@ class Goal:
         return (self,)
 
     @property
-    def asked(self) -> dict[str, float]:
+    def asked(self) -> dict[str, Any]:
         """What was asked for, by name."""
-        return {goal.kind: goal.value for goal in self.wishes}
+        of = {"of": f"{self.n_groups:,} groups"} if self.n_groups else {}
+        return {goal.kind: goal.value for goal in self.wishes} | of
 
     def for_exposure(self) -> Goal | None:
         """Return what is asked of exposure alone, if anything is."""
@@ -96,7 +117,7 @@ class Goal:
         lack = self.lack(measure)
         if self.is_loss:
             return 0 <= lack <= STOP_WITHIN / 2
-        return -STOP_WITHIN <= lack <= (0 if self.kind == "min_coverage" else STOP_WITHIN)
+        return -STOP_WITHIN <= lack <= (STOP_WITHIN if self.kind == "gini" else 0)
 
     def is_met(self, measure: Measure) -> bool:
         """Tell whether to call a goal met, also where the measure goes beyond it.
@@ -139,10 +160,12 @@ class Goal:
         words = {
             "gini": "a Gini index of",
             "min_coverage": "a coverage of",
+            "min_mmf": "an MMF of",
             "max_relevance_loss": "a loss of relevance of",
             "max_ndcg_loss": "a loss of nDCG of",
         }
-        return f"{words[self.kind]} {self.value:g}"
+        among = f" among {self.n_groups:,} groups" if self.n_groups and not self.is_loss else ""
+        return f"{words[self.kind]} {self.value:g}{among}"
 
 
 @dataclass(frozen=True)
@@ -159,7 +182,11 @@ class JointGoal(Goal):
     def of(cls, goals: Sequence[Goal]) -> JointGoal:
         """Put wishes together, one of which at least is for exposure."""
         ordered = tuple(sorted(goals, key=lambda goal: goal.is_loss))
-        return cls(ordered[0].kind, ordered[0].value, ordered)
+        return cls(ordered[0].kind, ordered[0].value, ordered[0].n_groups, ordered)
+
+    def among(self, n_groups: int) -> JointGoal:
+        """Return the same wishes for the exposure of so many groups."""
+        return self.of([goal.among(n_groups) for goal in self.goals])
 
     @property
     def wishes(self) -> tuple[Goal, ...]:
@@ -351,10 +378,11 @@ class _Search:
 
     def give_up(self, best: Trial) -> None:
         """Say how near the method came."""
-        gini, coverage, _ = best.measure
+        gini, coverage, _, mmf = best.measure
+        more = f" and an MMF of {mmf:.3f}" if self._goal.n_groups else ""
         message = (
             f"out of reach: {self._goal}; this method and these candidates allow "
-            f"a Gini index of {gini:.3f} and a coverage of {coverage:.3f}"
+            f"a Gini index of {gini:.3f} and a coverage of {coverage:.3f}{more}"
         )
         hint = "ask for less, give users more candidates, or try another method"
         error = OutOfReachError(message, hint=hint)

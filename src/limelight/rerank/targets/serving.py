@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from limelight.data.groups import Groups
     from limelight.data.interactions import Ids
     from limelight.rerank.market.pool import Law
+    from limelight.rerank.methods.market_config import GroupAccountsReranker
     from limelight.rerank.reranker import Reranker
     from limelight.rerank.targets.controls import SearchContext
     from limelight.rerank.targets.groups import Wishes
+    from limelight.rerank.targets.providers import ProvidersOf
     from limelight.rerank.targets.search import Trial
     from limelight.rerank.welfare import WelfareName
+
+    Kind = TypeVar("Kind", bound=GroupAccountsReranker)
 
 Serve = Literal["batch", "stream", "stateless"]
 """Many users together, one after the other, or by machines that share nothing."""
@@ -52,8 +56,14 @@ class Served:
     groups: GroupsOf | None = None
     """Which of some items are in which groups, and what shares these may have, if that is asked."""
 
+    providers: ProvidersOf | None = None
+    """Which of some items are whose, where exposure is to be shared among providers."""
+
     def control(self, context: SearchContext) -> ServingControl:
         """Return the control of this way over the users of a pool."""
+        if self.providers is not None:
+            providers = self.providers(np.asarray(context.pool.candidates.item_ids))
+            context = replace(context, providers=providers)
         kinds = _CONTROLS if self.groups is None else _GROUPED
         found: ServingControl = kinds[self.serve](context, self)
         return found
@@ -76,8 +86,11 @@ class ServingControl(PoolControl):
         del strength
         return []
 
-    def _settings(self, strength: float) -> dict[str, Any]:
-        return {"strength": strength, "relevance": self.served.law, **self.served.settings}
+    def _of(self, kind: type[Kind], strength: float, **more: Any) -> Kind:
+        """Make a re-ranker of a strength, for providers if these are to share exposure."""
+        known = {"strength": strength, "relevance": self.served.law, **self.served.settings, **more}
+        found, providers = kind(**known), self.context.providers
+        return found if providers is None else providers.helped_by(found)
 
 
 class BatchControl(BestResponseControl, ServingControl):
@@ -89,7 +102,7 @@ class BatchControl(BestResponseControl, ServingControl):
 
     def reranker(self, strength: float, places: Int32, users: float) -> BestResponse:
         """Return best response that knows what the lists give."""
-        found: BestResponse = BestResponse(welfare=self.served.welfare, **self._settings(strength))
+        found: BestResponse = self._of(BestResponse, strength, welfare=self.served.welfare)
         exposure = self._ledger.exposure_of(places) * (users / max(self.context.pool.n_users, 1))
         return found.know(exposure, users, self._market.survey, self.context.k)
 
@@ -144,7 +157,7 @@ class StreamControl(ServingControl):
         return self._warm(strength)
 
     def _warm(self, strength: float) -> Online:
-        found: Online = Online(welfare=self.served.welfare, **self._settings(strength))
+        found: Online = self._of(Online, strength, welfare=self.served.welfare)
         found.offsets_ = self._offsets(strength)
         return found.warm_up_from(self.context.pool, self.context.k)
 
@@ -192,7 +205,7 @@ class StatelessControl(ServingControl):
 
     def _find(self, strength: float) -> Prices:
         pool, k = self.context.pool, self.context.k
-        method: FrankWolfe = FrankWolfe(**self._settings(strength))
+        method = self._of(FrankWolfe, strength)
         if pool.n_users <= _KNOWN:
             return Prices(method.mix(pool, k), method.config)
         some = sample_users(pool.candidates, _KNOWN, self.context.seed)

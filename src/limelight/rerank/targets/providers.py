@@ -1,0 +1,141 @@
+"""Targets for the exposure of providers, or of any groups of items: who they are, how to help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from limelight._base.errors import ConfigError, DataError
+from limelight.data.groups import exposure_of, read_groups
+from limelight.data.ids import ids_to_arrow
+from limelight.recommend.candidates import pilot_size, sample_users
+from limelight.rerank.market.pool import Pool
+from limelight.rerank.methods import offered
+from limelight.rerank.methods.market_config import GROUPS, AccountsConfig, GroupAccountsReranker
+from limelight.rerank.targets.controls import control_of
+from limelight.rerank.targets.groups import as_groups
+from limelight.rerank.targets.search import FIRST, OutOfReachError, meet
+from limelight.rerank.welfare import Power
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limelight._base.arrays import Float64
+    from limelight.data.groups import Groups
+    from limelight.data.interactions import Ids
+    from limelight.data.sources import Source
+    from limelight.rerank.market.pool import Law
+    from limelight.rerank.targets.controls import SearchContext
+    from limelight.rerank.targets.search import Goal
+
+    Kind = TypeVar("Kind", bound=GroupAccountsReranker)
+
+ProvidersOf: TypeAlias = "Callable[[Ids], Providers]"
+"""Tells which of some items are whose."""
+EXPONENTS = (3.0, 2.0, 1.0)
+"""Of the welfare of groups, the usual one first: the larger, the more the least exposed count."""
+ITEMS = 0.05
+"""How strongly items are helped beside their groups. Without it, groups that are helped would show
+a few of their items only; with it, items share what their group has about as they did before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Providers:
+    """Groups of items among whom a target wants exposure to be shared."""
+
+    members: Groups
+    exponent: float = GROUPS.exponent
+    """Of the groups' welfare."""
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        # A search counts the relevance that all users give up together, so those who lose least
+        # should move, and strength is the same for all.
+        welfare = Power(exponent=self.exponent)
+        return {"group_welfare": welfare, "items": ITEMS, "per_user": False}
+
+    def held(self, exposure: Float64) -> Float64:
+        """Add up the exposure of each group, from that of items."""
+        return exposure_of(self.members, exposure)
+
+    def accounts(self, n_items: int) -> dict[str, Any]:
+        """Return the settings of a market in which they are helped."""
+        return AccountsConfig(**self._settings).accounts(self.members, n_items)
+
+    def helped_by(self, method: Kind) -> Kind:
+        """Let a re-ranker share exposure among them."""
+        own = {setting.name for setting in fields(method.config)}
+        known = {name: value for name, value in self._settings.items() if name in own}
+        method.config = replace(method.config, **known)
+        return method.of(self.members)
+
+
+def read_providers(source: Source, item_ids: Ids) -> Groups:
+    """Read ``item_id, group[, weight]`` for a target, which needs two groups at least.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"item_id": ["a", "b"], "group": ["x", "y"]})
+    >>> read_providers(table, ["a", "b", "c"]).group_ids
+    ['x', 'y']
+    """
+    members = as_groups(read_groups(source, ids_to_arrow(item_ids)), len(item_ids))
+    if len(members.group_ids) < 2:
+        message = f"exposure is shared among groups, and there is one: {members.group_ids[0]!r}"
+        raise DataError(message, hint="name the provider of every item in the column group")
+    return members
+
+
+def check_providers(of: Source | None, min_mmf: float | None, method: str = "auto") -> None:
+    """Refuse an MMF without groups, and groups where a method knows items alone.
+
+    Examples
+    --------
+    >>> check_providers("sellers.csv", 0.3, "online")
+    """
+    if of is None and min_mmf is not None:
+        message = f"an MMF is of groups of items, and none were given: {min_mmf!r}"
+        raise ConfigError(message, hint="name a table item_id,group: of=..., --of FILE")
+    able = [name for name, kind in offered().items() if issubclass(kind, GroupAccountsReranker)]
+    if of is not None and method not in ("auto", *able):
+        message = f"{method} shares exposure among items, not among groups"
+        raise ConfigError(message, hint=f"choose from: auto, {', '.join(able)}")
+
+
+def as_providers(of: Source | None, min_mmf: float | None) -> ProvidersOf | None:
+    """Take the groups of a target for whatever items there are; None if there are none.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> sellers = pa.table({"item_id": ["a", "b"], "group": ["x", "y"]})
+    >>> as_providers(sellers, min_mmf=0.3)(["b", "a"]).members.items
+    array([1, 0])
+    """
+    check_providers(of, min_mmf)
+    return None if of is None else lambda ids: Providers(read_providers(of, ids))
+
+
+def choose_exponent(
+    context: SearchContext, goal: Goal, method: str, law: Law
+) -> tuple[SearchContext, float]:
+    """Try exponents of the groups' welfare on some users; return the best, and a first strength.
+
+    Groups differ far more than items do, so how much the least exposed should count depends on the
+    data. The best is that of the least loss at the goal.
+    """
+    assert context.providers is not None
+    candidates, found = context.pool.candidates, []
+    some = sample_users(candidates, pilot_size(candidates), context.seed)
+    with some, Pool(some, law) as pool:
+        for exponent in EXPONENTS:
+            providers = replace(context.providers, exponent=exponent)
+            tried = replace(context, pool=pool, providers=providers)
+            try:
+                met = meet(control_of(method, tried), goal)
+                found.append((goal.cost(met.measure), met.strength or FIRST, providers))
+            except OutOfReachError:
+                found.append(((1.0, 1.0), FIRST, providers))  # fewer users may not reach it
+    _, first, best = min(found, key=lambda one: one[0])
+    return replace(context, providers=best), first
