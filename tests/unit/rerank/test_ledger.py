@@ -156,7 +156,7 @@ def test_accounts_can_be_shared(crowd):
 
 @pytest.mark.parametrize("strength", [0.0, 0.3])
 def test_what_a_user_holds_does_not_win_a_tie_against_what_stands_before_it(crowd, strength):
-    pool, dense = crowd(40, 12, seed=2, share=1.0)
+    _, dense = crowd(40, 12, seed=2, share=1.0)
     dense = np.sort(np.round(dense, 1), axis=1)[:, ::-1].copy()
     rows = kernels.RankedCandidates(
         np.arange(41) * 12, np.tile(np.arange(12, dtype=np.int32), 40), dense.ravel(), 12
