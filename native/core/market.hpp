@@ -59,12 +59,6 @@ struct Market {
   double* item_prices;    // subsidies by account at the exposure that there is; null: they are worked out when asked
   double* group_prices;   // the same of groups
 
-  // A place of a user's present list, and where in the list it stands.
-  struct Held {
-    int32_t place, rank;
-    bool operator<(const Held& other) const { return place < other.place; }
-  };
-
   // What a thread needs to let one user choose.
   struct Workspace {
     double* given;  // by group, what the user's present list gives it; 0 between two users
@@ -99,21 +93,18 @@ struct Market {
   template <bool has_items, bool has_groups, bool has_offsets, bool has_prices>
   void respond(const CandidateRows& rows, int64_t user, const int32_t* own, double served, const Workspace& room,
                std::vector<Choice>& best, int32_t* places) const {
-    int64_t n_held = 0, next = 0;  // the next of the own places, ascending
+    int64_t n_held = 0;
     for (; n_held < k && own[n_held] >= 0; ++n_held) room.held[n_held] = {own[n_held], static_cast<int32_t>(n_held)};
     if (!std::is_sorted(room.held, room.held + n_held)) std::sort(room.held, room.held + n_held);
     if constexpr (has_groups)
       for_each_gift(rows, user, own, [&](int32_t group, double given) { room.given[group] += given; });
-    const double factor = scale ? scale[user] : 1.0;
-    const auto worth = [&](int64_t place, int32_t item, float relevance) {
-      double help = 0;
-      if constexpr (has_items) {
-        const int32_t account = accounts[item];
-        if (next < n_held && room.held[next].place == place)
-          help = items.subsidy(account, items.exposure[account] - amount(room.held[next++].rank, relevance), served);
-        else if constexpr (has_prices) help = item_prices[account];
-        else help = items.subsidy(account, items.exposure[account], served);
-      }
+    // Copies, because the compiler would look members up at every candidate.
+    const double factor = scale ? scale[user] : 1.0, largest_offset = most_offset;
+    const double *const prices = item_prices, *const added = offsets;
+    const int32_t* const account_of = accounts;
+    const bool of_impact = by_impact;
+    // `help` is what the item's own account adds.
+    const auto helped = [=, &room](int32_t item, float relevance, double help) {
       if constexpr (has_groups) {
         for (int64_t g = members.indptr[item]; g < members.indptr[item + 1]; ++g) {
           const int32_t group = members.groups[g];
@@ -121,19 +112,35 @@ struct Market {
           else help += members.weights[g] * groups.subsidy(group, groups.exposure[group] - room.given[group], served);
         }
       }
-      const double subsidised = by_impact ? relevance * (1 + factor * help) : relevance + factor * help;
-      if constexpr (has_offsets) return subsidised + offsets[item];
+      const double subsidised = of_impact ? relevance * (1 + factor * help) : relevance + factor * help;
+      if constexpr (has_offsets) return subsidised + added[item];
       return subsidised;
     };
+    const auto worth = [=](int32_t item, float relevance) {
+      if constexpr (!has_items) return helped(item, relevance, 0.0);
+      const int32_t account = account_of[item];
+      if constexpr (has_prices) return helped(item, relevance, prices[account]);
+      return helped(item, relevance, items.subsidy(account, items.exposure[account], served));
+    };
+    // What she holds counts as if she had given it back.
+    best.clear();
+    for (const Held* own_place = room.held; own_place < room.held + n_held; ++own_place) {
+      const int64_t at = rows.indptr[user] + own_place->place;
+      const int32_t item = rows.items[at], account = accounts[item];
+      const float relevance = rows.relevance[at];
+      const double left = items.exposure[account] - amount(own_place->rank, relevance);
+      best.push_back(
+          {helped(item, relevance, has_items ? items.subsidy(account, left, served) : 0.0), own_place->place});
+    }
     // It adds in the same order as worth, so that rounding cannot lift a worth above its limit. A sum over groups
     // is rounded in other ways, so its limit has room for that.
     const double most = items.most + (has_groups ? members.most * groups.most * (1 + 1e-12) : 0.0);
-    const auto limit = [&](float relevance) {
-      const double subsidised = by_impact ? relevance * (1 + factor * most) : relevance + factor * most;
-      if constexpr (has_offsets) return subsidised + most_offset;
+    const auto limit = [=](float relevance) {
+      const double subsidised = of_impact ? relevance * (1 + factor * most) : relevance + factor * most;
+      if constexpr (has_offsets) return subsidised + largest_offset;
       return subsidised;
     };
-    best_candidates(rows, user, k, worth, limit, best, places);
+    best_candidates(rows, user, k, room.held, n_held, worth, limit, best, places);
     if constexpr (has_groups) for_each_gift(rows, user, own, [&](int32_t group, double) { room.given[group] = 0; });
     if (order > 0) sort_by_subsidy(rows.relevance + rows.indptr[user], best, places);
   }

@@ -224,9 +224,10 @@ void best_candidates_at(const RankedCandidates& candidates, const Array2<const f
     for (int64_t user = block * kUsers; user < std::min(rows.n_users, (block + 1) * kUsers); ++user) {
       const float* subsidy = subsidies.data() + draws.data()[user] * n_items;
       const double limit = most[draws.data()[user]];
+      best.clear();
       best_candidates(
-          rows, user, k,
-          [&](int64_t, int32_t item, float relevance) { return static_cast<double>(relevance) + subsidy[item]; },
+          rows, user, k, nullptr, 0,
+          [&](int32_t item, float relevance) { return static_cast<double>(relevance) + subsidy[item]; },
           [&](float relevance) { return relevance + limit; }, best, lists.data() + user * k);
     }
   });

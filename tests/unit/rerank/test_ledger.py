@@ -154,6 +154,38 @@ def test_accounts_can_be_shared(crowd):
     np.testing.assert_array_equal(ledger.exposure, np.bincount(accounts[ids].ravel()))
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.3])
+def test_what_a_user_holds_does_not_win_a_tie_against_what_stands_before_it(crowd, strength):
+    _, dense = crowd(40, 12, seed=2, share=1.0)
+    dense = np.sort(np.round(dense, 1), axis=1)[:, ::-1].copy()
+    rows = kernels.RankedCandidates(
+        np.arange(41) * 12, np.tile(np.arange(12, dtype=np.int32), 40), dense.ravel(), 12
+    )
+    prices = strength * np.random.default_rng(0).integers(0, 2, 12)
+    starts = [np.tile(np.arange(first, first + 4, dtype=np.int32), (40, 1)) for first in (0, 8)]
+    for places in starts:
+        kernels.respond(
+            rows,
+            np.arange(40, dtype=np.int32),
+            places,
+            weights=np.ones(4),
+            accounts=np.arange(12, dtype=np.int32),
+            exposure=np.full(12, 1e6),
+            entitlement=np.ones(12),
+            pull=np.zeros(12),
+            marginal=np.ones((2, 2)),
+            by_impact=False,
+            batch=7,
+            newcomers=False,
+            served=40.0,
+            offsets=prices,
+            threads=1,
+        )
+        worth = dense.astype(np.float64) + prices
+        expected = np.sort(np.argsort(-worth, axis=1, kind="stable")[:, :4], axis=1)
+        np.testing.assert_array_equal(places, expected)
+
+
 def arrays(**changes):
     values = {
         "indptr": np.array([0, 2, 3]),
