@@ -139,8 +139,7 @@ def _online(arena: Arena, strength: float) -> Lists:
     online: Online = arena.of(Online(strength=strength, **arena.for_accounts))
     if arena.known is not None:
         online.warm_up_from(arena.known_pool, arena.k)
-    lists: Lists = online.lists_from(arena.pool, arena.k)
-    return lists
+    return online.lists_from(arena.pool, arena.k)
 
 
 def _prices(arena: Arena, strength: float) -> Lists:
@@ -157,7 +156,8 @@ def _group_shares(arena: Arena, share: float) -> Lists:
 
 def _best_response(arena: Arena, strength: float, *, thorough: bool = False) -> Lists:
     method = BestResponse(strength=strength, thorough=thorough, **arena.for_accounts)
-    return arena.of(method).lists_from(arena.pool, arena.k)
+    lists: Lists = arena.of(method).lists_from(arena.pool, arena.k)
+    return lists
 
 
 def _fairrec(arena: Arena, level: float) -> Lists:
