@@ -199,4 +199,35 @@ inline void keep_pairs(const OrderedRows& rows, const bool* keep_users, const in
   if (end != capacity) throw std::invalid_argument("fewer pairs are kept than there is room for");
 }
 
+// Sorts the values of each row from the largest down, equal ones as they stood, and writes where each stood in its
+// row. Values are numbers, and rows shorter than 2^32.
+inline void sort_rows(const int64_t* indptr, int64_t n_rows, float* values, int32_t* order, int threads) {
+  constexpr int64_t kRows = 64;
+  int64_t longest = 0;
+  for (int64_t row = 0; row < n_rows; ++row) longest = std::max(longest, indptr[row + 1] - indptr[row]);
+  const auto sort_row = [&](int64_t row, uint64_t* keys) {
+    const int64_t begin = indptr[row], size = indptr[row + 1] - begin;
+    for (int64_t i = 0; i < size; ++i) {
+      // The bits of a float, with the sign turned, ascend as the numbers do; their complement descends.
+      uint32_t bits;
+      std::memcpy(&bits, values + begin + i, sizeof bits);
+      bits = (bits & 0x80000000U) ? bits : ~bits & 0x7fffffffU;
+      keys[i] = uint64_t{bits} << 32 | static_cast<uint32_t>(i);
+    }
+    std::sort(keys, keys + size);
+    for (int64_t i = 0; i < size; ++i) {
+      uint32_t bits = static_cast<uint32_t>(keys[i] >> 32);
+      bits = (bits & 0x80000000U) ? bits : ~bits & 0x7fffffffU;
+      std::memcpy(values + begin + i, &bits, sizeof bits);
+      order[begin + i] = static_cast<int32_t>(keys[i] & 0xffffffffU);
+    }
+  };
+  for_each_block((n_rows + kRows - 1) / kRows, threads, longest * static_cast<int64_t>(sizeof(uint64_t)),
+                 [&](int64_t block, const Scratch& scratch) {
+                   const int64_t end = std::min((block + 1) * kRows, n_rows);
+                   for (int64_t row = block * kRows; row < end; ++row)
+                     sort_row(row, static_cast<uint64_t*>(scratch.raw()));
+                 });
+}
+
 }  // namespace limelight

@@ -106,6 +106,23 @@ void keep_pairs_of(const Array1<const int64_t>& indptr, const Array1<const int32
              static_cast<int64_t>(out_indices.shape(0)));
 }
 
+void sort_rows_of(const Array1<const int64_t>& indptr, const Array1<float>& values, const Array1<int32_t>& order,
+                  int threads) {
+  require_aligned(indptr, values, order);
+  require_apart(values, indptr, order);
+  require_apart(order, indptr);
+  require(indptr.shape(0) > 0, "indptr must not be empty");
+  const int64_t n_rows = static_cast<int64_t>(indptr.shape(0)) - 1;
+  const int64_t size = static_cast<int64_t>(values.shape(0));
+  require(static_cast<int64_t>(order.shape(0)) == size, "values and order must be equally long");
+  const int64_t* ends = indptr.data();
+  require(ends[0] == 0 && ends[n_rows] == size && std::is_sorted(ends, ends + n_rows + 1),
+          "indptr must rise from 0 to the number of values");
+  require(size <= INT32_MAX, "a row must have fewer than 2^31 values");
+  nb::gil_scoped_release unlocked;
+  sort_rows(ends, n_rows, values.data(), order.data(), threads);
+}
+
 }  // namespace
 
 void bind_pairs(nb::module_& m) {
@@ -127,6 +144,9 @@ void bind_pairs(nb::module_& m) {
   m.def("keep_pairs", &keep_pairs_of, "indptr"_a.noconvert(), "indices"_a.noconvert(), "order"_a.noconvert().none(),
         nb::kw_only(), "keep_users"_a.noconvert(), "item_numbers"_a.noconvert(), "out_indices"_a.noconvert(),
         "out_order"_a.noconvert().none(), "Copy the pairs of kept users whose items have a new number from 0 up.");
+  m.def("sort_rows", &sort_rows_of, "indptr"_a.noconvert(), "values"_a.noconvert(), nb::kw_only(),
+        "order"_a.noconvert(), "threads"_a,
+        "Sort each row from the largest value down, in place, and write where each value stood in its row.");
 }
 
 }  // namespace limelight

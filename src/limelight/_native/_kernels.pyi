@@ -192,6 +192,11 @@ def count_pairs(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), orde
 def keep_pairs(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, *, keep_users: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], item_numbers: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')] | None) -> None:
     """Copy the pairs of kept users whose items have a new number from 0 up."""
 
+def sort_rows(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], *, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], threads: int) -> None:
+    """
+    Sort each row from the largest value down, in place, and write where each value stood in its row.
+    """
+
 class RoundRobin:
     """Users who take items in turns, as long as there are copies."""
 

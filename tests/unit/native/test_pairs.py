@@ -120,3 +120,35 @@ def test_counts_need_room():
         count(keep_users=ALL_USERS)
     with pytest.raises(ValueError, match="one entry more than there are users"):
         count(keep_users=ALL_USERS[:1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_are_sorted_as_numpy_sorts_them(threads):
+    generator = np.random.default_rng(3)
+    sizes = np.append(generator.integers(0, 40, 300), 5000)
+    indptr = np.append(0, np.cumsum(sizes))
+    # Few different values, so that many are equal and must stay as they stood.
+    values = (generator.integers(-5, 20, indptr[-1]) / 7).astype(np.float32)
+    found, order = values.copy(), np.empty(len(values), dtype=np.int32)
+    kernels.sort_rows(indptr, found, order=order, threads=threads)
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    twin = np.lexsort((-values, rows))
+    np.testing.assert_array_equal(found, values[twin])
+    np.testing.assert_array_equal(order, twin - indptr[rows])
+
+
+@pytest.mark.parametrize(
+    ("indptr", "places", "message"),
+    [
+        ([], 2, "indptr must not be empty"),
+        ([0, 2], 1, "values and order must be equally long"),
+        ([0, 1], 2, "indptr must rise from 0 to the number of values"),
+        ([0, 3, 2], 2, "indptr must rise from 0 to the number of values"),
+    ],
+)
+def test_rows_that_cannot_be_sorted_are_refused(indptr, places, message):
+    order = np.empty(places, dtype=np.int32)
+    with pytest.raises(ValueError, match=message):
+        kernels.sort_rows(
+            np.array(indptr, dtype=np.int64), np.zeros(2, np.float32), order=order, threads=1
+        )

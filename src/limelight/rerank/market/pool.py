@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
-from limelight._native import kernels
+from limelight._native import kernels, resolve_threads
 from limelight.data.candidates.candidates import MEMORY, Block, Candidates
 from limelight.data.candidates.storage import MemoryArray, ScratchArray
 from limelight.data.rows import cut_rows, pair_numbers, row_numbers
@@ -107,9 +107,9 @@ class Pool:
                 self._order = self._room(np.int32, 2)
                 for earlier in self.blocks[: self.blocks.index(rows)]:
                     self._keep_order(earlier, None)
-            order = np.lexsort((-relevance, users))
-            relevance = relevance[order]
-            self._keep_order(rows, (order - indptr[users]).astype(np.int32))
+            relevance, order = np.array(relevance), np.empty(len(relevance), dtype=np.int32)
+            kernels.sort_rows(indptr, relevance, order=order, threads=resolve_threads(0))
+            self._keep_order(rows, order)
         elif self._order is not None:
             self._keep_order(rows, None)
         self._stored.write(first, relevance)
