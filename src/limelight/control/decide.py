@@ -16,10 +16,13 @@ from limelight.metrics.exposure import gini_floor
 from limelight.models.ease import EASE
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.relevance import BY_RANK, Relevance, calibrate
+from limelight.rerank.targets.choice import Variant, choose_variant
+from limelight.rerank.targets.controls import SearchContext
 from limelight.rerank.targets.providers import EXPONENTS
 from limelight.rerank.targets.search import (
     FIRST,
     MET_WITHIN,
+    NEAR,
     STOP_WITHIN,
     TRIES,
     OutOfReachError,
@@ -40,19 +43,16 @@ if TYPE_CHECKING:
     from limelight.rerank.targets.providers import Providers, ProvidersOf
     from limelight.rerank.targets.search import Goal, Trial
     from limelight.rerank.targets.serving import GroupsOf, Serve
-    from limelight.rerank.welfare import WelfareName
 
 
-_WELFARES: tuple[WelfareName, ...] = ("log", "power")
 _METHODS: dict[Serve, str] = {
     "batch": "best response", "stream": "online", "stateless": "prices"
 }  # fmt: skip
 _ENOUGH = 2000
 """From so many validation users on, a fitted law of relevance is not doubted."""
 _SLIGHT = 1e-3  # as ExposureControl.slight, so that weak fits start from the plain model
-_FARTHER, _FAR, _NEAR = 16.0, 4.0, 1.4
-"""How far the next strength is where each is a fit, where nothing is known, and where another
-re-ranker is a guide."""
+_FARTHER, _FAR = 16.0, 4.0
+"""How far the next strength is where each is a fit, and where nothing is known."""
 _WEAKER = (1.4, 2.0)
 """How many times weaker the neighbours are that a result is shown with."""
 _SURE = 1.96
@@ -128,7 +128,7 @@ def decide(
     plain: Model, split: Split, sitting: Sitting, goal: Goal, search: Search
 ) -> ControlDecision:
     """Find what meets a goal at the least cost, and say how; all are tried with the same users."""
-    controls = _controls(plain, split, sitting, search)
+    controls = _controls(plain, split, sitting, goal, search)
     if goal.is_loss:
         # A loss is a small difference of two means, and uncertain by what users had to find. So the
         # same users also find other items of theirs.
@@ -174,7 +174,9 @@ def law_of(plain: Model, split: Split, k: int) -> Relevance:
     return BY_RANK if not (law.score or law.rank) else law
 
 
-def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> list[ModelControl]:
+def _controls(
+    plain: Model, split: Split, sitting: Sitting, goal: Goal, search: Search
+) -> list[ModelControl]:
     """List the ways to control that serve as wished, the simplest first."""
     serve, groups = search.serve, search.groups
     law = law_of(plain, split, sitting.k)
@@ -182,14 +184,20 @@ def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> l
     if law.scale == "log" and sitting.parts["validation"].part.n_users < _ENOUGH:
         # Where few users were held out, one scale for all of them may do better than a fit.
         laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
-    threads = plain.config.num_threads
-    settings = {"candidates": sitting.users.width, "num_threads": threads}
+    threads = resolve_threads(plain.config.num_threads)
+    usual = {"candidates": sitting.users.width, "num_threads": plain.config.num_threads}
     controls: list[ModelControl] = []
+    variants = [Variant(), Variant("power")]
+    if serve == "batch" and groups is None and search.providers is None:
+        # Some users propose a variant, and what validation users find decides.
+        context = SearchContext(sitting.users.pool(law), sitting.k, threads, seed=0)
+        variants[1] = choose_variant(context, goal, law).variant
     for scale, rule in laws.items():
-        for way, welfare, providers in _ways(search):
-            served = Served(serve, rule, welfare, settings, groups, providers)
+        for way, settings, providers in _ways(search, variants):
+            welfare, more = settings.pop("welfare", "log"), {**settings, **usual}
+            served = Served(serve, rule, welfare, more, groups, providers)
             named = f"{_METHODS[serve]}{way} of {scale}"
-            controls.append(RerankControl(named, sitting, served, resolve_threads(threads)))
+            controls.append(RerankControl(named, sitting, served, threads))
     # In training items share exposure, whoever they are of.
     if isinstance(plain, ExADMM | EASE) and groups is None and search.providers is None:
         name, fits = type(plain).__name__.lower(), {0.0: plain}
@@ -197,16 +205,18 @@ def _controls(plain: Model, split: Split, sitting: Sitting, search: Search) -> l
     return controls
 
 
-def _ways(search: Search) -> list[tuple[str, WelfareName, ProvidersOf | None]]:
-    """List what shared exposure may be worth: a name, the welfare of items, and of providers."""
+def _ways(
+    search: Search, variants: list[Variant]
+) -> list[tuple[str, dict[str, Any], ProvidersOf | None]]:
+    """List how exposure may be shared: a name, settings of the re-ranker, and for whom."""
     if (providers := search.providers) is not None:
         return [
-            (f" (groups, exponent {exponent:g})", "log", partial(_at_exponent, providers, exponent))
+            (f" (groups, exponent {exponent:g})", {}, partial(_at_exponent, providers, exponent))
             for exponent in EXPONENTS
         ]
     if search.serve == "stateless":
-        return [("", "log", None)]
-    return [(f" ({welfare})", welfare, None) for welfare in _WELFARES]
+        return [("", {}, None)]
+    return [(f" ({variant})", variant.settings(), None) for variant in dict.fromkeys(variants)]
 
 
 def _at_exponent(providers: ProvidersOf, exponent: float, item_ids: Ids) -> Providers:
@@ -220,7 +230,7 @@ def _try_all(
     found: dict[str, Trial] = {}
     guess = 0.0
     for control in controls:
-        first, stride = guess or FIRST, _NEAR if guess else _FAR
+        first, stride = guess or FIRST, NEAR if guess else _FAR
         if not isinstance(control, RerankControl):
             # Each strength is a fit. The largest tells whether any other is worth one.
             first, stride = control.most, _FARTHER

@@ -24,9 +24,10 @@ from limelight.metrics.lists import Lists
 from limelight.rerank.market.market import OwnListSurvey
 from limelight.rerank.measured import ExampleLists, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import ScoreRelevance, by_scores
-from limelight.rerank.rerank import check_lengths, check_search, least_loss, reach
+from limelight.rerank.rerank import check_lengths, check_search, reach
+from limelight.rerank.targets.choice import Everybody, choose_variant
 from limelight.rerank.targets.controls import SearchContext
-from limelight.rerank.targets.search import FIRST, TRIES, as_goal
+from limelight.rerank.targets.search import FIRST, NEAR, STRIDE, TRIES, as_goal
 from limelight.store.checkpoint import digest_ids
 from limelight.store.lists import ListWriter, gather_parts, part_name
 
@@ -132,7 +133,7 @@ def rerank(  # noqa: PLR0913
     k, gini, min_coverage, max_relevance_loss, relevance, catalogue, memory, random_state
         As for :func:`limelight.rerank`.
     method
-        ``best-response``, ``prices``, or ``auto``, which tries welfares on the first shard.
+        ``best-response``, ``prices``, or ``auto``, which tries variants on the first shard.
     num_threads
         How many threads a piece may use.
     per_shard
@@ -168,9 +169,9 @@ def rerank(  # noqa: PLR0913
         Stage(shards, origin).make(0)
         shards = replace(shards, law=by_scores(shards.candidates(0)))
     facts = _stage(executor, shards, origin)
-    control, name, first = _control(executor, shards, facts, goal, method, random_state)
+    control, name, start = _control(executor, shards, facts, goal, method, random_state)
     with progress_bar("rerank", TRIES) as advance:
-        lists, known = reach(control, goal, name, first=first, advance=advance)
+        lists, known = reach(control, goal, name, start=start, advance=advance)
     work, numbers = WriteLists(shards, lists, origin.item_ids), range(len(facts))
     written = list(executor.map(work, numbers, len(facts)))
     gather_parts(output, [shards.folder / part_name(number) for number in numbers])
@@ -214,18 +215,21 @@ def _stage(executor: Executor, shards: Shards, origin: Origin) -> list[Facts]:
 
 def _control(
     executor: Executor, shards: Shards, facts: Sequence[Facts], goal: Goal, method: str, seed: int
-) -> tuple[ShardControl, str, float]:
-    """Return the control of a method, what to call it, and a strength to start from."""
+) -> tuple[ShardControl, str, tuple[float, float]]:
+    """Return the control of a method, what to call it, and how a search starts."""
     own = functools.reduce(Sums.plus, (fact.own for fact in facts))
     places, n_users = sum(fact.places for fact in facts), sum(fact.n_users for fact in facts)
     unit = own.relevance / places if places else 1.0
     survey = OwnListSurvey(unit, places / max(n_users, 1), np.zeros(shards.n_items))
     if method == "prices":
-        return PricesShards(executor, shards, facts, survey, seed), method, FIRST
+        return PricesShards(executor, shards, facts, survey, seed), method, (FIRST, STRIDE)
     control = BestResponseShards(executor, shards, facts, survey, seed)
     if method != "auto":
-        return control, method, FIRST
+        return control, method, (FIRST, STRIDE)
     with shards.pool(0) as pool:
         context = SearchContext(pool, shards.k, shards.threads, seed)
-        name, control.welfare, first = least_loss(context, goal, shards.law)
-    return control, name, first
+        everybody = Everybody(n_users, control.try_at(0.0).measure)
+        control.variant, first = choose_variant(
+            context, goal, shards.law, everybody, thorough=False
+        )
+    return control, f"best-response ({control.variant})", (first, NEAR)

@@ -24,6 +24,7 @@ from limelight.jobs.rerank_shards import OWN, Sums
 from limelight.rerank.market.market import Market, choose
 from limelight.rerank.market.pool import ascending
 from limelight.rerank.methods.frank_wolfe import FrankWolfe, Prices, mix_prices
+from limelight.rerank.targets.choice import Variant
 from limelight.rerank.targets.controls import Control
 from limelight.rerank.targets.search import Measure, Trial
 from limelight.rerank.welfare import as_welfare
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from limelight.jobs.rerank_shards import Facts, Shards
     from limelight.rerank.market.market import OwnListSurvey
     from limelight.rerank.market.pool import Pool
-    from limelight.rerank.welfare import WelfareName
 
 _FIRST = ((1.0, 1), (1.0, 1), (0.3, 4))
 _LATER = ((1.0, 1), (0.3, 4))
@@ -72,7 +72,7 @@ class Respond(ShardLists):
     start: str
     """The name of the lists that users hold before."""
     strength: float
-    welfare: WelfareName
+    variant: Variant
     survey: OwnListSurvey
     exposure: Float64
     """Of all users, as it was when the round began."""
@@ -89,10 +89,11 @@ class Respond(ShardLists):
         market = Market(
             pool,
             self.shards.k,
-            as_welfare(self.welfare),
+            as_welfare(self.variant.welfare),
             threads=self.shards.threads,
             seed=[*self.seed, number],
             survey=self.survey,
+            order=float(self.variant.order == "subsidised"),
         )
         ledger = market.ledger
         ledger.places = ascending(self.shards.places(pool, self.start, number))
@@ -193,7 +194,7 @@ class ShardControl(Control):
 class BestResponseShards(ShardControl):
     """Best response, from the lists of the strength before."""
 
-    welfare: WelfareName = "log"
+    variant = Variant()
 
     def _make(self, strength: float, start: str, name: str) -> Sums:
         found, plan = (self._own, _FIRST) if self.sums is None else (self.sums, _LATER)
@@ -207,7 +208,7 @@ class BestResponseShards(ShardControl):
                     target,
                     start,
                     strength,
-                    self.welfare,
+                    self.variant,
                     self.survey,
                     found.exposure,
                     self._n_users,

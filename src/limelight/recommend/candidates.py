@@ -128,16 +128,24 @@ def leave_out_seen(
     return kept
 
 
-def sample_users(candidates: Candidates, n_users: int, seed: int) -> Candidates:
-    """Return the candidates of so many users, drawn at random, in memory."""
+def sample_users(
+    candidates: Candidates, n_users: int, seed: int, width: int | None = None
+) -> Candidates:
+    """Return the candidates of so many users, drawn at random, in memory; of each, the first."""
     drawn = np.random.default_rng(seed).permutation(candidates.n_users)[:n_users]
     drawn.sort()
-    block = candidates.take(drawn)
-    users = row_numbers(block.indptr).astype(np.int64)
-    pairs = iter([(users, block.items, block.scores)])
+
+    def pairs() -> Iterator[tuple[Int64, Int32, Float32]]:
+        for some in batches(len(drawn), batch_rows(int(candidates.counts.max(initial=1)))):
+            block = candidates.take(drawn[some])
+            users = row_numbers(block.indptr).astype(np.int64)
+            ranks = np.arange(len(users)) - block.indptr[users]
+            kept = slice(None) if width is None else ranks < width
+            yield users[kept] + some.start, block.items[kept], block.scores[kept]
+
     user_ids = np.asarray(candidates.user_ids)[drawn]
-    memory = BUFFER_BYTES * len(block.items) + MEMORY
-    return _gather(pairs, (user_ids, candidates.item_ids), memory, None)
+    memory = BUFFER_BYTES * int(candidates.counts[drawn].sum()) + MEMORY
+    return _gather(pairs(), (user_ids, candidates.item_ids), memory, None)
 
 
 def pilot_users(candidates: Candidates, seed: int) -> Candidates | None:

@@ -19,13 +19,14 @@ from limelight.data.candidates.candidates import MEMORY, Candidates, aligned_pai
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.models.base import Model
-from limelight.recommend.candidates import candidates_of, leave_out_seen, pilot_size, sample_users
+from limelight.recommend.candidates import candidates_of, leave_out_seen
 from limelight.recommend.ranking import CandidateRanking, Ranking
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.measured import measured
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import ScoreRelevance, by_scores, calibrate
+from limelight.rerank.targets.choice import choose_variant
 from limelight.rerank.targets.controls import (
     BestResponseControl,
     Control,
@@ -41,7 +42,7 @@ from limelight.rerank.targets.providers import (
     choose_exponent,
     read_providers,
 )
-from limelight.rerank.targets.search import FIRST, TRIES, Goal, OutOfReachError, as_goal, meet
+from limelight.rerank.targets.search import FIRST, NEAR, STRIDE, TRIES, Goal, as_goal, meet
 from limelight.store.checkpoint import as_checkpoint
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from limelight.rerank.reranker import Reranked
     from limelight.rerank.result import RerankResult
     from limelight.rerank.targets.groups import Share
-    from limelight.rerank.welfare import WelfareName
     from limelight.store.checkpoint import Place
 
 
@@ -183,9 +183,9 @@ def rerank(  # noqa: PLR0913
         have; as for :class:`~limelight.rerank.methods.group_shares.GroupShares`. If they are out of
         reach, the lists are the nearest that were found, and the last note says so.
     method
-        ``auto`` takes best response with the welfare that loses least; ``best-response``,
-        ``online``, ``prices``, ``allocate`` and ``fairrec`` force one, the first three also ``of``
-        groups.
+        ``auto`` takes best response with the welfare, the order of lists and the thoroughness that
+        lose least on a sample of the users; ``best-response``, ``online``, ``prices``,
+        ``allocate`` and ``fairrec`` force one, the first three also ``of`` groups.
     held_out
         Pairs ``user_id, item_id`` that users liked and the recommender has not seen. They give
         scores their meaning. Without them the shape of positive scores is taken for it, and of
@@ -259,8 +259,8 @@ def rerank(  # noqa: PLR0913
         if isinstance(goal, GroupGoal):
             places, known = reach_groups(context, goal, law)
         else:
-            control, name, first = _control(context, goal, law, method, checkpoint)
-            places, known = reach(control, goal, name, first=first, advance=advance)
+            control, name, start = _control(context, goal, law, method, checkpoint)
+            places, known = reach(control, goal, name, start=start, advance=advance)
         known["catalogue_given"] = found.catalogue_given
         return measured(pool, places, started, providers=context.providers, **known)
 
@@ -327,12 +327,12 @@ def check_lengths(longest: int, k: int) -> None:
 
 def _control(
     context: SearchContext, goal: Goal, law: Law, method: str, checkpoint: Place
-) -> tuple[Control, str, float]:
-    """Return the control of a method, what to call it, and a strength to start from.
+) -> tuple[Control, str, tuple[float, float]]:
+    """Return the control of a method, what to call it, and how a search starts.
 
-    Automatic is best response, with the welfare that loses least, of groups where they share.
+    Automatic is best response, in the variant that loses least, of groups where they share.
     """
-    name, first = method, FIRST
+    name, first, stride = method, FIRST, STRIDE
     control: PoolControl
     if context.providers is not None:
         method = "best-response" if method == "auto" else method
@@ -341,26 +341,33 @@ def _control(
         name = f"{method} (groups, exponent {context.providers.exponent:g})"
         control = control_of(method, context)
     elif method == "auto":
-        name, welfare, first = least_loss(context, goal, law)
-        control = BestResponseControl(context, welfare)
+        variant, first = choose_variant(context, goal, law)
+        name, stride = f"best-response ({variant})", NEAR
+        control = BestResponseControl(context, **vars(variant))
     else:
         control = control_of(method, context)
     place = as_checkpoint(checkpoint)
     if place is None:
-        return control, name, first
+        return control, name, (first, stride)
     about = {"goal": f"{goal}", "method": name, "k": context.k, "seed": context.seed}
     about["candidates"] = context.pool.fingerprint()
-    return Resumable(control, place, about), name, first
+    return Resumable(control, place, about), name, (first, stride)
 
 
 def reach(
-    control: Control, goal: Goal, name: str, *, first: float, advance: Callable[[], None]
+    control: Control,
+    goal: Goal,
+    name: str,
+    *,
+    start: tuple[float, float],
+    advance: Callable[[], None],
 ) -> tuple[Any, dict[str, Any]]:
     """Meet a goal with a control, called ``name``; return the lists, and fields of a result.
 
-    ``first`` and ``advance`` are as for ``meet``.
+    ``start`` has the first strength and the stride; these and ``advance`` are as for ``meet``.
     """
-    met = meet(control, goal, first=first, advance=advance)
+    first, stride = start
+    met = meet(control, goal, first=first, stride=stride, advance=advance)
     # A guarantee is a whole number of lists, which seldom meets a goal exactly, so that is no news.
     missed = () if control.whole else goal.notes(met.measure)
     return met.lists, {
@@ -369,26 +376,3 @@ def reach(
         "goal": goal.asked,
         "notes": (*control.notes(met), *missed),
     }
-
-
-def least_loss(context: SearchContext, goal: Goal, law: Law) -> tuple[str, WelfareName, float]:
-    """Try welfares on some users; return a name for the best, the best, and a first strength."""
-    candidates = context.pool.candidates
-    welfares: tuple[WelfareName, ...] = ("log", "power")
-    some = sample_users(candidates, pilot_size(candidates), context.seed)
-    with some, Pool(some, law) as pool:
-        found = {
-            welfare: _trial(BestResponseControl(replace(context, pool=pool), welfare), goal)
-            for welfare in welfares
-        }
-    best = min(welfares, key=lambda welfare: found[welfare][0])
-    return f"best-response ({best})", best, found[best][1]
-
-
-def _trial(control: Control, goal: Goal) -> tuple[float, float]:
-    """Return what a goal costs on some users, and the strength; fewer users may not reach it."""
-    try:
-        met = meet(control, goal)
-    except OutOfReachError:
-        return 1.0, FIRST
-    return goal.cost(met.measure)[1], met.strength or FIRST

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64
 
+_SPREAD = 2048  # items, evenly by their rank, by which the others are valued
 _NODES = 8  # of the Gauss-Legendre rule for the mean slope
 WelfareName: TypeAlias = Literal["log", "power", "gini", "impact", "minimum"]
 
@@ -225,8 +226,9 @@ class GiniWelfare(Welfare):
 
     def marginal_given(self, x: Float64) -> Callable[[Float64], Float64]:
         """Return psi' as it is while the others stay where they are."""
-        order = np.argsort(x, kind="stable")
-        known, values = x[order], self.marginal(x)[order]
+        # It depends on how exposure is spread, which so many of very many items tell as well.
+        known = np.sort(x)[np.unique(np.linspace(0, len(x) - 1, _SPREAD).astype(np.int64))]
+        values = self.marginal(known)
         return lambda at: np.asarray(np.interp(at, known, values))
 
 

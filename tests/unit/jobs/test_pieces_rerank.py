@@ -39,8 +39,9 @@ def test_the_target_is_met_at_about_the_loss_of_one_machine(
     once = ll.rerank(model, k=10, gini=target)
     assert found.metrics["gini@10"] == pytest.approx(target, abs=0.003)
     assert found.relevance_loss <= once.relevance_loss + 0.004
-    # Two welfares may lose about the same; which one is chosen depends on the users looked at.
-    assert {found.method, once.method} <= {"best-response (log)", "best-response (power)"}
+    # Variants may lose about the same; which one is chosen depends on the users looked at.
+    assert all(one.method.startswith("best-response (") for one in (found, once))
+    assert "thorough" not in found.method
     assert found.lengths == once.lengths
     assert found.catalogue_given is once.catalogue_given is True
     for name, value in once.metrics.items():

@@ -83,3 +83,11 @@ def test_unknown_welfare_is_refused():
         as_welfare("nash")
     with pytest.raises(ConfigError, match="offset must be a finite number above 0"):
         Power(offset=0)
+
+
+def test_so_many_items_tell_how_exposure_is_spread():
+    x = np.random.default_rng(0).gamma(0.5, 2.0, 20_000)
+    welfare, at = GiniWelfare(), np.linspace(0, 8, 50)
+    order = np.argsort(x)
+    expected = np.interp(at, x[order], welfare.marginal(x)[order])
+    np.testing.assert_allclose(welfare.marginal_given(x)(at), expected, atol=2e-3)

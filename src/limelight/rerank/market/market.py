@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _PLENTY = 1e12  # the exposure, in shares, of an item that is entitled to nothing
-_COMPARISONS = 64
-"""How often in a sweep items are compared anew."""
+_COMPARISONS, _FEWEST_BETWEEN = 16, 64
+"""How often in a sweep items are compared anew, and after how many users at least."""
 
 
 _HEAD_START, _HEAD_START_OF_GROUPS = 0.3, 10.0
@@ -193,7 +193,9 @@ class Market:
 
     def _stretch(self) -> int | None:
         """Return how many users choose before items are compared anew, where welfare does so."""
-        return None if self.welfare.is_separable else max(1, self.pool.n_users // _COMPARISONS)
+        if self.welfare.is_separable:
+            return None
+        return max(_FEWEST_BETWEEN, self.pool.n_users // _COMPARISONS)
 
     def subsidies(self, strength: float, exposure: Float64) -> Float64:
         """Return what is added to each item's relevance, where all users give some exposure.

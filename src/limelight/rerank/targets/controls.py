@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -39,6 +39,7 @@ _MARKET = "market/"
 _FIRST: Plan = cooling_plan(3)
 _LATER: Plan = ((1.6, False), (1.0, False), (1.0, True))
 """How users choose at the first strength, and at each later one, from where they are."""
+_THOROUGH_LATER: Plan = ((1.6, False), (1.6, False), *((1.0, False),) * 3)
 
 
 class Control(ABC):
@@ -138,9 +139,19 @@ class BestResponseControl(PoolControl):
 
     settles = True
 
-    def __init__(self, context: SearchContext, welfare: WelfareName) -> None:
+    def __init__(
+        self,
+        context: SearchContext,
+        welfare: WelfareName = "log",
+        *,
+        order: Literal["relevance", "subsidised"] = "relevance",
+        thorough: bool = False,
+    ) -> None:
         super().__init__(context, self._respond)
-        groups = context.providers
+        self._thorough = thorough
+        accounts: dict[str, Any] = {"order": float(order == "subsidised")}
+        if context.providers is not None:
+            accounts = context.providers.accounts(context.pool.n_items)
         self._market = Market(
             context.pool,
             context.k,
@@ -148,7 +159,7 @@ class BestResponseControl(PoolControl):
             threads=context.threads,
             seed=context.seed,
             by_place=True,
-            **({} if groups is None else groups.accounts(context.pool.n_items)),
+            **accounts,
         )
 
     def _respond(self, context: SearchContext, strength: float) -> Int32:
@@ -157,6 +168,8 @@ class BestResponseControl(PoolControl):
         if not ledger.served:
             ledger.open()
             plan = _FIRST
+        if self._thorough:
+            plan = _THOROUGH_LATER if plan is _LATER else cooling_plan(3, thorough=True)
         self._market.settle(strength, plan)
         return ledger.places.copy()
 
@@ -211,7 +224,7 @@ def _allocate(at: SearchContext, strength: float) -> Int32:
 
 
 _OWN: dict[str, Callable[[SearchContext], PoolControl]] = {
-    "best-response": lambda context: BestResponseControl(context, "log"),
+    "best-response": BestResponseControl,
     "allocate": AllocateControl,
     "fairrec": FairRecControl,
 }

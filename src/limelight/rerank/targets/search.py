@@ -258,7 +258,10 @@ def as_goal(**wishes: float | None) -> Goal:
 
 FIRST = 0.1
 """The strength that is tried first, unless a better guess is known."""
-_STRIDE = 4.0  # from a strength to the next, until one is too small and one too large
+NEAR = 1.4
+"""How many times larger or smaller the next strength is, where the first is a good guess."""
+STRIDE = 4.0
+"""How many times larger or smaller it is otherwise, until one is too small and one too large."""
 _LEAST = 1e-6  # a strength below this changes nothing
 _STEPS = 16  # between these two, at most
 _NARROW = 1.02  # how much larger one of two strengths is at least, where lists settle
@@ -287,7 +290,7 @@ def meet(
     goal: Goal,
     *,
     first: float = FIRST,
-    stride: float = _STRIDE,
+    stride: float = STRIDE,
     advance: Callable[[], None] = lambda: None,
 ) -> Trial:
     """Try strengths of a control until the goal is met, as nearly as the method can.
@@ -365,7 +368,7 @@ class _Search:
         """Find a strength that is too small and one that is too large; once, if there is none."""
         low = high = self.try_at(first)
         # A guess may be far off, so every further step is twice as long, on the scale of ratios.
-        strides = (min(stride ** (2 ** min(n, 6)), max(stride, _STRIDE)) for n in count())
+        strides = (min(stride ** (2 ** min(n, 6)), max(stride, STRIDE)) for n in count())
         while self._goal.lack(high.measure) > 0:
             if high.strength >= self._control.most:
                 if self._goal.is_loss:

@@ -40,6 +40,8 @@ GroupsOf: TypeAlias = "Callable[[Ids], tuple[Groups, Wishes]]"
 """Tells which of some items are in which groups, and what shares these may have."""
 _FIRST_SWEEPS, _SWEEPS = 5, 3
 """How often users choose where prices of groups follow, at the first strength and at later ones."""
+_HOW = ("order", "thorough")
+"""Settings of best response that a search has to know."""
 _KNOWN = 10_000
 """How many users, at most, find prices that serve anybody."""
 
@@ -97,7 +99,8 @@ class BatchControl(BestResponseControl, ServingControl):
     """Best response; whoever comes later is served beside the lists of the others."""
 
     def __init__(self, context: SearchContext, served: Served) -> None:
-        super().__init__(context, served.welfare)
+        how = {name: served.settings[name] for name in _HOW if name in served.settings}
+        super().__init__(context, served.welfare, **how)
         self.served = served
 
     def reranker(self, strength: float, places: Int32, users: float) -> BestResponse:
