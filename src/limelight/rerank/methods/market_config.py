@@ -188,6 +188,7 @@ class GroupAccountsReranker(Reranker):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import limelight as ll
         >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
         >>> sellers = np.arange(100) % 7
