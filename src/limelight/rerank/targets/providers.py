@@ -38,6 +38,8 @@ ITEMS = 0.5
 """How strongly items are helped beside their groups. Without it, groups that are helped would show
 a few of their items only; with it, items share what their group has about as they did before."""
 
+_SMOOTH = 1.0  # the offset of welfare, where prices stay while exposure moves
+
 
 @dataclass(frozen=True, eq=False)
 class Providers:
@@ -67,6 +69,10 @@ class Providers:
             # A search counts the relevance that all users give up together, so those who lose least
             # should move, and strength is the same for all.
             method.config = replace(method.config, per_user=False)
+        else:
+            # Steep prices fit only the users that they were found for.
+            smooth = Power(exponent=self.exponent, offset=_SMOOTH)
+            method.config = replace(method.config, group_welfare=smooth)
         return method.of(self.members)
 
 
