@@ -1,11 +1,15 @@
 """FairDiverse's measures of providers, on numbers that can be worked out by hand."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from limelight._base.errors import DataError
 from limelight.data.groups import Groups
+from limelight.lab.bench.arenas import Protocol, table_arena
 from limelight.lab.bench.providers import evenness, providers_of, score_ndcg, utilities
+from limelight.lab.bench.rerankers import METHODS, choose_methods, plain_point
 from limelight.metrics.lists import Lists
 
 
@@ -58,3 +62,22 @@ def test_lists_are_judged_by_their_scores_in_order():
     assert score_ndcg(worse, own, 2) == pytest.approx(
         (0.9 + 0.3 / np.log2(3)) / (0.9 + 0.6 / np.log2(3))
     )
+
+
+def test_our_methods_share_utility_among_providers(tmp_path):
+    generator = np.random.default_rng(0)
+    users, items = np.nonzero(np.ones((60, 20)))
+    scores = generator.random(len(users)) + np.where(items < 10, 0.5, 0.0)
+    path, groups = tmp_path / "candidates.parquet", tmp_path / "groups.parquet"
+    pq.write_table(pa.table({"user_id": users, "item_id": items, "score": scores}), path)
+    owners = pa.table({"item_id": np.arange(20), "group": np.arange(20) // 5})
+    pq.write_table(owners, groups)
+    names = ["BestResponse", "Online", "Prices"]
+    assert set(names) <= set(choose_methods([], of_providers=True))
+    with table_arena(path, groups, None, Protocol(k=5)) as arena:
+        base = plain_point(arena)
+        for name in names:
+            ndcg, gini, more = arena.measure(METHODS[name].lists(arena, 1.0))
+            assert gini < 0.5 * base.gini
+            assert more["mmf"] > base.more["mmf"]
+            assert 0.8 < ndcg < 1

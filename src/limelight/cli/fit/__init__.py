@@ -135,6 +135,7 @@ def fit(
       limelight fit split/ --max-ndcg-loss 2% --serve stream -o model/
       limelight fit ratings.parquet --gini 0.7 --max-ndcg-loss 3% --nearest -o model/
       limelight fit ratings.parquet --gini 0.6 --for 100000 -o model/
+      limelight fit ratings.parquet --gini 0.5 --of studios.parquet -o model/
       limelight fit split/ --groups studios.parquet --group-cap 3% -o model/
       limelight fit new.parquet --from model/ -o model/
       limelight fit ratings.parquet --item-features films.parquet -o model/

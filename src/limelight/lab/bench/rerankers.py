@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _PER_PAIR = 16  # bytes: relevance, its order, and both once more as the kernels take them
 STRENGTHS = tuple(np.geomspace(0.03, 3, 16).tolist())
+_FOR_PROVIDERS = tuple(np.geomspace(0.03, 100, 24).tolist())
+"""Providers are few, so that they can be made almost equal."""
 _GUARANTEES = 16
 """How many guarantees, evenly up to the largest, where fractions are allowed."""
 _SHARES = tuple(np.linspace(0.1, 0.98, 16).tolist())
@@ -166,8 +168,8 @@ def _fairrec(arena: Arena, level: float) -> Lists:
     return lists
 
 
-def _all_strengths(_: Arena) -> Sequence[float]:
-    return STRENGTHS
+def _all_strengths(arena: Arena) -> Sequence[float]:
+    return STRENGTHS if arena.providers is None else _FOR_PROVIDERS
 
 
 METHODS: dict[str, Method] = {

@@ -170,7 +170,7 @@ class MarketReranker(GroupAccountsReranker):
         survey = None
         if self.is_settled:
             survey = self.survey_._replace(total=self.survey_.total * self._ratio(k))
-        known = {"by_place": by_place, "offsets": self.offsets_, **self.accounts(pool.n_items)}
+        known = {"by_place": by_place, "offsets": self.offsets_, **self._accounts(pool.n_items)}
         return self.config.market(pool, k, survey, **known)
 
     def _ratio(self, k: int) -> float:

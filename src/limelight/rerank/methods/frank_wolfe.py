@@ -119,7 +119,7 @@ class FrankWolfe(GroupAccountsReranker):
 
     def mix(self, pool: Pool, k: int) -> Mixture:
         """Find the mixture for the users of a pool."""
-        market = self.config.market(pool, k, **self.accounts(pool.n_items))
+        market = self.config.market(pool, k, **self._accounts(pool.n_items))
         market.ledger.open()
 
         def respond(prices: Float32) -> Float64:

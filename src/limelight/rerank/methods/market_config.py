@@ -188,6 +188,7 @@ class GroupAccountsReranker(Reranker):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import limelight as ll
         >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
         >>> sellers = np.arange(100) % 7
@@ -203,7 +204,7 @@ class GroupAccountsReranker(Reranker):
         self.groups_ = as_groups(groups, size)
         return self
 
-    def accounts(self, n_items: int) -> dict[str, Any]:
+    def _accounts(self, n_items: int) -> dict[str, Any]:
         """Return the settings of a market of so many items that are of accounts."""
         members = None if self.groups_ is None else as_groups(self.groups_, n_items)
         return self.config.accounts(members, n_items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from limelight._base.errors import ConfigError, DataError
@@ -34,9 +34,11 @@ ProvidersOf: TypeAlias = "Callable[[Ids], Providers]"
 """Tells which of some items are whose."""
 EXPONENTS = (3.0, 2.0, 1.0)
 """Of the welfare of groups, the usual one first: the larger, the more the least exposed count."""
-ITEMS = 0.05
+ITEMS = 0.5
 """How strongly items are helped beside their groups. Without it, groups that are helped would show
 a few of their items only; with it, items share what their group has about as they did before."""
+
+_SMOOTH = 1.0  # the offset of welfare, where prices stay while exposure moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +51,7 @@ class Providers:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        # A search counts the relevance that all users give up together, so those who lose least
-        # should move, and strength is the same for all.
-        welfare = Power(exponent=self.exponent)
-        return {"group_welfare": welfare, "items": ITEMS, "per_user": False}
+        return {"group_welfare": Power(exponent=self.exponent), "items": ITEMS}
 
     def held(self, exposure: Float64) -> Float64:
         """Add up the exposure of each group, from that of items."""
@@ -60,13 +59,20 @@ class Providers:
 
     def accounts(self, n_items: int) -> dict[str, Any]:
         """Return the settings of a market in which they are helped."""
-        return AccountsConfig(**self._settings).accounts(self.members, n_items)
+        config = AccountsConfig(**self._settings, per_user=False)
+        return config.accounts(self.members, n_items)
 
     def helped_by(self, method: Kind) -> Kind:
         """Let a re-ranker share exposure among them."""
-        own = {setting.name for setting in fields(method.config)}
-        known = {name: value for name, value in self._settings.items() if name in own}
-        method.config = replace(method.config, **known)
+        method.config = replace(method.config, **self._settings)
+        if isinstance(method.config, AccountsConfig):
+            # A search counts the relevance that all users give up together, so those who lose least
+            # should move, and strength is the same for all.
+            method.config = replace(method.config, per_user=False)
+        else:
+            # Steep prices fit only the users that they were found for.
+            smooth = Power(exponent=self.exponent, offset=_SMOOTH)
+            method.config = replace(method.config, group_welfare=smooth)
         return method.of(self.members)
 
 

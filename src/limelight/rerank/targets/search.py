@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -60,7 +60,7 @@ class Goal:
 
     kind: Literal["gini", "min_coverage", "min_mmf", "max_relevance_loss", "max_ndcg_loss"]
     value: float
-    n_groups: int = 0
+    n_groups: int = field(default=0, repr=False)
     """Among how many groups of items exposure is to be shared; 0 is for items themselves."""
 
     def among(self, n_groups: int) -> Goal:
