@@ -25,7 +25,7 @@ from limelight.rerank.market.market import OwnListSurvey
 from limelight.rerank.measured import ExampleLists, Figures, examples_of, figures, result_of
 from limelight.rerank.relevance import ScoreRelevance, by_scores
 from limelight.rerank.rerank import check_lengths, check_search, reach
-from limelight.rerank.targets.choice import Everybody, choose_variant
+from limelight.rerank.targets.choice import WholePopulation, choose_variant
 from limelight.rerank.targets.controls import SearchContext
 from limelight.rerank.targets.search import FIRST, NEAR, STRIDE, TRIES, as_goal
 from limelight.store.checkpoint import digest_ids
@@ -228,7 +228,7 @@ def _control(
         return control, method, (FIRST, STRIDE)
     with shards.pool(0) as pool:
         context = SearchContext(pool, shards.k, shards.threads, seed)
-        everybody = Everybody(n_users, control.try_at(0.0).measure)
+        everybody = WholePopulation(n_users, control.try_at(0.0).measure)
         control.variant, first = choose_variant(
             context, goal, shards.law, everybody, thorough=False
         )

@@ -51,7 +51,7 @@ def candidates_of(
         Who ranks what. Candidates are returned as they are.
     width
         How many items to keep for each user. Unless given, all of a small catalogue; of a large one
-        500 to 4,000, the fewer the more users there are.
+        500 to 8,000, the fewer the more users there are.
     memory, folder
         As for :func:`limelight.data.read_candidates`.
     ids

@@ -12,7 +12,7 @@ from limelight.data.candidates.candidates import Candidates
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.relevance import ScoreRelevance
 from limelight.rerank.targets import choice
-from limelight.rerank.targets.choice import Everybody, Variant, choose_variant
+from limelight.rerank.targets.choice import Variant, WholePopulation, choose_variant
 from limelight.rerank.targets.controls import BestResponseControl, SearchContext
 from limelight.rerank.targets.search import Goal, JointGoal, Measure, OutOfReachError, meet
 
@@ -115,9 +115,9 @@ def test_the_choice_is_among_the_best_over_everybody(context):
 
 def test_a_sample_is_asked_for_as_much_of_what_so_many_lists_allow(context):
     own = Measure(gini=0.8, coverage=0.5, loss=0.0)
-    everybody = Everybody(400, own)
+    everybody = WholePopulation(400, own)
     assert choice._on_sample(Goal("gini", 0.4), everybody, own, context).value == pytest.approx(0.4)
-    many = Everybody(10**6, own)
+    many = WholePopulation(10**6, own)
     assert choice._on_sample(Goal("gini", 0.4), many, own, context).value > 0.4
     fewer = Measure(gini=0.9, coverage=0.3, loss=0.0)
     asked = choice._on_sample(Goal("min_coverage", 0.75), many, fewer, context)
@@ -154,7 +154,7 @@ def test_the_name_of_the_method_says_what_was_chosen(monkeypatch):
     variant = Variant("power", order="subsidised", thorough=True)
     # The package has a function of the module's name.
     module = sys.modules["limelight.rerank.rerank"]
-    monkeypatch.setattr(module, "choose_variant", lambda *_: choice.Chosen(variant, 0.2))
+    monkeypatch.setattr(module, "choose_variant", lambda *_: choice.VariantChoice(variant, 0.2))
     with candidates() as found:
         result = ll.rerank(found, k=K, gini=0.4, relevance="score", show_progress=False)
         assert result.method == "best-response (power 2, subsidised order, thorough)"

@@ -70,7 +70,7 @@ class Variant:
         return ", ".join([*words, "thorough"] if self.thorough else words)
 
 
-class Everybody(NamedTuple):
+class WholePopulation(NamedTuple):
     """Those for whom a target holds, of whom some are looked at."""
 
     n_users: int
@@ -78,7 +78,7 @@ class Everybody(NamedTuple):
     """Of everybody's own list."""
 
 
-class Chosen(NamedTuple):
+class VariantChoice(NamedTuple):
     """The variant that loses least, and a strength to begin a search with."""
 
     variant: Variant
@@ -89,10 +89,10 @@ def choose_variant(
     context: SearchContext,
     goal: Goal,
     law: Law,
-    everybody: Everybody | None = None,
+    everybody: WholePopulation | None = None,
     *,
     thorough: bool = True,
-) -> Chosen:
+) -> VariantChoice:
     """Meet a goal with several variants on a sample of the users; return that of the least loss.
 
     Welfares come first, then the order of lists and thoroughness with the best of them. They are
@@ -112,7 +112,7 @@ def choose_variant(
     """
     pool = context.pool
     if everybody is None:
-        everybody = Everybody(pool.n_users, BestResponseControl(context).try_at(0.0).measure)
+        everybody = WholePopulation(pool.n_users, BestResponseControl(context).try_at(0.0).measure)
     some = sample_users(pool.candidates, _sample_size(pool.candidates), context.seed, _WIDTH)
     with some, Pool(some, law) as sample:
         trials = _Trials(replace(context, pool=sample), goal, everybody)
@@ -123,7 +123,7 @@ def choose_variant(
         best = trials.better(best, ordered, _DOUBT_OF_ORDER)
         if thorough:
             best = trials.better(best, replace(best, thorough=True), _DOUBT_OF_TIME)
-        return Chosen(best, trials.found[best].strength)
+        return VariantChoice(best, trials.found[best].strength)
 
 
 def _sample_size(candidates: Candidates) -> int:
@@ -151,7 +151,7 @@ class _RoughGoal(Goal):
 class _Trials:
     """What variants lose on a sample, at what stands for the goal there."""
 
-    def __init__(self, context: SearchContext, goal: Goal, everybody: Everybody) -> None:
+    def __init__(self, context: SearchContext, goal: Goal, everybody: WholePopulation) -> None:
         self._context = context
         self._own = BestResponseControl(context).try_at(0.0).measure
         self._goal = _on_sample(goal, everybody, self._own, context)
@@ -186,7 +186,9 @@ class _Trials:
         return _Cost(float(loss), met.strength or FIRST)
 
 
-def _on_sample(goal: Goal, everybody: Everybody, own: Measure, context: SearchContext) -> Goal:
+def _on_sample(
+    goal: Goal, everybody: WholePopulation, own: Measure, context: SearchContext
+) -> Goal:
     """Return what a goal is for fewer users, whose lists cannot be shared as evenly.
 
     It is as far on the way from their own lists to the most that so many lists allow.
