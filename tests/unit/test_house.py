@@ -13,7 +13,7 @@ AT_MOST = {
     "files with more than 400 lines": 0,
     "class names used more than once": 5,
     "Python files": 264,
-    "lines": 49_500,
+    "lines": 50_300,
 }
 
 # Where functions may import our own modules, and why: a folder, or a file that needs an extra.
