@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from limelight._base.seeds import RandomState
     from limelight._native._kernels import Csr
     from limelight.recommend.ranking import Ranking
+    from limelight.rerank.relevance.regression import Fitted
 
 _USERS = 2000
 """How many users with something to find are looked at, at most."""
 _DEPTH = 2000
 """How many of a user's candidates are looked at, at most."""
-_EVERY = 40
+_EVERY = 15
 """Ranks up to this are all looked at; deeper ones in inverse proportion, with as much weight."""
 _SHOWN = 100
 """An item is popular, where nothing else is known, if it is often among a user's first so many."""
@@ -131,11 +132,11 @@ def calibrate(
     folds = _folds(pairs, generator)
     if folds is None:
         return powers
-    bending = _Bending(pairs, powers, np.log1p(counts))
+    bending = _Bending(pairs, powers, np.log1p(counts), folds)
     # Factors of items change the order of candidates, so it must be seen that users like it.
     if not bending.orders_better(folds, k):
-        bending = _Bending(pairs, powers, None)
-    return bending.law(folds)
+        bending = _Bending(pairs, powers, None, folds)
+    return bending.law()
 
 
 def _gains_of(ranking: Ranking, users: Int64, targets: Csr, k: int) -> _Pairs:
@@ -195,10 +196,10 @@ def _powers(pairs: _Pairs, scale: Literal["log", "logit"]) -> tuple[float, Relev
     low, high = np.array([0, -np.inf, -np.inf]), np.array([np.inf, np.inf, 0])
     offset = np.zeros(len(X))
     regression = Regression(X, pairs.gains[used], pairs.weights[used], offset, low, high)
-    loss, slopes, constant = regression.fit(_RIDGE)
-    score, head, rank = slopes.tolist()
-    law = Relevance(score=score, head=head, rank=rank, constant=constant, scale=scale, floor=floor)
-    return loss, law
+    found = regression.fit(_RIDGE)
+    score, head, rank = found.slopes.tolist()
+    known: dict[str, Any] = {"constant": found.constant, "scale": scale, "floor": floor}
+    return found.loss, Relevance(score=score, head=head, rank=rank, **known)
 
 
 class _Bending:
@@ -208,7 +209,9 @@ class _Bending:
     its slope is found by the regression.
     """
 
-    def __init__(self, pairs: _Pairs, powers: Relevance, popularity: Float64 | None) -> None:
+    def __init__(
+        self, pairs: _Pairs, powers: Relevance, popularity: Float64 | None, folds: Int64
+    ) -> None:
         self._pairs, self._powers, self._popularity = pairs, powers, popularity
         known = features(pairs.block, scale=powers.scale, floor=powers.floor)
         self._values = {name: of(*known) for name, of in FEATURES.items()}
@@ -228,6 +231,7 @@ class _Bending:
         self._all = self._of(used)
         liked = max(int(np.count_nonzero(pairs.gains)), 1)
         self._ridges = [ridge * max(1.0, _ENOUGH / liked) for ridge in _RIDGES]
+        self._found, self._of_others = self._fit(folds)
 
     def _of(self, rows: NDArray[np.bool_]) -> Regression:
         """Return the regression of some pairs."""
@@ -235,38 +239,40 @@ class _Bending:
         X, y, weights = np.concatenate(columns, axis=1), self._pairs.gains, self._pairs.weights
         return Regression(X, y[rows], weights[rows], self._offset[rows], self._low, self._high)
 
-    def ridge(self, folds: Int64) -> float:
-        """Return the ridge by which laws of some users fit the others best."""
+    def _fit(self, folds: Int64) -> tuple[Fitted, list[Fitted]]:
+        """Fit all users, and all but one part, by the ridge that is best for the part left out."""
         fold = folds[self._users[self._pairs.weights > 0]]
-        parts = [(self._all.part(fold != n), self._all.part(fold == n)) for n in range(_FOLDS)]
-        losses = [sum(one.fit_loss(ridge, other) for one, other in parts) for ridge in self._ridges]
-        return self._ridges[int(np.argmin(losses))]
+        found, tried = None, []
+        for ridge in self._ridges:
+            found = self._all.fit(ridge, start=found)
+            parts = [self._all.fit(ridge, fold != n, found) for n in range(_FOLDS)]
+            loss = sum(self._all.loss(one, fold == n) for n, one in enumerate(parts))
+            tried.append((loss, found, parts))
+        return min(tried, key=lambda one: one[0])[1:]
 
     def orders_better(self, folds: Int64, k: int) -> bool:
         """Tell whether laws of some users order the candidates of the others better than scores do.
 
         It has to be more than chance: by more than the standard error of the difference in nDCG.
         """
-        block, ridge = self._pairs.block, self.ridge(folds)
-        fold = folds[self._users[self._pairs.weights > 0]]
+        block = self._pairs.block
         place = np.arange(len(block.items)) - block.indptr[self._users]
+        weights = np.append(position_weights(k), np.zeros(_SHOWN))
         gained = np.zeros(len(folds))
-        for one in range(_FOLDS):
-            _, slopes, _ = self._all.part(fold != one).fit(ridge)
-            shown = (place < _SHOWN) & (folds[self._users] == one)
+        for part, found in enumerate(self._of_others):
+            shown = (place < _SHOWN) & (folds[self._users] == part)
             some = self._of(shown)
-            users, worth = self._users[shown], some.offset + some.X @ slopes
+            users, worth = self._users[shown], some.offset + some.X @ found.slopes
             order = np.lexsort((-worth, users))
-            weights = np.append(position_weights(k), np.zeros(_SHOWN))
             moved = weights[place[shown]] * (some.y[order] - some.y)
             gained += np.bincount(users, moved, minlength=len(folds))
         return bool(gained.mean() > gained.std() / np.sqrt(len(gained)))
 
-    def law(self, folds: Int64) -> Relevance:
+    def law(self) -> Relevance:
         """Return the law with as much bending as held-back users bear out."""
         if not self._all.X.shape[1]:
             return self._powers
-        _, slopes, constant = self._all.fit(self.ridge(folds))
+        _, slopes, constant, _ = self._found
         rises = np.split(slopes, np.cumsum([len(knots) - 1 for knots in self._knots.values()])[:-1])
         curves = {
             name: np.append(0, np.cumsum(rise * np.diff(knots))).round(_DIGITS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,17 @@ _STEPS = 100
 _LARGEST = 30.0  # exp of it is more than any gain
 
 
+class Fitted(NamedTuple):
+    """What a regression found."""
+
+    loss: float
+    """How badly it fits, the ridge included."""
+    slopes: Float64
+    constant: float
+    theta: Float64
+    """The same in scaled columns, for a fit nearby to start from."""
+
+
 @dataclass(frozen=True, eq=False)
 class Regression:
     """Fits log E[y] = offset + X slopes + constant, each slope within its bounds.
@@ -26,9 +38,9 @@ class Regression:
     --------
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> free = np.full(1, np.inf)
-    >>> found = Regression(X, np.exp(X[:, 0]), np.ones(3), np.zeros(3), -free, free)
-    >>> loss, slopes, constant = found.fit(ridge=0.0)
-    >>> slopes.round(3), abs(round(constant, 3))
+    >>> problem = Regression(X, np.exp(X[:, 0]), np.ones(3), np.zeros(3), -free, free)
+    >>> found = problem.fit(ridge=0.0)
+    >>> found.slopes.round(3), abs(round(found.constant, 3))
     (array([1.]), 0.0)
     """
 
@@ -39,51 +51,66 @@ class Regression:
     low: Float64
     high: Float64
 
-    def fit(self, ridge: float) -> tuple[float, Float64, float]:
-        """Return how badly the best slopes fit, the slopes, and the constant."""
-        X, y, weights = self.X, self.y, self.weights
-        centre = np.average(X, axis=0, weights=weights)
-        spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weights)) + 1e-9
-        Z = np.column_stack([(X - centre) / spread, np.ones(len(X))])
-        penalty = np.append(np.full(X.shape[1], ridge), 0.0)
+    @cached_property
+    def _scaled(self) -> tuple[Float64, Float64, Float64]:
+        """The centre and the spread of each column, and the scaled columns followed by ones."""
+        total = self.weights.sum()
+        centre = self.weights @ self.X / total
+        Z = np.ones((len(self.X), self.X.shape[1] + 1))
+        Z[:, :-1] = self.X - centre
+        spread = np.sqrt(self.weights @ Z[:, :-1] ** 2 / total) + 1e-9
+        Z[:, :-1] /= spread
+        return centre, spread, Z
+
+    def fit(
+        self, ridge: float, used: NDArray[np.bool_] | None = None, start: Fitted | None = None
+    ) -> Fitted:
+        """Find the best slopes and the constant.
+
+        Parameters
+        ----------
+        ridge
+            How much slopes are drawn to 0.
+        used
+            Which rows count; all, unless given.
+        start
+            A fit nearby, which saves steps and does not change the result.
+        """
+        (centre, spread, Z), y = self._scaled, self.y
+        weights = self.weights if used is None else self.weights * used
+        penalty = np.append(np.full(Z.shape[1] - 1, ridge), 0.0)
         low = np.append(self.low * spread, -np.inf)
         high = np.append(self.high * spread, np.inf)
+        theta = start.theta if start else np.append(np.zeros(Z.shape[1] - 1), self._level(weights))
 
-        def loss_at(theta: Float64) -> float:
+        def loss_at(theta: Float64) -> tuple[float, Float64]:
             exponent = np.minimum(self.offset + Z @ theta, _LARGEST)
-            return float(weights @ (np.exp(exponent) - y * exponent) + penalty @ theta**2)
+            rate = np.exp(exponent)
+            return float(weights @ (rate - y * exponent) + penalty @ theta**2), rate
 
-        theta = np.append(np.zeros(X.shape[1]), self._level())
-        loss = loss_at(theta)
+        loss, rate = loss_at(theta)
         for _ in range(_STEPS):
-            rate = weights * np.exp(np.minimum(self.offset + Z @ theta, _LARGEST))
-            gradient = Z.T @ (rate - weights * y) + 2 * penalty * theta
-            hessian = (Z * rate[:, None]).T @ Z + np.diag(2 * penalty + 1e-9)
+            gradient = Z.T @ (weights * (rate - y)) + 2 * penalty * theta
+            hessian = (Z * (weights * rate)[:, None]).T @ Z + np.diag(2 * penalty + 1e-9)
             # A slope at its bound that would go beyond it stays where it is for this step.
             held = ((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0))
             step, size = np.zeros(len(theta)), 1.0
             step[~held] = np.linalg.solve(hessian[np.ix_(~held, ~held)], gradient[~held])
             after = np.clip(theta - step, low, high)
-            while (now := loss_at(after)) > loss and size > 1e-6:
+            while (now := loss_at(after))[0] > loss and size > 1e-6:
                 size /= 2
                 after = np.clip(theta - size * step, low, high)
-            if loss - now <= 1e-8 * abs(loss):
+            if loss - now[0] <= 1e-8 * abs(loss):
                 break
-            theta, loss = after, now
+            theta, (loss, rate) = after, now
         slopes = theta[:-1] / spread
-        return loss, slopes, float(theta[-1] - slopes @ centre)
+        return Fitted(loss, slopes, float(theta[-1] - slopes @ centre), theta)
 
-    def part(self, used: NDArray[np.bool_]) -> Regression:
-        """Return the regression of some rows."""
-        rows = self.X[used], self.y[used], self.weights[used], self.offset[used]
-        return Regression(*rows, self.low, self.high)
+    def loss(self, found: Fitted, used: NDArray[np.bool_]) -> float:
+        """Return how badly slopes and a constant fit some rows."""
+        exponent = np.minimum(self.offset + self.X @ found.slopes + found.constant, _LARGEST)
+        return float((self.weights * used) @ (np.exp(exponent) - self.y * exponent))
 
-    def fit_loss(self, ridge: float, other: Regression) -> float:
-        """Return how badly the slopes and the constant found here fit other rows."""
-        _, slopes, constant = self.fit(ridge)
-        exponent = np.minimum(other.offset + other.X @ slopes + constant, _LARGEST)
-        return float(other.weights @ (np.exp(exponent) - other.y * exponent))
-
-    def _level(self) -> float:
-        rate = self.weights @ np.exp(np.minimum(self.offset, _LARGEST))
-        return float(np.log(self.weights @ self.y / rate))
+    def _level(self, weights: Float64) -> float:
+        rate = weights @ np.exp(np.minimum(self.offset, _LARGEST))
+        return float(np.log(weights @ self.y / rate))
