@@ -130,7 +130,8 @@ class TestFront:
     def test_best_response_is_what_it_says(self, split, front):
         model = ll.ExADMM(**MODEL).fit(split.train)
         part = split.validation
-        law = ll.calibrate(model.ranking(part.history), part.targets, 10)
+        popularity = split.train.matrix.getnnz(axis=0)
+        law = ll.calibrate(model.ranking(part.history), part.targets, 10, popularity=popularity)
         own = next(p for p in front.points if (p.method, p.number) == ("best-response", 1))
         lists = ll.BestResponse(strength=own.strength, relevance=law).over(model)
         found = ll.evaluate(lists, split.test, k=10)
@@ -146,7 +147,8 @@ class TestFront:
         assert all(0 < p.seconds <= p.wall_seconds for p in front.points)
 
     def test_best_is_the_most_even_within_the_loss(self, front):
-        assert front.best("best-response", max_ndcg_loss=0).strength == 0
+        plain = front.points[0].validation.ndcg
+        assert front.best("best-response", max_ndcg_loss=0).validation.ndcg >= plain
         best = front.best(max_ndcg_loss=0.2)
         least = 0.8 * front.points[0].validation.ndcg
         assert best.validation.ndcg >= least
