@@ -38,8 +38,9 @@ _USERS = 2000
 """How many users with something to find are looked at, at most."""
 _DEPTH = 2000
 """How many of a user's candidates are looked at, at most."""
-_EVERY = 15
-"""Ranks up to this are all looked at; deeper ones in inverse proportion, with as much weight."""
+_RANKS = 25_000
+"""How many first ranks of all users together are looked at; deeper ones in inverse proportion, with
+as much weight. Fewer users are looked at more closely."""
 _SHOWN = 100
 """An item is popular, where nothing else is known, if it is often among a user's first so many."""
 _PIVOT = 0.5  # a scale is positive if so much of the first candidates' scores is
@@ -163,7 +164,8 @@ def _thin(pairs: _Pairs, generator: np.random.Generator) -> _Pairs:
     """
     block = pairs.block
     place = np.arange(len(pairs.gains)) - block.indptr[row_numbers(block.indptr)]
-    chance = np.where(pairs.gains > 0, 1, np.minimum(1, _EVERY / (place + 1)))
+    every = max(_RANKS // (len(block.indptr) - 1), HEAD)
+    chance = np.where(pairs.gains > 0, 1, np.minimum(1, every / (place + 1)))
     weights = np.where(generator.random(len(place)) < chance, 1 / chance, 0.0)
     return pairs._replace(weights=weights)
 
