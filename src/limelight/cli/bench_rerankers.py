@@ -102,8 +102,10 @@ def rerankers(
 
     The score of a front is the mean of 1 - Gini over an nDCG from 85 to 100 % of the plain lists'.
     The second table shows the nDCG of each method, relative to the plain lists', at the Gini
-    indices of FairRec. With --groups, exposure is that of providers, measured as FairDiverse does,
-    and ManifoldRank takes the place of FairRec.
+    indices of FairRec. With --groups, exposure is that of providers, measured as FairDiverse does:
+    the sum of the scores of a provider's shown items, where items without a group count for the
+    first provider. minmax is the least over the largest, mmf the share of the poorer half, ef the
+    elastic fairness. ManifoldRank then takes the place of FairRec.
 
     \b
     Examples:
@@ -115,6 +117,9 @@ def rerankers(
     from limelight.lab.bench.rerankers import choose_methods
 
     _refuse_contradictions(data, tables, earlier)
+    if not 0 < at <= 1:
+        message = f"--at must be above 0 and at most 1: {at}"
+        raise ConfigError(message, hint="0.95 shows the figures at 95 % of the plain lists' nDCG")
     chosen = choose_methods(methods or [], of_providers=tables.groups is not None)
     if earlier:
         records = [record for path in earlier for record in read_records(path)]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ARGUMENTS = """
     at at_users catalogue core core_speed cores efficiency every filter_order gini group_cap
     group_floor group_shares groups held_out history item item_features machines max_ndcg_loss
-    max_relevance_loss memory_speed min_coverage min_item min_rating min_user network rating
+    max_relevance_loss memory_speed min_coverage min_item min_mmf min_rating min_user network rating
     relevance serve shards spread test timestamp user validation wire_bytes
 """
 _RENAMED = {

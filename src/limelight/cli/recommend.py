@@ -159,13 +159,18 @@ def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen:
         return f"{text}; these lists are of another length"
     if unseen or n_users < served["users"]:
         who = "further users" if unseen else f"{n_users:,} of {int(served['users']):,}"
+        if "of" in target:
+            return f"{text}: these are {who}"
         return (
             f"{text}: these are {who}; the lists of all {int(served['users']):,} have a "
             f"Gini@{at} of {served[f'gini@{at}']:.4f}, and the fewer lists, the higher it is"
         )
     names = {"gini": "gini", "min_coverage": "coverage"}
     measured = [
-        f"{names[wish]} {found[f'{names[wish]}@{k}']:.4f}" for wish in wishes if wish in names
+        f"{names[wish]} {found[f'{names[wish]}@{k}']:.4f}"
+        for wish in wishes
+        # A target of groups was measured when the model was fitted; these figures are of items.
+        if wish in names and "of" not in target
     ]
     return f"{text}; measured: {', '.join(measured)}" if measured else text
 

@@ -241,7 +241,8 @@ def _open(path: Path, memory: int, threads: int | None) -> "Path | Candidates":
 
 def _refuse_flags(candidates: Path, given: dict[str, Any]) -> None:
     """Refuse what shards cannot do."""
-    for name in ("held_out", "history", "of", "group_cap", "group_floor", "group_shares"):
+    shares = ("group_cap", "group_floor", "group_shares")
+    for name in ("held_out", "history", "of", "min_mmf", *shares):
         if name in given:
             message = f"--executor ray does not take --{name.replace('_', '-')}: {given[name]}"
             hint = "leave --executor out, or re-rank a sample of the users"

@@ -42,7 +42,16 @@ from limelight.rerank.targets.providers import (
     choose_exponent,
     read_providers,
 )
-from limelight.rerank.targets.search import FIRST, NEAR, STRIDE, TRIES, Goal, as_goal, meet
+from limelight.rerank.targets.search import (
+    FIRST,
+    MET_WITHIN,
+    NEAR,
+    STRIDE,
+    TRIES,
+    Goal,
+    as_goal,
+    meet,
+)
 from limelight.store.checkpoint import as_checkpoint
 
 if TYPE_CHECKING:
@@ -56,6 +65,7 @@ if TYPE_CHECKING:
     from limelight.rerank.reranker import Reranked
     from limelight.rerank.result import RerankResult
     from limelight.rerank.targets.groups import Share
+    from limelight.rerank.targets.search import Trial
     from limelight.store.checkpoint import Place
 
 
@@ -351,7 +361,17 @@ def _control(
         return control, name, (first, stride)
     about = {"goal": f"{goal}", "method": name, "k": context.k, "seed": context.seed}
     about["candidates"] = context.pool.fingerprint()
+    if context.providers is not None:
+        about["groups"] = context.providers.fingerprint()
     return Resumable(control, place, about), name, (first, stride)
+
+
+def _overshot(goal: Goal, met: Trial) -> tuple[str, ...]:
+    """Say that lists are far more even than asked for, if they are."""
+    if goal.lack(met.measure) >= -MET_WITHIN:
+        return ()
+    found = f"a Gini index of {met.measure.gini:.3f}"
+    return (f"The lists are more even than asked for, with {found}: no strength comes nearer.",)
 
 
 def reach(
@@ -370,6 +390,8 @@ def reach(
     met = meet(control, goal, first=first, stride=stride, advance=advance)
     # A guarantee is a whole number of lists, which seldom meets a goal exactly, so that is no news.
     missed = () if control.whole else goal.notes(met.measure)
+    if met.strength and not missed and not control.whole and goal.kind == "gini":
+        missed = _overshot(goal, met)
     return met.lists, {
         "method": name,
         "strength": met.strength,

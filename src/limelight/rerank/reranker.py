@@ -130,6 +130,11 @@ class Reranker(Configurable, ABC):
     law_: Law | None = None
     """What candidates were found to be worth, where the settings leave it open."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it knows a population, whoever comes later."""
+        return False
+
     def rerank(self, ranking: Ranking | Candidates, k: int) -> Lists:
         """Return lists of k places, one row for each user of the ranking.
 
@@ -152,8 +157,9 @@ class Reranker(Configurable, ABC):
         """Return the candidates of a ranking's users, with their relevance; close it after use."""
         candidates, law = candidates_of(ranking, self.config.candidates), self.config.relevance
         if law == "auto":
-            # Users who come later, and alone, are served by the law of the first.
-            law = self.law_ = self.law_ or by_scores(candidates)
+            # Users who come alone are served by the law of the population that is known.
+            kept = self.law_ if self.is_settled else None
+            law = self.law_ = kept or by_scores(candidates)
         return Pool(candidates, law)
 
     def lists_from(self, pool: Pool, k: int) -> Lists:

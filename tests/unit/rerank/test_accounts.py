@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
+import sklearn.base
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.examples import examples
@@ -431,8 +432,19 @@ def test_damaged_groups_are_refused():
 
 def test_groups_of_another_catalogue_are_refused(market):
     model, split = market
-    with pytest.raises(LimelightError, match="not of a catalogue of 200 items"):
-        ll.BestResponse().of(np.arange(300)).rerank(model.ranking(split.test.history), K)
+    for wrong in (300, 100):
+        with pytest.raises(LimelightError, match=f"{wrong} items have a label"):
+            ll.BestResponse().of(np.arange(wrong)).rerank(model.ranking(split.test.history), K)
+    for nothing in (None, "sellers.csv"):
+        with pytest.raises(LimelightError, match="groups must be labels"):
+            ll.BestResponse().of(nothing)
+
+
+def test_groups_are_kept_at_another_strength_and_in_clones():
+    method = ll.BestResponse(strength=0.2).of(np.arange(200) % 7)
+    assert repr(method) == "BestResponse(strength=0.2).of(7 groups)"
+    for other in (method.at(0.3), sklearn.base.clone(method)):
+        assert other.groups_ is method.groups_
 
 
 @pytest.mark.parametrize(

@@ -176,15 +176,50 @@ def test_shape_counts_of_positive_scores_in_any_unit_and_order_of_others():
     assert by_scores(read_candidates(pa.table({**table, "score": tiny}))).score > 0
 
 
-def test_the_law_of_the_first_users_serves_those_who_come_alone(tmp_path):
+def test_the_law_of_a_population_serves_those_who_come_alone(tmp_path):
     model = ll.IALS(factors=8).fit(ll.marketplace(300, N_ITEMS, 4000).interactions)
-    fair = ll.BestResponse(strength=0.3).over(model)
-    assert fair.reranker.law_ is None
-    fair.recommend(k=5)
-    found = fair.reranker.law_
+    method = ll.BestResponse(strength=0.3).settle(model.ranking(), 5)
+    found = method.law_
     assert found.score == 1.4
+    fair = method.over(model)
     fair.recommend(user_ids=model.user_ids[:1], k=5)
     assert fair.reranker.law_ is found
     fair.save(tmp_path / "model")
     assert ll.load(tmp_path / "model").reranker.config.relevance == found
     assert fair.reranker.get_params()["relevance"] == "auto"
+
+
+@pytest.mark.parametrize("method", [ll.BestResponse(strength=0.3), ll.Online(strength=0.3)])
+def test_another_model_has_its_own_law(method):
+    data = ll.marketplace(300, N_ITEMS, 4000).interactions
+    model = ll.IALS(factors=8).fit(data)
+    items, users = model.item_factors, model.user_factors
+    logits = VectorRanking(-items, users.__getitem__, n_users=len(users), hidden=None, threads=1)
+    method.rerank(logits, 5)
+    assert method.law_ == BY_RANK
+    if isinstance(method, ll.Online):
+        method.reset()
+    method.rerank(model.ranking(), 5)
+    assert method.law_.score == 1.4
+
+
+def test_one_pair_hardly_moves_the_usual_law():
+    ranking, targets = planted(200)
+    one = csr_matrix(([True], ([3], [targets[3].indices[-1]])), shape=targets.shape)
+    law = calibrate(ranking, one, k=10)
+    assert (law.score, law.rank) == pytest.approx((1.4, -0.25), abs=0.25)
+
+
+@pytest.mark.parametrize(
+    ("popularity", "reason"),
+    [
+        (np.full(N_ITEMS, np.nan), "0 or more, and finite: nan"),
+        (np.full(N_ITEMS, np.inf), "0 or more, and finite: inf"),
+        (["a"] * N_ITEMS, "numbers: list"),
+        (csr_matrix((1, N_ITEMS)), "numbers: "),
+    ],
+)
+def test_popularity_that_cannot_be_is_refused(popularity, reason):
+    ranking, targets = planted(30)
+    with pytest.raises(DataError, match=reason):
+        calibrate(ranking, targets, popularity=popularity)

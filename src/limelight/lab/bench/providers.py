@@ -39,6 +39,9 @@ def providers_of(members: Groups, n_items: int) -> Int64:
     if len(np.unique(members.items)) < len(members.items):
         message = "an item has several groups, but the bench knows one provider an item"
         raise DataError(message, hint="keep one row for each item")
+    if len(members.group_ids) < 2:
+        message = f"exposure is shared among groups, and there is one: {members.group_ids[0]!r}"
+        raise DataError(message, hint="name the provider of every item in the column group")
     order = np.argsort(np.argsort(np.asarray(members.group_ids), kind="stable"), kind="stable")
     found = np.zeros(n_items, dtype=np.int64)
     found[members.items] = order[members.groups]
@@ -57,6 +60,9 @@ def utilities(lists: Lists, providers: Int64) -> Float64:
     """
     shown = lists.ids >= 0
     scores = np.round(lists.scores[shown].astype(np.float64), _DIGITS)
+    if (scores < 0).any():
+        message = f"the utility of providers needs scores of 0 or more: {scores.min():g}"
+        raise DataError(message, hint="leave --groups out, or give scores such as probabilities")
     n_providers = int(providers.max(initial=0)) + 1
     found = np.bincount(providers[lists.ids[shown]], scores, n_providers)
     return np.asarray(found, np.float64)

@@ -162,7 +162,7 @@ class MarketReranker(GroupAccountsReranker):
 
     def reset(self) -> None:
         """Forget who was served."""
-        for name in ("exposure_", "served_", "survey_", "length_"):
+        for name in ("exposure_", "served_", "survey_", "length_", "law_"):
             self.__dict__.pop(name, None)
 
     def _market(self, pool: Pool, k: int, *, by_place: bool = False) -> Market:
@@ -188,7 +188,7 @@ class BestResponse(MarketReranker):
 
     Everybody starts with her own list. In random order users choose again: an item's subsidy is
     what exposure is worth to it, which falls with every list that shows it. Each takes the k
-    candidates of the largest relevance plus subsidy, in the order of their relevance. It is a game
+    candidates of the largest relevance plus subsidy, in the order that ``order`` says. It is a game
     in which everybody's choice serves relevance and welfare together, and it settles. Subsidies are
     first larger than the strength says and then fall, which ends at better lists.
 
@@ -309,6 +309,7 @@ class Online(MarketReranker):
             Unless given, so many that every item could be shown once.
         """
         check_integer("k", k, least=1)
+        self.reset()
         with self.pool(ranking) as pool:
             return self.warm_up_from(pool, k, users=users)
 

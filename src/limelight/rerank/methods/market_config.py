@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, check_choice, check_integer, check_number, setting
 from limelight._native import resolve_threads
 from limelight.data.groups import Groups
@@ -172,6 +173,7 @@ class GroupAccountsReranker(Reranker):
 
     config: GroupAccountsConfig
     groups_: Groups | None = None
+    _labels: int | None = None  # how many items were labelled, where groups were given so
 
     def of(self, groups: Any) -> Self:
         """Keep accounts of groups of items, such as sellers or studios, and help these.
@@ -200,11 +202,36 @@ class GroupAccountsReranker(Reranker):
         >>> bool(spreads[1] < spreads[0] / 2)
         True
         """
-        size = int(groups.items.max(initial=-1)) + 1 if isinstance(groups, Groups) else len(groups)
+        if groups is None or isinstance(groups, (str, Path)):
+            message = f"groups must be labels, one an item, or what read_groups returns: {groups!r}"
+            raise DataError(message, hint="read a file with ll.read_groups(file, model.item_ids)")
+        is_read = isinstance(groups, Groups)
+        size = int(groups.items.max(initial=-1)) + 1 if is_read else len(groups)
         self.groups_ = as_groups(groups, size)
+        self._labels = None if is_read else size
         return self
+
+    def at(self, strength: float) -> Self:
+        """Return the same re-ranker at another strength, for the same groups."""
+        return self._for_same(super().at(strength))
+
+    def __sklearn_clone__(self) -> Self:
+        """Return one with the same settings and groups, and nothing remembered."""
+        return self._for_same(super().__sklearn_clone__())
+
+    def _for_same(self, other: Self) -> Self:
+        other.groups_, other._labels = self.groups_, self._labels
+        return other
+
+    def __repr__(self) -> str:
+        """Show the settings that differ from the defaults, and how many groups there are."""
+        own = super().__repr__()
+        return own if self.groups_ is None else f"{own}.of({len(self.groups_.group_ids):,} groups)"
 
     def _accounts(self, n_items: int) -> dict[str, Any]:
         """Return the settings of a market of so many items that are of accounts."""
+        if self._labels not in (None, n_items):
+            message = f"{self._labels:,} items have a label, and the catalogue has {n_items:,}"
+            raise DataError(message, hint="give one label for each item of the catalogue")
         members = None if self.groups_ is None else as_groups(self.groups_, n_items)
         return self.config.accounts(members, n_items)

@@ -22,7 +22,14 @@ from limelight.data.rows import pair_numbers, row_numbers
 from limelight.metrics.lists import position_weights
 from limelight.recommend.fold_in import history_rows, take_rows
 from limelight.recommend.ranking import as_ranking
-from limelight.rerank.relevance.laws import FEATURES, HEAD, Relevance, features
+from limelight.rerank.relevance.laws import (
+    BY_RANK,
+    BY_SCORES,
+    FEATURES,
+    HEAD,
+    Relevance,
+    features,
+)
 from limelight.rerank.relevance.regression import Regression
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from limelight._base.seeds import RandomState
     from limelight._native._kernels import Csr
     from limelight.recommend.ranking import Ranking
-    from limelight.rerank.relevance.regression import Fitted
+    from limelight.rerank.relevance.regression import RegressionFit
 
 _USERS = 2000
 """How many users with something to find are looked at, at most."""
@@ -44,7 +51,9 @@ as much weight. Fewer users are looked at more closely."""
 _SHOWN = 100
 """An item is popular, where nothing else is known, if it is often among a user's first so many."""
 _PIVOT = 0.5  # a scale is positive if so much of the first candidates' scores is
-_RIDGE = 1e-3  # of the powers
+_USUAL = {"log": BY_SCORES, "logit": BY_RANK}
+_DOUBT = 2.0  # how much worse, in log-likelihood, the first scale may fit
+_RIDGE = 5.0  # of the powers, about the usual ones: some twenty hits count for as much
 _RIDGES = (1000.0, 100.0, 10.0)
 """Of what comes on top. With fewer hits than _ENOUGH they grow in proportion."""
 _ENOUGH = 1000
@@ -129,7 +138,8 @@ def calibrate(
         message = f"none of the held-out pairs of {len(users):,} users is among their candidates"
         raise DataError(message, hint="check that both name users and items in the same way")
     laws = [_powers(pairs, scale) for scale in _scales(pairs.block)]
-    powers = min(laws, key=lambda found: found[0])[1]
+    # Positive scores are taken for logits only if these fit clearly better.
+    powers = min(laws, key=lambda found: found[0] + _DOUBT * (found is not laws[0]))[1]
     folds = _folds(pairs, generator)
     if folds is None:
         return powers
@@ -181,10 +191,19 @@ def _popularity(given: Any, block: Block, n_items: int) -> Float64:
     if given is None:
         place = np.arange(len(block.items)) - block.indptr[row_numbers(block.indptr)]
         return np.bincount(block.items[place < _SHOWN], minlength=n_items).astype(np.float64)
-    counts = np.asarray(given, dtype=np.float64)
-    if counts.shape != (n_items,) or not (counts >= 0).all():
-        message = f"popularity must be {n_items:,} numbers, 0 or more: shape {counts.shape}"
-        raise DataError(message, hint="give one number for each item of the ranking")
+    hint = "give one number for each item of the ranking"
+    try:
+        counts = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        message = f"popularity must be {n_items:,} numbers: {type(given).__name__}"
+        raise DataError(message, hint=hint) from error
+    if counts.shape != (n_items,):
+        message = f"popularity must be {n_items:,} numbers: shape {counts.shape}"
+        raise DataError(message, hint=hint)
+    wrong = counts[~(np.isfinite(counts) & (counts >= 0))]
+    if len(wrong):
+        message = f"popularity must be 0 or more, and finite: {wrong[0]}"
+        raise DataError(message, hint=hint)
     return counts
 
 
@@ -196,10 +215,12 @@ def _powers(pairs: _Pairs, scale: Literal["log", "logit"]) -> tuple[float, Relev
     X = np.column_stack(features(pairs.block, scale=scale, floor=floor))[used]
     # Relevance rises with the score and falls with the rank.
     low, high = np.array([0, -np.inf, -np.inf]), np.array([np.inf, np.inf, 0])
-    offset = np.zeros(len(X))
-    regression = Regression(X, pairs.gains[used], pairs.weights[used], offset, low, high)
-    found = regression.fit(_RIDGE)
-    score, head, rank = found.slopes.tolist()
+    # Few pairs tell little, so powers are drawn to the usual ones, and never become all alike.
+    law = _USUAL[scale]
+    usual = np.array([law.score, law.head, law.rank])
+    given = pairs.gains[used], pairs.weights[used], X @ usual
+    found = Regression(X, *given, low - usual, high - usual).fit(_RIDGE)
+    score, head, rank = np.clip(found.slopes + usual, low, high).tolist()
     known: dict[str, Any] = {"constant": found.constant, "scale": scale, "floor": floor}
     return found.loss, Relevance(score=score, head=head, rank=rank, **known)
 
@@ -241,7 +262,7 @@ class _Bending:
         X, y, weights = np.concatenate(columns, axis=1), self._pairs.gains, self._pairs.weights
         return Regression(X, y[rows], weights[rows], self._offset[rows], self._low, self._high)
 
-    def _fit(self, folds: Int64) -> tuple[Fitted, list[Fitted]]:
+    def _fit(self, folds: Int64) -> tuple[RegressionFit, list[RegressionFit]]:
         """Fit all users, and all but one part, by the ridge that is best for the part left out."""
         fold = folds[self._users[self._pairs.weights > 0]]
         found, tried = None, []

@@ -118,7 +118,7 @@ BY_RANK = Relevance()
 """What is assumed where nothing was held out: only the order of a user's candidates counts."""
 
 
-_BY_SCORES = Relevance(score=1.4, head=-0.45, rank=-0.25)
+BY_SCORES = Relevance(score=1.4, head=-0.45, rank=-0.25)
 """About what held-out pairs gave on many sets, by several models."""
 _LOWEST, _MOST = -0.01, 0.98
 """Scores have powers if this part of a user's first 20 is not negative, by more than this share of
@@ -150,7 +150,7 @@ def by_scores(candidates: Candidates) -> Relevance:
     if usual <= 0 or np.mean(block.scores[place < HEAD] >= _LOWEST * usual) < _MOST:
         return BY_RANK
     # Rounded to a power of ten, the floor is the same for most samples of users.
-    return replace(_BY_SCORES, floor=float(10.0 ** np.floor(np.log10(max(1e-3 * usual, 1e-30)))))
+    return replace(BY_SCORES, floor=float(10.0 ** np.floor(np.log10(max(1e-3 * usual, 1e-36)))))
 
 
 @dataclass(frozen=True)

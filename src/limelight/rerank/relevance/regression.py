@@ -17,7 +17,7 @@ _STEPS = 100
 _LARGEST = 30.0  # exp of it is more than any gain
 
 
-class Fitted(NamedTuple):
+class RegressionFit(NamedTuple):
     """What a regression found."""
 
     loss: float
@@ -63,8 +63,11 @@ class Regression:
         return centre, spread, Z
 
     def fit(
-        self, ridge: float, used: NDArray[np.bool_] | None = None, start: Fitted | None = None
-    ) -> Fitted:
+        self,
+        ridge: float,
+        used: NDArray[np.bool_] | None = None,
+        start: RegressionFit | None = None,
+    ) -> RegressionFit:
         """Find the best slopes and the constant.
 
         Parameters
@@ -104,9 +107,9 @@ class Regression:
                 break
             theta, (loss, rate) = after, now
         slopes = theta[:-1] / spread
-        return Fitted(loss, slopes, float(theta[-1] - slopes @ centre), theta)
+        return RegressionFit(loss, slopes, float(theta[-1] - slopes @ centre), theta)
 
-    def loss(self, found: Fitted, used: NDArray[np.bool_]) -> float:
+    def loss(self, found: RegressionFit, used: NDArray[np.bool_]) -> float:
         """Return how badly slopes and a constant fit some rows."""
         exponent = np.minimum(self.offset + self.X @ found.slopes + found.constant, _LARGEST)
         return float((self.weights * used) @ (np.exp(exponent) - self.y * exponent))

@@ -70,7 +70,10 @@ def as_groups(groups: Any, n_items: int) -> Groups:
     array([0, 2])
     """
     found = groups if isinstance(groups, Groups) else _by_label(groups, n_items)
-    if len(found.items) == 0 or found.items.max() >= n_items:
+    if len(found.items) == 0:
+        message = "no item has a group"
+        raise DataError(message, hint="give labels; None, or a negative number, is for no group")
+    if found.items.max() >= n_items:
         last = int(found.items.max(initial=-1))
         message = f"groups are not of a catalogue of {n_items:,} items: {last} is the last"
         raise DataError(message, hint="read them with the ids of the catalogue, in its order")
