@@ -84,7 +84,7 @@ def test_plain_lists_that_are_even_enough_stay(data, studios):
 @pytest.mark.parametrize(
     ("wishes", "kind", "message"),
     [
-        ({"min_mmf": 0.3}, ConfigError, "an MMF is of groups of items"),
+        ({"min_mmf": 0.3}, ConfigError, "an MMF needs groups of items"),
         ({"gini": 0.3, "of": "missing.csv"}, DataError, "no such file or folder: missing.csv"),
         (
             {"gini": 0.3, "of": pa.table({"item_id": [0], "group": ["x"]})},
@@ -135,6 +135,6 @@ def test_the_command_takes_studios(limelight, data, studios, tmp_path, monkeypat
     assert ended.code == 0, ended.err
     ended = limelight(*fit, "--min-mmf", "30%", "-o", "other")
     assert ended.code == WRONG_USE
-    assert "an MMF is of groups of items, and none were given" in ended.err
+    assert "an MMF needs groups of items, and none were given" in ended.err
     ended = limelight(*fit, "--gini", 0.5, "--of", "no.csv", "-o", "other")
     assert ended.code == FAILED

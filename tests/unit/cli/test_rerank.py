@@ -60,8 +60,12 @@ REFUSED = [
     ("good.csv --gini 0.5 -k 3 --of missing.csv", FAILED, "no such file or folder: missing.csv"),
     ("good.csv --gini 0.5 -k 3 --of strange-groups.csv", FAILED, "no item of"),
     ("good.csv --gini 0.5 -k 3 --of items.csv", FAILED, "column not found in items.csv: 'group'"),
-    ("good.csv --min-mmf 30% -k 3", WRONG_USE, "an MMF is of groups of items, and none were given"),
-    ("good.csv --min-mmf 60% -k 3 --of groups.csv", FAILED, "2 groups with the same have 0.500"),
+    ("good.csv --min-mmf 30% -k 3", WRONG_USE, "an MMF needs groups of items, and none were given"),
+    (
+        "good.csv --min-mmf 60% -k 3 --of groups.csv",
+        FAILED,
+        "with equal exposure, 2 groups have 0.500",
+    ),
     ("good.csv --of groups.csv", WRONG_USE, "give one target, not 0"),
     (
         "good.csv --of groups.csv --groups groups.csv --group-cap 60%",

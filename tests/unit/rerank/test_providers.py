@@ -114,14 +114,14 @@ PAIR = pa.table({"item_id": [0, 1], "group": ["x", "y"]})
 @pytest.mark.parametrize(
     ("wishes", "kind", "message"),
     [
-        ({"min_mmf": 0.3}, ConfigError, "an MMF is of groups of items, and none were given: 0.3"),
+        ({"min_mmf": 0.3}, ConfigError, "an MMF needs groups of items, and none were given"),
         ({"gini": 0.3, "of": ONE}, DataError, "shared among groups, and there is one: 'x'"),
         ({"gini": 0.3, "of": OTHERS}, DataError, "is in the catalogue, e.g. 'zzz'"),
         ({"gini": 0.3, "of": "missing.csv"}, DataError, "no such file or folder: missing.csv"),
         ({"of": PAIR}, ConfigError, "give one target, not 0"),
         ({"gini": 0.3, "of": PAIR, "method": "fairrec"}, ConfigError, "fairrec shares exposure"),
         ({"gini": 0.3, "min_mmf": 0.3, "of": PAIR}, ConfigError, "give one target, not 2"),
-        ({"min_mmf": 0.7, "of": PAIR}, SolveError, "2 groups with the same have 0.500"),
+        ({"min_mmf": 0.7, "of": PAIR}, SolveError, "with equal exposure, 2 groups have 0.500"),
         (
             {"of": PAIR, "groups": PAIR, "group_cap": 0.6},
             ConfigError,

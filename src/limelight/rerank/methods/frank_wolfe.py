@@ -255,7 +255,9 @@ class Prices(Reranker):
         """
         if not isinstance(self.config.relevance, ScoreRelevance):
             message = f"relevance is not the product of vectors: {self.config.relevance!r}"
-            raise ConfigError(message, hint="find the prices with relevance=ScoreRelevance()")
+            raise ConfigError(
+                message, hint="find the prices with relevance=limelight.rerank.ScoreRelevance()"
+            )
         sets = self.mixture.subsidies if draw is None else self.mixture.subsidies[[draw]]
         return np.column_stack([item_vectors, sets.T])
 

@@ -113,7 +113,7 @@ def check_providers(of: Source | None, min_mmf: float | None, method: str = "aut
     >>> check_providers("sellers.csv", 0.3, "online")
     """
     if of is None and min_mmf is not None:
-        message = f"an MMF is of groups of items, and none were given: {min_mmf!r}"
+        message = "an MMF needs groups of items, and none were given"
         raise ConfigError(message, hint="name a table item_id,group: of=..., --of FILE")
     able = [name for name, kind in offered().items() if issubclass(kind, GroupAccountsReranker)]
     if of is not None and method not in ("auto", *able):

@@ -73,7 +73,9 @@ class Goal:
         """
         most = n_groups // 2 / n_groups
         if self.kind == "min_mmf" and self.value > most + MET_WITHIN:
-            message = f"out of reach: {self}; {n_groups:,} groups with the same have {most:.3f}"
+            message = (
+                f"out of reach: {self}; with equal exposure, {n_groups:,} groups have {most:.3f}"
+            )
             raise SolveError(message, hint="it is the share of the less exposed half of the groups")
         return replace(self, n_groups=n_groups)
 
@@ -382,10 +384,11 @@ class _Search:
     def give_up(self, best: Trial) -> None:
         """Say how near the method came."""
         gini, coverage, _, mmf = best.measure
-        more = f" and an MMF of {mmf:.3f}" if self._goal.n_groups else ""
+        found = [f"a Gini index of {gini:.3f}", f"a coverage of {coverage:.3f}"]
+        found += [f"an MMF of {mmf:.3f}"] if self._goal.n_groups else []
         message = (
             f"out of reach: {self._goal}; this method and these candidates allow "
-            f"a Gini index of {gini:.3f} and a coverage of {coverage:.3f}{more}"
+            f"{', '.join(found[:-1])} and {found[-1]}"
         )
         hint = "ask for less, give users more candidates, or try another method"
         error = OutOfReachError(message, hint=hint)
