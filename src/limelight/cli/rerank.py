@@ -95,7 +95,7 @@ def rerank(
         ),
     ] = None,
     relevance: Annotated[
-        str | None, option("auto|score", "score: scores are worth what they say.")
+        str | None, option("auto|score", "score: take scores as relevance, such as probabilities.")
     ] = None,
     history: Annotated[
         Path | None, option("FILE", "Pairs user_id,item_id that must not be shown.")
@@ -153,6 +153,7 @@ def rerank(
       limelight rerank scores.csv --groups studios.csv --group-cap 3% -o lists/
       limelight rerank model/ --gini 0.6 --executor ray --address auto -o lists/
     """
+    from limelight.data.groups import check_groups
     from limelight.store.lists import ListWriter
 
     check_page(page)
@@ -180,6 +181,8 @@ def rerank(
     has_group_target = any(name.startswith("group_") for name in given)
     if has_group_target and groups is not None:
         given["groups"] = groups
+    elif groups is not None:
+        check_groups(groups)  # now, because the search may take long
     if where.check():
         _refuse_flags(candidates, given)
     where.refuse_file(output)

@@ -60,7 +60,8 @@ GroupCap = Annotated[
     ),
 ]
 GroupFloor = Annotated[
-    str | None, target_option("SHARE", "Target: the share that every group should have.")
+    str | None,
+    target_option("SHARE", "Target: the share that every group should have (needs --groups)."),
 ]
 
 

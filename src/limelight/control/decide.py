@@ -309,7 +309,8 @@ def _out_of_reach(
     n_lists, k, n_items = sitting.n_lists, sitting.k, sitting.n_items
     best = min(found.values(), key=lambda one: goal.cost(one.measure)).measure
     several = goal.notes(best) if len(goal.wishes) > 1 else ()
-    near = "; ".join([near, *(note.rstrip(".") for note in (*several, *_missed_note(missed)))])
+    notes = (note[0].lower() + note[1:].rstrip(".") for note in (*several, *_missed_note(missed)))
+    near = "; ".join([near, *notes])
     message = f"out of reach: {goal} over {n_lists:,} users' lists; {near}"
     if not goal.n_groups:
         message += (

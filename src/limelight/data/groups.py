@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from limelight._base.arrays import Float64
-    from limelight.data.sources import Source
+    from limelight.data.sources import Part, Source
 
 IndexArray = NDArray[np.int64]
 
@@ -50,13 +50,7 @@ def read_groups(source: Source, item_ids: pa.Array) -> Groups:
     array([0.5, 0.5])
     """
     parts = open_parts(source)
-    item, group = IdColumn("item_id"), IdColumn("group")
-    weighted = [WEIGHT] if has(parts, WEIGHT.name) else []
-    items, groups, *given = join(scan(parts, [item, group, *weighted]))
-    grouped_ids, group_ids = item.ids(), group.ids()
-    _refuse_repeated_groups(items, groups, grouped_ids, group_ids)
-    weights = given[0] if given else np.ones(len(items))
-    weights = weights / np.bincount(items, weights=weights)[items]
+    items, groups, weights, grouped_ids, group_ids = _scan_groups(parts)
     numbers = positions(grouped_ids, item_ids)[items]
     known = numbers >= 0
     if not known.any():
@@ -70,6 +64,31 @@ def read_groups(source: Source, item_ids: pa.Array) -> Groups:
         group_ids.to_pylist(),
         int((~known).sum()),
     )
+
+
+def check_groups(source: Source) -> None:
+    """Refuse a table that :func:`read_groups` could not read, before there are items.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> check_groups(pa.table({"item_id": ["a", "b"], "group": ["x", "y"]}))
+    """
+    _scan_groups(open_parts(source))
+
+
+def _scan_groups(
+    parts: list[Part],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64, pa.Array, pa.Array]:
+    """Return the item, the group and the weight of every row, and the ids of items and groups."""
+    item, group = IdColumn("item_id"), IdColumn("group")
+    weighted = [WEIGHT] if has(parts, WEIGHT.name) else []
+    items, groups, *given = join(scan(parts, [item, group, *weighted]))
+    grouped_ids, group_ids = item.ids(), group.ids()
+    _refuse_repeated_groups(items, groups, grouped_ids, group_ids)
+    weights = given[0] if given else np.ones(len(items))
+    weights = weights / np.bincount(items, weights=weights)[items]
+    return items, groups, weights, grouped_ids, group_ids
 
 
 def _refuse_repeated_groups(

@@ -18,7 +18,7 @@ from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
-from limelight.models.recommender import Answer, Recommender
+from limelight.models.recommender import ListAnswer, Recommender
 from limelight.recommend.popular import with_popular
 from limelight.recommend.ranking import VectorRanking
 from limelight.recommend.similar import cosines
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
     from limelight.models.config import Config
-    from limelight.models.recommender import Request
+    from limelight.models.recommender import ListRequest
     from limelight.recommend.explain import Contributions
     from limelight.recommend.ranking import Ranking
     from limelight.solve.loop import Status
@@ -130,9 +130,9 @@ class Model(Recommender, Configurable):
         message = f"{type(self).__name__} cannot say what each item of a history adds to a score"
         raise ConfigError(message, hint="use IALS, ExADMM or EASE, whose scores are sums")
 
-    def _lists(self, asked: Request, k: int) -> Answer:
+    def _lists(self, asked: ListRequest, k: int) -> ListAnswer:
         ranking = asked.ranking(self)
-        return Answer(
+        return ListAnswer(
             ranking.n_users, lambda rows: ranking.top(np.arange(rows.start, rows.stop), k)
         )
 

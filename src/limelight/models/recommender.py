@@ -48,14 +48,14 @@ class Batch(NamedTuple):
     lists: Lists
 
 
-class Answer(NamedTuple):
+class ListAnswer(NamedTuple):
     """What gives lists of some rows of a question, and how many rows it has."""
 
     n_users: int
     lists: Callable[[slice], Lists]
 
 
-class Request(NamedTuple):
+class ListRequest(NamedTuple):
     """Who asks, and for what."""
 
     histories: Any
@@ -93,7 +93,7 @@ class Recommender(ABC):
         """What ranks the catalogue: the model itself, or the one whose lists are re-ranked."""
 
     @abstractmethod
-    def _lists(self, asked: Request, k: int) -> Answer:
+    def _lists(self, asked: ListRequest, k: int) -> ListAnswer:
         """Return what gives the lists of k items of unseen users, or of training users."""
 
     def _control(self) -> StoredControl | None:
@@ -237,11 +237,11 @@ class Recommender(ABC):
         allow: Any,
         *,
         filter_seen: bool,
-    ) -> Request:
+    ) -> ListRequest:
         if histories is None and users is None and user_ids is not None:
             users, user_ids = self._rows_of(user_ids), None
         who = self._ids_of(histories, users, user_ids)
-        return Request(
+        return ListRequest(
             histories, users, who, filter_seen, items_left(self.item_ids, exclude, allow)
         )
 

@@ -26,7 +26,7 @@ from limelight.rerank.measured import measured
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import ScoreRelevance, by_scores, calibrate
-from limelight.rerank.targets.choice import choose_variant
+from limelight.rerank.targets.choice import choose_exponent, choose_variant
 from limelight.rerank.targets.controls import (
     BestResponseControl,
     Control,
@@ -39,7 +39,6 @@ from limelight.rerank.targets.groups import check_share
 from limelight.rerank.targets.providers import (
     Providers,
     check_providers,
-    choose_exponent,
     read_providers,
 )
 from limelight.rerank.targets.search import (

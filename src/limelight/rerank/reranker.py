@@ -14,7 +14,7 @@ from limelight._base.documents import Document, Table, pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, check_integer, check_names, check_number, setting
 from limelight._base.text import settings, short
-from limelight.models.recommender import Answer, Recommender
+from limelight.models.recommender import ListAnswer, Recommender
 from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import CandidateRanking, as_ranking
 from limelight.rerank.folder import control_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from limelight.data.candidates.candidates import Candidates
     from limelight.metrics.lists import Lists
     from limelight.models.base import Model
-    from limelight.models.recommender import Request, Serves
+    from limelight.models.recommender import ListRequest, Serves
     from limelight.recommend.ranking import Ranking
     from limelight.rerank.market.pool import Law
     from limelight.store.model_folder import StoredControl
@@ -321,15 +321,15 @@ class Reranked(Recommender):
         self.lists = self.promise = None
         return self
 
-    def _lists(self, asked: Request, k: int) -> Answer:
+    def _lists(self, asked: ListRequest, k: int) -> ListAnswer:
         keeps = asked.items is None and self.keeps_lists(k, filter_seen=asked.filter_seen)
         if asked.histories is None and keeps:
             chosen = self._model._known_users(asked.users)
             kept = self._complete(chosen, k)
-            return Answer(len(chosen), lambda rows: kept.take(chosen[rows]))
+            return ListAnswer(len(chosen), lambda rows: kept.take(chosen[rows]))
         ranking = asked.ranking(self)
         known = {"user_ids": asked.user_ids} if self.by_user else {}
-        return Answer(ranking.n_users, self.reranker.rerank(ranking, k, **known).take)
+        return ListAnswer(ranking.n_users, self.reranker.rerank(ranking, k, **known).take)
 
     def _complete(self, chosen: Int64, k: int) -> Lists:
         """Return the lists that are kept, with those made that some of the chosen users lack."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from limelight._base.arrays import batches
 from limelight._base.documents import Document, Table
 from limelight.data.groups import exposure_of as group_exposure
-from limelight.data.groups import read_groups
+from limelight.data.groups import owned_by, read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.metrics.groups import group_rows
 from limelight.metrics.lists import ListCount, Lists, position_weights
@@ -167,7 +168,7 @@ class RerankResult:
         return self._named(gained, before, after), self._named(lost, before, after)
 
     def group_changes(self, groups: Source) -> list[ExposureChange]:
-        """Return what groups of items gained, those that gained most first.
+        """Return what groups of these items gained, those that gained most first.
 
         Parameters
         ----------
@@ -175,11 +176,11 @@ class RerankResult:
             ``item_id, group[, weight]``, as for ``ll.audit``.
         """
         members = read_groups(groups, ids_to_arrow(self.item_ids))
-        shares = (
-            group_exposure(members, e) / e.sum() for e in (self.exposure_before, self.exposure)
-        )
-        changes = map(ExposureChange, members.group_ids, *(share.tolist() for share in shares))
-        return sorted(changes, key=lambda change: change.before - change.after)
+        before, after = (group_exposure(members, e) / e.sum() for e in self.exposures().values())
+        changes = map(ExposureChange, members.group_ids, before.tolist(), after.tolist())
+        # A table of all providers also names those that have none of these items.
+        present = compress(changes, owned_by(members) > 0)
+        return sorted(present, key=lambda change: change.before - change.after)
 
     def _named(self, items: Int64, before: Float64, after: Float64) -> list[ExposureChange]:
         ids = np.asarray(self.item_ids)[items].tolist()

@@ -152,6 +152,12 @@ def test_same_seed_same_lists(table):
     np.testing.assert_array_equal(one.ids, two.ids)
 
 
+def test_scores_that_say_nothing_can_still_be_shared(table):
+    flat = table.set_column(2, "score", pa.array(np.zeros(len(table))))
+    result = ll.rerank(flat, K, gini=0.3, relevance="score")
+    assert result.metrics[f"gini@{K}"] <= 0.302
+
+
 def test_what_changed_adds_up(table):
     result = ll.rerank(table, K, gini=0.3)
     gained, lost = result.changes(top=1000)
@@ -162,8 +168,10 @@ def test_what_changed_adds_up(table):
     assert record["items_gained"] + record["items_lost"] <= record["items"]
     assert 0 <= record["relevance_loss_median_user"] <= record["relevance_loss_worst_tenth"]
     assert "gained most" in result.explain()
-    groups = pa.table({"item_id": result.item_ids, "group": ["x", "y"] * 75})
+    ids = result.item_ids.tolist()
+    groups = pa.table({"item_id": [*ids, -1], "group": [*["x", "y"] * 75, "of other items"]})
     changes = result.group_changes(groups)
+    assert {change.id for change in changes} == {"x", "y"}
     assert sum(c.before for c in changes) == pytest.approx(1)
     assert sum(c.after for c in changes) == pytest.approx(1)
 

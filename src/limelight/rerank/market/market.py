@@ -133,7 +133,8 @@ class Market:
             if self.by_impact:
                 _, items = self.pool.items_of(rows)
                 merit += np.bincount(items, self.pool.relevance(rows), self.pool.n_items)
-        unit = relevance / exposure if exposure else 1.0
+        # Help cannot be in units of lists that are worth nothing, such as those of scores of 0.
+        unit = (relevance / exposure if exposure else 0.0) or 1.0
         total = relevance if self.by_impact else exposure
         return OwnListSurvey(unit, total / max(self.pool.n_users, 1), merit)
 

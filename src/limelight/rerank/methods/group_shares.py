@@ -6,7 +6,7 @@ set of prices for everybody fails, because near the optimum most users are almos
 all move to the same cheap items (see ``frank_wolfe``). Groups are large: whom a price moves depends
 on how relevant the group's items are to her, which differs from user to user, so that shares follow
 prices smoothly, and prices that were found for some users hold for others like them. Groups of one
-or two items herd as items do; :class:`~limelight.rerank.methods.allocate.Allocate` and
+or two items behave as items do; :class:`~limelight.rerank.methods.allocate.Allocate` and
 :class:`~limelight.rerank.methods.best_response.BestResponse` are for those.
 """
 

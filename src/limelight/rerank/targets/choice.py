@@ -1,4 +1,4 @@
-"""Which variant of best response loses least at a target: some of the users decide."""
+"""Which settings lose least at a target: a sample of the users decides."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from limelight.metrics.exposure import gini_floor
-from limelight.recommend.candidates import sample_users
+from limelight.recommend.candidates import pilot_size, sample_users
 from limelight.rerank.market.pool import Pool
-from limelight.rerank.targets.controls import BestResponseControl
+from limelight.rerank.targets.controls import BestResponseControl, control_of
+from limelight.rerank.targets.providers import EXPONENTS
 from limelight.rerank.targets.search import (
     FIRST,
     MET_WITHIN,
@@ -208,3 +209,27 @@ def _on_sample(
     share = (goal.value - starts[0]) / way if way else 0.0
     value = starts[1] + float(np.clip(share, 0, 1)) * (ends[1] - starts[1])
     return _RoughGoal(goal.kind, float(np.clip(value, 0, 1)))
+
+
+def choose_exponent(
+    context: SearchContext, goal: Goal, method: str, law: Law
+) -> tuple[SearchContext, float]:
+    """Try exponents of the groups' welfare on some users; return the best, and a first strength.
+
+    Groups differ far more than items do, so how much the least exposed should count depends on the
+    data. The best is that of the least loss at the goal.
+    """
+    assert context.providers is not None
+    candidates, found = context.pool.candidates, []
+    some = sample_users(candidates, pilot_size(candidates), context.seed)
+    with some, Pool(some, law) as pool:
+        for exponent in EXPONENTS:
+            providers = replace(context.providers, exponent=exponent)
+            tried = replace(context, pool=pool, providers=providers)
+            try:
+                met = meet(control_of(method, tried), goal)
+                found.append((goal.cost(met.measure), met.strength or FIRST, providers))
+            except OutOfReachError:
+                found.append(((1.0, 1.0), FIRST, providers))  # fewer users may not reach it
+    _, first, best = min(found, key=lambda one: one[0])
+    return replace(context, providers=best), first

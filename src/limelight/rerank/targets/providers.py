@@ -11,13 +11,9 @@ import numpy as np
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.groups import exposure_of, read_groups
 from limelight.data.ids import ids_to_arrow
-from limelight.recommend.candidates import pilot_size, sample_users
-from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.market_config import GROUPS, AccountsConfig, GroupAccountsReranker
-from limelight.rerank.targets.controls import control_of
 from limelight.rerank.targets.groups import as_groups
-from limelight.rerank.targets.search import FIRST, OutOfReachError, meet
 from limelight.rerank.welfare import Power
 
 if TYPE_CHECKING:
@@ -27,9 +23,6 @@ if TYPE_CHECKING:
     from limelight.data.groups import Groups
     from limelight.data.interactions import Ids
     from limelight.data.sources import Source
-    from limelight.rerank.market.pool import Law
-    from limelight.rerank.targets.controls import SearchContext
-    from limelight.rerank.targets.search import Goal
 
     Kind = TypeVar("Kind", bound=GroupAccountsReranker)
 
@@ -133,27 +126,3 @@ def as_providers(of: Source | None, min_mmf: float | None) -> ProvidersOf | None
     """
     check_providers(of, min_mmf)
     return None if of is None else lambda ids: Providers(read_providers(of, ids))
-
-
-def choose_exponent(
-    context: SearchContext, goal: Goal, method: str, law: Law
-) -> tuple[SearchContext, float]:
-    """Try exponents of the groups' welfare on some users; return the best, and a first strength.
-
-    Groups differ far more than items do, so how much the least exposed should count depends on the
-    data. The best is that of the least loss at the goal.
-    """
-    assert context.providers is not None
-    candidates, found = context.pool.candidates, []
-    some = sample_users(candidates, pilot_size(candidates), context.seed)
-    with some, Pool(some, law) as pool:
-        for exponent in EXPONENTS:
-            providers = replace(context.providers, exponent=exponent)
-            tried = replace(context, pool=pool, providers=providers)
-            try:
-                met = meet(control_of(method, tried), goal)
-                found.append((goal.cost(met.measure), met.strength or FIRST, providers))
-            except OutOfReachError:
-                found.append(((1.0, 1.0), FIRST, providers))  # fewer users may not reach it
-    _, first, best = min(found, key=lambda one: one[0])
-    return replace(context, providers=best), first
