@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "THIRD_PARTY.md"
-EXTRAS = ("plot", "neural", "tune", "ray")
+EXTRAS = ("plot", "neural", "tune", "ray", "serve", "export")
 PERMISSIVE = re.compile(
     r"\(?(0BSD|Apache|BSD|CC0|HPND|ISC|MIT|PSF|Python Software|Unlicense|Zlib)\b",
     re.IGNORECASE,

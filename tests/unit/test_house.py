@@ -12,8 +12,8 @@ AT_MOST = {
     "folders with more than 20 Python files": 0,
     "files with more than 400 lines": 0,
     "class names used more than once": 5,
-    "Python files": 264,
-    "lines": 50_300,
+    "Python files": 300,
+    "lines": 56_000,
 }
 
 # Where functions may import our own modules, and why: a folder, or a file that needs an extra.
