@@ -6,10 +6,10 @@ import base64
 import gzip
 import html
 import json
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.files import write_text
+from limelight.report.document import document, part, script
 from limelight.report.payload import payload
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _LARGEST = 2_900_000
 """Bytes of a page that can be sent by mail; tables get shorter until it is no larger."""
 _SHORTER_TABLES = (10_000, 5_000, 2_000)
-_TEMPLATE = resources.files("limelight.report") / "template"
 
 
 def write_page(exhibit: Exhibit, path: str | os.PathLike[str]) -> None:
@@ -39,27 +38,13 @@ def render(data: Mapping[str, Any]) -> str:
     It is compressed and written in an alphabet without a "<", so that nothing in it can end the
     script that holds it. The page writes it as text and never as markup.
     """
-    names = _read("scripts.txt").split()
-    slots = {
-        "title": html.escape(data["title"]),
-        "headline": html.escape(data["headline"]),
-        "style": _read("page.css"),
-        "charts": _read("charts.min.js"),
-        "script": _wrapped("\n".join(_read(name) for name in names)),
-        "payload": _packed(data),
-    }
-    # The page is filled piece by piece, because a title may hold the name of another slot.
-    first, *rest = _read("page.html").split("{{")
-    pieces = [first]
-    for piece in rest:
-        name, _, after = piece.partition("}}")
-        pieces += [slots[name.strip()], after]
-    return "".join(pieces)
-
-
-def _wrapped(script: str) -> str:
-    """Wrap a script in a function, so that its names are not global."""
-    return f'(() => {{\n"use strict";\n{script}\n}})();'
+    return document(
+        part("page.html"),
+        {"headline": html.escape(data["headline"]), "payload": _packed(data)},
+        title=data["title"],
+        style=part("page.css"),
+        script=script([part(name) for name in part("scripts.txt").split()]),
+    )
 
 
 def _packed(data: Mapping[str, Any]) -> str:
@@ -68,7 +53,3 @@ def _packed(data: Mapping[str, Any]) -> str:
     # same exhibit gives the same bytes.
     packed = gzip.compress(text.encode("utf-8", errors="replace"), compresslevel=9, mtime=0)
     return base64.b64encode(packed).decode("ascii")
-
-
-def _read(name: str) -> str:
-    return (_TEMPLATE / name).read_text(encoding="utf-8")

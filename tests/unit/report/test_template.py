@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 
 TEMPLATE = files("limelight.report") / "template"
-SLOTS = {"title", "style", "headline", "payload", "charts", "script"}
+SLOTS = {"title", "headline", "payload", "charts", "script"}
 
 
 def read(name: str) -> str:
@@ -21,6 +21,7 @@ def test_every_script_is_listed_once() -> None:
 
 def test_the_template_has_its_slots() -> None:
     assert set(re.findall(r"\{\{(\w+)\}\}", read("page.html"))) == SLOTS
+    assert set(re.findall(r"\{\{(\w+)\}\}", read("head.html"))) == {"policy", "title", "style"}
 
 
 def test_no_script_ends_its_element_or_makes_html_or_code_from_text() -> None:

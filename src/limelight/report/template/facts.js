@@ -2,9 +2,7 @@
 function facts(report) {
   list("data", report.data);
   list("made", report.made);
-  const notes = byId("notes");
-  fill(notes.querySelector("ul"), ...report.notes.map((note) => make("li", {}, cut(note, 2000))));
-  show(notes, report.notes.length > 0);
+  listNotes(report.notes);
   if (!report.points.some(({ settings }) => settings.length)) return null;
   return () => list("settings", report.point.settings);
 }
@@ -15,4 +13,10 @@ function list(id, pairs) {
   ));
   fill(byId(id).querySelector("dl"), ...rows);
   show(byId(id), pairs.length > 0);
+}
+
+function listNotes(notes) {
+  const section = byId("notes");
+  fill(section.querySelector("ul"), ...notes.map((note) => make("li", {}, cut(note, 2000))));
+  show(section, notes.length > 0);
 }
