@@ -1,19 +1,16 @@
-"""What a ledger is made of: exposure in one stretch of time, groups of items, ids of events."""
+"""What a ledger counts with: units, groups of items in whole numbers, and ids of events."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from numpy.typing import NDArray
 
-    from limelight._base.arrays import Int32, Int64
+    from limelight._base.arrays import Int64
     from limelight.data.groups import Groups
 
 UNIT = 1 << 20
@@ -26,11 +23,7 @@ _MOST_RELEVANCE = float(1 << 20)
 _MOST_EVENTS = 1 << 23
 """Ids of events that are remembered at most, 8 bytes each; the oldest are forgotten first."""
 _LEAST_FILTER = 1 << 16
-_MOST_LATE = 1 << 12
 _CHUNK, _LARGEST_CHUNK = 1 << 14, 1 << 16
-
-_NO_ITEMS: Int32 = np.empty(0, dtype=np.int32)
-_NO_AMOUNTS: Int64 = np.empty(0, dtype=np.int64)
 
 
 def place_units(k: int) -> Int64:
@@ -69,140 +62,6 @@ def event_key(event: str) -> int:
     return int.from_bytes(found, "little") or 1
 
 
-class Part:
-    """What one source has counted in one bucket: whole numbers, of items in ascending order."""
-
-    __slots__ = ("_amounts", "_items", "_late", "lists", "plain", "shown")
-
-    def __init__(
-        self,
-        items: Int32 = _NO_ITEMS,
-        amounts: Int64 = _NO_AMOUNTS,
-        lists: int = 0,
-        plain: int = 0,
-        shown: int = 0,
-    ) -> None:
-        self._items, self._amounts = items, amounts
-        self._late: list[tuple[Int32, Int64]] = []
-        self.lists, self.plain, self.shown = lists, plain, shown
-
-    @property
-    def items(self) -> Int32:
-        """Numbers of items, ascending."""
-        self._settle()
-        return self._items
-
-    @property
-    def amounts(self) -> Int64:
-        """Exposure of the items."""
-        self._settle()
-        return self._amounts
-
-    def add(self, items: Int32, amounts: Int64) -> None:
-        """Add amounts, of items in any order, also repeated."""
-        # Merged later and together: a list that comes late must not cost a pass over the bucket.
-        self._late.append((items, amounts))
-        if len(self._late) >= _MOST_LATE:
-            self._settle()
-
-    def of(self, items: Int32) -> Int64:
-        """Return the amounts of items, 0 of those that it does not have."""
-        self._settle()
-        if not len(self._items):
-            return np.zeros(len(items), dtype=np.int64)
-        places = np.minimum(np.searchsorted(self._items, items), len(self._items) - 1)
-        return np.where(self._items[places] == items, self._amounts[places], 0)
-
-    def merged(self, other: Part) -> Part:
-        """Return what two reports of the same source say together: the later one of each item.
-
-        Sums only grow, so the later one is the larger one; and a report may be of some items only.
-        """
-        items = np.union1d(self.items, other.items).astype(np.int32)
-        later = max(self, other, key=lambda part: part.lists)
-        return Part(
-            items,
-            np.maximum(self.of(items), other.of(items)),
-            later.lists,
-            later.plain,
-            later.shown,
-        )
-
-    def plus(self, other: Part) -> Part:
-        """Return what two reports say together that count different lists."""
-        items = np.concatenate([self.items, other.items])
-        return Part(
-            *summed(items, np.concatenate([self.amounts, other.amounts])),
-            self.lists + other.lists,
-            self.plain + other.plain,
-            self.shown + other.shown,
-        )
-
-    def renumbered(self, numbers: Int32) -> Part:
-        """Return the same with new numbers of items; those below 0 are dropped."""
-        items = numbers[self.items]
-        kept = items >= 0
-        return Part(*summed(items[kept], self.amounts[kept]), self.lists, self.plain, self.shown)
-
-    def _settle(self) -> None:
-        if self._late:
-            items, amounts = zip((self._items, self._amounts), *self._late, strict=True)
-            self._late = []
-            self._items, self._amounts = summed(np.concatenate(items), np.concatenate(amounts))
-
-
-def packed(parts: list[tuple[int, str, Part]]) -> dict[str, NDArray[Any]]:
-    """Put parts, each of a bucket and a source, into arrays."""
-    return {
-        "buckets": np.array([bucket for bucket, _, _ in parts], dtype=np.int64),
-        "sources": np.frombuffer(json.dumps([s for _, s, _ in parts]).encode(), dtype=np.uint8),
-        "sums": np.array(
-            [(part.lists, part.plain, part.shown) for _, _, part in parts], dtype=np.int64
-        ).reshape(-1, 3),
-        "sizes": np.array([len(part.items) for _, _, part in parts], dtype=np.int64),
-        "items": np.concatenate([_NO_ITEMS, *(part.items for _, _, part in parts)]),
-        "amounts": np.concatenate([_NO_AMOUNTS, *(part.amounts for _, _, part in parts)]),
-    }
-
-
-def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[int, str, Part]]:
-    """Take parts out of arrays.
-
-    Examples
-    --------
-    >>> part = Part(np.array([3], dtype=np.int32), np.array([5]), lists=1)
-    >>> [(bucket, source, _)] = unpacked(packed([(7, "a", part)]))
-    >>> bucket, source
-    (7, 'a')
-    """
-    start = 0
-    sources = json.loads(arrays["sources"].tobytes())
-    for bucket, source, sums, size in zip(
-        arrays["buckets"].tolist(),
-        sources,
-        arrays["sums"].tolist(),
-        arrays["sizes"].tolist(),
-        strict=True,
-    ):
-        rows = slice(start, start + size)
-        yield bucket, str(source), Part(arrays["items"][rows], arrays["amounts"][rows], *sums)
-        start += size
-
-
-def summed(items: Int32, amounts: Int64) -> tuple[Int32, Int64]:
-    """Add up the amounts of every item; items ascend.
-
-    Examples
-    --------
-    >>> summed(np.array([7, 3, 7], dtype=np.int32), np.array([1, 2, 3]))
-    (array([3, 7], dtype=int32), array([2, 4]))
-    """
-    found, places = np.unique(items, return_inverse=True)
-    sums = np.zeros(len(found), dtype=np.int64)
-    np.add.at(sums, places, amounts)
-    return found.astype(np.int32), sums
-
-
 class GroupUnits:
     """The groups of every item, with weights in whole numbers.
 
@@ -218,12 +77,14 @@ class GroupUnits:
         self._groups = groups.groups[kept][order].astype(np.int64)
         weights = np.rint(groups.weights[kept][order] * GROUP_UNIT)
         self._weights = np.maximum(weights, 1).astype(np.int64)
-        counts = np.bincount(items, minlength=n_items)
-        self._counts = counts.astype(np.int64)
-        self._starts = np.append(0, np.cumsum(counts)).astype(np.int64)
+        self._counts = np.bincount(items, minlength=n_items).astype(np.int64)
+        self._starts = np.append(0, np.cumsum(self._counts)).astype(np.int64)
+        self._is_plain = bool((self._counts == 1).all() and (self._weights == GROUP_UNIT).all())
 
-    def of(self, items: Int32, amounts: Int64) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def of(self, items: NDArray[np.integer], amounts: Int64) -> tuple[Int64, Int64]:
         """Return groups, maybe repeated, and what they get if items get amounts."""
+        if self._is_plain:
+            return self._groups[items], amounts * GROUP_UNIT
         counts = self._counts[items]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0

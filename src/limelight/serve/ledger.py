@@ -8,26 +8,22 @@ and however often they do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from limelight._base.errors import ConfigError
 from limelight.serve.buckets import (
     FINE,
     GROUP_UNIT,
     UNIT,
     EventIds,
-    GroupUnits,
-    Part,
     event_key,
     fine,
-    packed,
     place_units,
-    unpacked,
 )
+from limelight.serve.parts import Part, packed, spread, unpacked
+from limelight.serve.window import BucketedSums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,11 +33,10 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32
     from limelight.data.groups import Groups
 
-HALF_LIVES = 12
-"""After so many half-lives, what is left, 0.02 %, is forgotten."""
+__all__ = ["MODEL", "UNIT", "Ledger", "Witness"]
+
 MODEL = "model"
 """The source of what a model had shown before it was served."""
-_MOST_BUCKETS = 1 << 14
 
 
 class Witness(Protocol):
@@ -50,18 +45,6 @@ class Witness(Protocol):
     def counted(self, bucket: int, items: Int32, plain: int, shown: int, key: int) -> None:
         """Take notice of a list; ``key`` is of its event, 0 without one."""
         ...
-
-
-@dataclass(slots=True)
-class _Bucket:
-    """What was counted in one stretch of time."""
-
-    own: Part = field(default_factory=Part)
-    others: dict[str, Part] = field(default_factory=dict)
-
-    def parts(self) -> Iterator[Part]:
-        yield self.own
-        yield from self.others.values()
 
 
 class Ledger:
@@ -75,7 +58,7 @@ class Ledger:
     Time is always given by the caller. Counting a list costs some microseconds; a step to the next
     bucket costs one pass over the catalogue and over what is forgotten. Older buckets are stored
     sparse: 12 bytes for every item that was shown in one, so at most 48 x 12 bytes an item. Event
-    ids cost 8 bytes each, at most 64 MB.
+    ids cost 8 bytes each, at most 64 MB: among more than 8 million, the oldest are forgotten.
 
     Only one thread at a time may use a ledger.
 
@@ -88,7 +71,7 @@ class Ledger:
     witness : Witness or None
         Told of every list that is counted.
     revision : int
-        Grows whenever the ledger changes otherwise than by counting lists and by time.
+        Grows whenever the ledger changes otherwise than by counting, by time and by other sources.
 
     Examples
     --------
@@ -114,69 +97,59 @@ class Ledger:
         time: float = 0.0,
         source: str = "own",
     ) -> None:
-        seconds = _checked_seconds(window, half_life)
-        if not 1 <= buckets <= _MOST_BUCKETS:
-            message = f"a window has from 1 to {_MOST_BUCKETS:,} buckets, not {buckets}"
-            raise ConfigError(message, hint="48 are usual")
-        self.window, self.half_life, self.n_buckets = window, half_life, buckets
-        self.width = (seconds if half_life is None else HALF_LIVES * seconds) / buckets
-        self._step = 1.0 if half_life is None else 2.0 ** (-self.width / half_life)
+        self._sums = BucketedSums(window, half_life, buckets)
+        self.window, self.half_life = window, half_life
+        self.n_buckets, self.width = buckets, self._sums.width
+        self.n_items, self.groups = n_items, groups
         self.time, self.source = time, source
         self.witness: Witness | None = None
         self.revision = 0
         self.events = EventIds()
-        self._buckets: dict[int, _Bucket] = {}
-        self.lists: float = 0
-        self._plain: float = 0
-        self._shown: float = 0
         self._places = place_units(64)
         self._changed: dict[int, list[Int32]] | None = None
-        self._current = self.bucket_of(time)
-        self._shape(n_items, groups)
-        self._sum_up()
-
-    def _shape(self, n_items: int, groups: Groups | None) -> None:
-        self.n_items, self.groups = n_items, groups
-        self._group_units = None if groups is None else GroupUnits(groups, n_items)
-        self._open = np.zeros(n_items, dtype=np.int64)
-
-    # Reading
+        self._sums.current = self.bucket_of(time)
+        self._sums.reshape(n_items, groups)
 
     @property
     def totals(self) -> NDArray[Any]:
         """Exposure by item: whole numbers of 1 / UNIT, or float64 with a half-life."""
-        return self._totals
+        return self._sums.totals
 
     @property
     def group_totals(self) -> NDArray[Any]:
         """Exposure by group, in the same unit; without groups, an empty array."""
-        found = self._group_sums
-        return found // GROUP_UNIT if self.half_life is None else found / GROUP_UNIT
+        found = self._sums.group_sums
+        return found // GROUP_UNIT if self._sums.is_whole else found / GROUP_UNIT
+
+    @property
+    def lists(self) -> float:
+        """How many lists are in the window."""
+        return self._sums.lists
 
     @property
     def plain(self) -> float:
         """Relevance of the lists that users would have got without control."""
-        return float(self._plain / FINE)
+        return float(self._sums.plain / FINE)
 
     @property
     def shown(self) -> float:
         """Relevance of the lists that were shown."""
-        return float(self._shown / FINE)
+        return float(self._sums.shown / FINE)
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest bucket in the window."""
+        return self._sums.oldest
 
     def exposure_of(self, items: Int32) -> Float64:
         """Return the exposure of items, 1.0 being the first place of one list."""
-        return np.asarray(self._totals[items] / UNIT, dtype=np.float64)
-
-    # Counting
+        return np.asarray(self._sums.totals[items] / UNIT, dtype=np.float64)
 
     def bucket_of(self, time: float) -> int:
         """Return the number of the bucket of a time; buckets begin at the same times everywhere."""
         return int(time // self.width)
 
-    @property
-    def oldest(self) -> int:
-        """The number of the oldest bucket in the window."""
-        return self._current - self.n_buckets + 1
+    # Counting
 
     def count(
         self,
@@ -197,16 +170,12 @@ class Ledger:
         """
         key = 0 if event is None else event_key(event)
         bucket = self.bucket_of(self._settle(time))
-        if bucket < self.oldest or (key and key in self.events):
+        if bucket < self._sums.oldest or (key and key in self.events):
             return False
-        ready, plain_units, shown_units = (
-            np.asarray(items, dtype=np.int32),
-            fine(plain),
-            fine(shown),
-        )
-        self.count_in(bucket, ready, plain_units, shown_units, key)
+        ready, of_plain, of_shown = np.ascontiguousarray(items, np.int32), fine(plain), fine(shown)
+        self.count_in(bucket, ready, of_plain, of_shown, key)
         if self.witness is not None:
-            self.witness.counted(bucket, ready, plain_units, shown_units, key)
+            self.witness.counted(bucket, ready, of_plain, of_shown, key)
         return True
 
     def count_many(
@@ -219,12 +188,12 @@ class Ledger:
         events: Iterable[str | None] = (),
     ) -> int:
         """Count lists of one time; returns how many were."""
-        own, of_shown, ids = iter(plain), iter(shown), iter(events)
+        of_plain, of_shown, ids = iter(plain), iter(shown), iter(events)
         return sum(
             self.count(
                 items,
                 time=time,
-                plain=next(own, 0.0),
+                plain=next(of_plain, 0.0),
                 shown=next(of_shown, 0.0),
                 event=next(ids, None),
             )
@@ -232,29 +201,24 @@ class Ledger:
         )
 
     def count_in(self, bucket: int, items: Int32, plain: int, shown: int, key: int) -> bool:
-        """Count a list in a bucket, relevance in whole numbers; as a journal has it.
+        """Count a list in a bucket, relevance in whole numbers, as a journal has it.
 
         The event must be unknown. Tells whether the bucket is in the window.
         """
-        if bucket < self.oldest:
+        if bucket < self._sums.oldest:
             return False
-        if bucket > self._current:
+        if bucket > self._sums.current:
             self._move_to(bucket)
         if key:
             self.events.add(bucket, key)
         if len(items) > len(self._places):
             self._places = place_units(2 * len(items))
         amounts = self._places[: len(items)]
-        if len(items) and not 0 <= items.min() <= items.max() < self.n_items:
+        # Numbers below 0 are large ones if they are read without a sign.
+        if len(items) and int(items.view(np.uint32).max()) >= self.n_items:
             known = (items >= 0) & (items < self.n_items)
             items, amounts = items[known], amounts[known]
-        own = self._bucket(bucket).own
-        if bucket == self._current:
-            np.add.at(self._open, items, amounts)
-        else:
-            own.add(items, amounts)
-        own.lists, own.plain, own.shown = own.lists + 1, own.plain + plain, own.shown + shown
-        self._add(bucket, Part(items, amounts, 1, plain, shown))
+        self._sums.count(bucket, items, amounts, plain, shown)
         if self._changed is not None:
             self._changed.setdefault(bucket, []).append(items)
         return True
@@ -263,9 +227,9 @@ class Ledger:
         """Take notice of a list's time; returns the one that it is counted at."""
         if time <= self.time:
             return time
-        if time - self.time > self.width and self._buckets and isfinite(time):
+        if time - self.time > self.width and self._sums.buckets and isfinite(time):
             # Into the next bucket and no further; a ledger that is behind catches up list by list.
-            time = (self._current + 1.5) * self.width
+            time = min(time, (self._sums.current + 1.5) * self.width)
         self.advance(time)
         return self.time
 
@@ -275,150 +239,77 @@ class Ledger:
             return False
         self.time = time
         current = self.bucket_of(time)
-        return current > self._current and self._move_to(current)
+        return current > self._sums.current and self._move_to(current)
 
     def _move_to(self, current: int) -> bool:
-        """Open a bucket; tells whether another one was forgotten."""
-        self._close()
-        steps, self._current = current - self._current, current
-        if self.half_life is not None:
-            factor = self._step**steps
-            self._totals *= factor
-            self._group_sums *= factor
-            self.lists, self._plain, self._shown = (
-                factor * value for value in (self.lists, self._plain, self._shown)
-            )
-        forgotten = [number for number in self._buckets if number < self.oldest]
-        for number in forgotten:
-            self._forget(number)
-        if not self._buckets:
-            self._sum_up()
+        is_less = self._sums.move_to(current)
         if self._changed is not None:
             self._changed = {b: c for b, c in self._changed.items() if b >= self.oldest}
         self.events.close(self.oldest)
-        return bool(forgotten)
+        return is_less
 
-    def _forget(self, number: int) -> None:
-        for part in self._buckets.pop(number).parts():
-            self._add(number, part, -1)
-
-    def _close(self) -> None:
-        """Store what was counted in the newest bucket with the others, sparse."""
-        items = np.flatnonzero(self._open).astype(np.int32)
-        if len(items):
-            self._bucket(self._current).own.add(items, self._open[items])
-            self._open[items] = 0
-
-    def _bucket(self, number: int) -> _Bucket:
-        found = self._buckets.get(number)
-        if found is None:
-            found = self._buckets[number] = _Bucket()
-        return found
-
-    def _add(self, bucket: int, part: Part, sign: int = 1) -> None:
-        """Add to the sums of the window what was counted in a bucket, as its age has it."""
-        weight: float = sign
-        if self.half_life is not None:
-            weight *= self._step ** (self._current - bucket)
-        items, amounts = part.items, part.amounts
-        np.add.at(self._totals, items, amounts * weight)
-        if self._group_units is not None:
-            groups, shares = self._group_units.of(items, amounts)
-            np.add.at(self._group_sums, groups, shares * weight)
-        self.lists += weight * part.lists
-        self._plain += weight * part.plain
-        self._shown += weight * part.shown
-
-    def _sum_up(self) -> None:
-        """Make all sums anew from the buckets."""
-        self._close()
-        kind = np.int64 if self.half_life is None else np.float64
-        n_groups = 0 if self._group_units is None else self._group_units.n_groups
-        self._totals: NDArray[Any] = np.zeros(self.n_items, dtype=kind)
-        self._group_sums: NDArray[Any] = np.zeros(n_groups, dtype=kind)
-        self.lists = self._plain = self._shown = 0
-        for number, bucket in self._buckets.items():
-            for part in bucket.parts():
-                self._add(number, part)
-
-    # Other sources
+    # Sources
 
     def parts(self) -> Iterator[tuple[int, str, Part]]:
         """Go through what every source has counted in every bucket."""
-        self._close()
-        for number, bucket in sorted(self._buckets.items()):
+        self._sums.close()
+        for number, bucket in sorted(self._sums.buckets.items()):
             yield number, self.source, bucket.own
             for source, part in bucket.others.items():
                 yield number, source, part
 
     def merge(self, bucket: int, source: str, part: Part) -> bool:
-        """Take in what another source has counted in a bucket, in all or of some items.
+        """Take in what a source has counted in a bucket, in all or of some items.
 
         The same report changes nothing the second time, nor does an older one. What is before the
         window is ignored, as is what is three buckets ahead: the clock of that source is wrong.
         """
-        if not self.oldest <= bucket <= self._current + 2:
+        if not self.oldest <= bucket <= self._sums.current + 2:
             return False
+        place = self._sums.bucket(bucket)
         if source == self.source:
-            self._close()
-        place = self._bucket(bucket)
-        known = place.own if source == self.source else place.others.get(source, Part())
-        found = known.merged(part)
-        if source == self.source:
-            place.own = found
+            self._sums.close()
+            known, place.own = place.own, place.own.merged(part)
+            self._sums.replace(bucket, known, place.own)
         else:
-            place.others[source] = found
-        gained = found.amounts - known.of(found.items)
-        grown = gained != 0
-        self._add(
-            bucket,
-            Part(
-                found.items[grown],
-                gained[grown],
-                found.lists - known.lists,
-                found.plain - known.plain,
-                found.shown - known.shown,
-            ),
-        )
+            known = place.others.get(source, Part())
+            place.others[source] = known.merged(part)
+            self._sums.replace(bucket, known, place.others[source])
         return True
 
     def rename(self, source: str) -> None:
         """Count under another name from now on; what was counted stays under the old one."""
-        self._close()
-        for bucket in self._buckets.values():
+        self._sums.close()
+        for bucket in self._sums.buckets.values():
             own, bucket.own = bucket.own, Part()
-            bucket.others[self.source] = own.merged(bucket.others.get(self.source, Part()))
+            if own.lists:
+                bucket.others[self.source] = own.merged(bucket.others.get(self.source, Part()))
         self.source = source
-        self._track_anew()
+        self._begin_anew()
 
     def track(self) -> None:
         """Keep in mind from now on which sums of this process change; all are new at first."""
         self._changed = {}
-        self._track_anew()
+        self._begin_anew()
 
-    def _track_anew(self) -> None:
+    def _begin_anew(self) -> None:
         self.revision += 1
         if self._changed is not None:
-            self._close()
-            self._changed = {
-                number: [bucket.own.items]
-                for number, bucket in self._buckets.items()
-                if bucket.own.lists
-            }
+            self._sums.close()
+            owned = ((b, bucket.own) for b, bucket in self._sums.buckets.items())
+            self._changed = {number: [own.items] for number, own in owned if own.lists}
 
     def take_changes(self) -> dict[int, Part]:
         """Return the sums of this process that changed since it was last asked, by bucket."""
-        changed, found = self._changed or {}, {}
-        for number, pieces in changed.items():
-            own = self._bucket(number).own
-            items = np.unique(np.concatenate(pieces)).astype(np.int32)
-            amounts = own.of(items)
-            if number == self._current:
-                amounts = amounts + self._open[items]
-            found[number] = Part(items, amounts, own.lists, own.plain, own.shown)
-        if self._changed is not None:
+        changed = self._changed or {}
+        if changed:
             self._changed = {}
-        return found
+        return {
+            number: self._sums.own(number, np.unique(np.concatenate(pieces)).astype(np.int32))
+            for number, pieces in changed.items()
+        }
+
+    # What there was before, and what there is afterwards
 
     def start_from(self, exposure: Float64, lists: float, *, time: float) -> None:
         """Begin with what a model had shown before, spread evenly over the window.
@@ -435,16 +326,14 @@ class Ledger:
         self.advance(time)
         amounts = np.rint(np.asarray(exposure, dtype=np.float64) * UNIT).astype(np.int64)
         items = np.flatnonzero(amounts).astype(np.int32)
-        amounts, n, all_lists = amounts[items], self.n_buckets, round(lists)
-        weights = self._step ** np.arange(n - 1, -1, -1)
-        # Whole numbers whose sum is the whole: what is left of one bucket goes into the next.
-        ends = np.cumsum(weights) / np.sum(weights)
-        done, done_lists = np.zeros_like(amounts), 0
-        for bucket, end in zip(range(self.oldest, self._current + 1), ends.tolist(), strict=True):
-            upto, upto_lists = np.rint(amounts * end).astype(np.int64), round(all_lists * end)
-            part = Part(items, upto - done, upto_lists - done_lists)
-            self.merge(bucket, MODEL, part)
-            done, done_lists = upto, upto_lists
+        # The last number of every piece is that of lists. With a half-life the pieces weigh as
+        # much less as they are older, so that their sum, as it counts, is what was given.
+        ages = np.arange(self.n_buckets - 1, -1, -1)
+        weights = np.ones(self.n_buckets)
+        decay = float(np.mean(self._sums.step**ages))
+        whole = np.rint(np.append(amounts[items], round(lists)) / decay).astype(np.int64)
+        for bucket, piece in enumerate(spread(whole, weights), self.oldest):
+            self.merge(bucket, MODEL, Part(items, piece[:-1], int(piece[-1])))
         self.revision += 1
 
     def renumber(self, numbers: Int32, n_items: int, groups: Groups | None = None) -> None:
@@ -460,59 +349,44 @@ class Ledger:
         groups
             Of the items of the new catalogue.
         """
-        self._close()
-        for bucket in self._buckets.values():
+        self._sums.close()
+        for bucket in self._sums.buckets.values():
             bucket.own = bucket.own.renumbered(numbers)
             bucket.others = {name: p.renumbered(numbers) for name, p in bucket.others.items()}
-        self._shape(n_items, groups)
-        self._sum_up()
-        self._track_anew()
-
-    # Snapshots
+        self.n_items, self.groups = n_items, groups
+        self._sums.reshape(n_items, groups)
+        self._begin_anew()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that was counted, as arrays."""
         events = self.events.keys()
-        keys = [np.empty(0, dtype=np.uint64), *events.values()]
+        sizes = [len(keys) for keys in events.values()]
         return {
             **packed(list(self.parts())),
             "clock": np.array([self.time, self.width]),
-            "event_buckets": np.repeat(
-                np.array(list(events), dtype=np.int64), [len(k) for k in events.values()]
-            ),
-            "events": np.concatenate(keys),
+            "event_buckets": np.repeat(np.array(list(events), dtype=np.int64), sizes),
+            "events": np.concatenate([np.empty(0, dtype=np.uint64), *events.values()]),
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take in a state; what was this process's own then stays under its old name.
 
-        It is added to what there is. A state may be of a window of another length: what a bucket has
-        then goes where its middle lies.
+        It is added to what there is. A state may be of a window of another length: what a bucket
+        has then goes where its middle lies.
         """
         time, width = state["clock"].tolist()
         self.advance(time)
         sums: dict[tuple[int, str], Part] = {}
         for bucket, source, part in unpacked(state):
             place = self._same_bucket(bucket, width), source
-            sums[place] = part.plus(sums.get(place, Part()))
+            sums[place] = part.plus(sums[place]) if place in sums else part
         for (bucket, source), part in sums.items():
             self.merge(bucket, source, part)
         for bucket in np.unique(state["event_buckets"]).tolist():
             keys = state["events"][state["event_buckets"] == bucket]
             self.events.put(self._same_bucket(bucket, width), keys)
         self.events.close(self.oldest)
-        self.revision += 1
+        self._begin_anew()
 
     def _same_bucket(self, bucket: int, width: float) -> int:
         return bucket if width == self.width else self.bucket_of((bucket + 0.5) * width)
-
-
-def _checked_seconds(window: float | None, half_life: float | None) -> float:
-    given = [value for value in (window, half_life) if value is not None]
-    if len(given) != 1:
-        message = f"a ledger has a window or a half-life, not window={window}, {half_life=}"
-        raise ConfigError(message, hint="pass one of them, in seconds")
-    if not (isfinite(given[0]) and given[0] > 0):
-        message = f"a window and a half-life are above 0 seconds: {given[0]}"
-        raise ConfigError(message, hint="a week is 604800")
-    return float(given[0])
