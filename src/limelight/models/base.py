@@ -6,10 +6,10 @@ Hyper-parameters are one frozen dataclass a method, the only place where a defau
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from limelight._base.text import settings, short
 from limelight._native import resolve_threads
 from limelight.models.recommender import ListAnswer, Recommender
 from limelight.recommend.popular import with_popular
-from limelight.recommend.ranking import VectorRanking
+from limelight.recommend.ranking import ItemIndex, VectorRanking
 from limelight.recommend.similar import cosines
 from limelight.solve.state import TraceRecord
 
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from limelight.recommend.ranking import Ranking
     from limelight.solve.loop import Status
     from limelight.store.checkpoint import Place
+
+Kept = TypeVar("Kept")
+_KEPT = 1 << 28
+"""How many bytes the vectors of items may take, so that a second form of them is kept as well."""
 
 
 class Model(Recommender, Configurable):
@@ -293,7 +297,16 @@ class VectorModel(Model):
             n_users=len(chosen),
             hidden=hidden,
             threads=resolve_threads(self.config.num_threads),
+            index=self._index(),
         )
+
+    def _index(self) -> ItemIndex | None:
+        """Return the items as searches want them, which are kept unless they take much memory."""
+        vectors = self._item_vectors()
+        if vectors.nbytes > _KEPT:
+            return None
+        threads = resolve_threads(self.config.num_threads)
+        return self.learned.keep("index", lambda: ItemIndex(vectors, threads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,6 +332,20 @@ class Learned:
     """Whether items have ids of their own; those of a matrix are the numbers of its columns."""
     features: dict[str, Any] | None = None
     """How features of items are read, as JSON, if the fit was given some."""
+    kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    """What was worked out of the rest, for the next call; neither copied nor saved."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was worked out."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return own | {"kept": {}}
+
+    def keep(self, name: str, make: Callable[[], Kept]) -> Kept:
+        """Return what is kept by a name, made the first time."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        found: Kept = self.kept[name]
+        return found
 
     def counts(self) -> NDArray[Any] | None:
         """Return how many training users have each item; None if nobody knows."""

@@ -18,7 +18,7 @@ from limelight._base.settings import hyperparameters, setting
 from limelight.data.interactions import as_interactions
 from limelight.models.config import FactorConfig
 from limelight.models.factor_model import FactorModel, problem_of
-from limelight.recommend.fold_in import fold_in_alone, fold_in_coupled, fold_in_together
+from limelight.recommend.fold_in import fold_in_coupled, fold_in_together
 from limelight.solve.epochs import FactorMethod, exact_epoch, exadmm_epoch
 from limelight.solve.problem import ExposureTerm, MeanTerm
 from limelight.solve.state import pad_factors
@@ -142,6 +142,9 @@ class ExADMM(FactorModel):
 
         With exposure targets G_V s is Q s - q, the slope of what they measure.
         """
+        return self.learned.keep("price", self._find_price)
+
+    def _find_price(self) -> Float64:
         n_users = len(self.user_factors)
         kappa = self.config.price_weight(n_users)
         if self._term is not None:
@@ -234,8 +237,8 @@ class ExADMM(FactorModel):
         return self.price_
 
     def _fold_in(self, rows: Csr) -> Float32:
-        V = pad_factors(self.item_factors)
         if self.config.fold_in == "joint":
+            V = pad_factors(self.item_factors)
             # The price of training is (lambda_ex / n) G_V s. So that m unseen users meet the same
             # one, their own lambda_ex over m is what that of the n training users is over n.
             exposure = self.config.price_weight(len(self.user_factors)) * rows.n_rows
@@ -246,9 +249,7 @@ class ExADMM(FactorModel):
             return fold_in_together(
                 problem, V, self.config.step_sizes(rows.n_rows), self.config.epochs
             )
-        price = np.zeros(V.shape[1])
-        price[: self.numbers.factors] = self.price_
-        return fold_in_alone(problem_of(self.config, rows, 0.0, numbers=self.numbers), V, price)
+        return self._fold_in_alone(rows)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

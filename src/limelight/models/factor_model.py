@@ -23,11 +23,11 @@ from limelight.models.config import (
 from limelight.models.grow import Grower
 from limelight.models.growing import GrowingModel
 from limelight.recommend.explain import fold_in_parts
-from limelight.recommend.fold_in import history_rows
+from limelight.recommend.fold_in import fold_in_alone, history_rows, shared_basis
 from limelight.solve.epochs import FactorSolver
 from limelight.solve.loop import Schedule, run
 from limelight.solve.population import Whole
-from limelight.solve.problem import LARGEST, Problem, sparse_rows
+from limelight.solve.problem import LARGEST, Problem, padded_width, sparse_rows
 from limelight.solve.state import SideNumber, State, initial_factors, pad_factors
 from limelight.store.checkpoint import as_checkpoint, digest
 
@@ -354,6 +354,15 @@ class FactorModel(GrowingModel):
         """
         rows = history_rows(histories, self.item_ids, weighted=self.learned.weighted)
         return unpadded(self._fold_in(rows), self.numbers.factors)
+
+    def _fold_in_alone(self, rows: Csr) -> Float32:
+        """Solve for each unseen user alone, beside what all users share, which is kept."""
+        problem = problem_of(self.config, rows, 0.0, numbers=self.numbers)
+        shared = self.learned.keep("basis", lambda: shared_basis(problem, self.item_factors))
+        price, found = None, self._price()
+        if found is not None:
+            price = np.pad(found, (0, padded_width(len(found)) - len(found)))
+        return fold_in_alone(problem, self.item_factors, price, shared=shared)
 
     def _price(self) -> Float64 | None:
         """Return what exposure takes off the right-hand side of every user, if it does."""

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from limelight._base.settings import hyperparameters
 from limelight.models.config import FactorConfig
-from limelight.models.factor_model import FactorModel, problem_of
-from limelight.recommend.fold_in import fold_in_alone
+from limelight.models.factor_model import FactorModel
 from limelight.solve.epochs import FactorMethod, ials_epoch
-from limelight.solve.state import pad_factors
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32
@@ -49,7 +47,4 @@ class IALS(FactorModel):
         return FactorMethod(0.0, ials_epoch)
 
     def _fold_in(self, rows: Csr) -> Float32:
-        return fold_in_alone(
-            problem_of(self.config, rows, 0.0, numbers=self.numbers),
-            pad_factors(self.item_factors),
-        )
+        return self._fold_in_alone(rows)

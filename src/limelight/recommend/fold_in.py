@@ -14,15 +14,22 @@ from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import by_pair, group, row_numbers
 from limelight.solve.epochs import mean_user_epoch
 from limelight.solve.exact import coupled_u_step
-from limelight.solve.problem import gramian, sparse_rows
-from limelight.solve.state import State, check_against_zeros, check_finite, told_in_words, user_loss
+from limelight.solve.problem import RegularizedRows, eigenbasis, gramian, sparse_rows
+from limelight.solve.state import (
+    State,
+    check_against_zeros,
+    check_finite,
+    pad_factors,
+    told_in_words,
+    user_loss,
+)
 from limelight.solve.steps import solve_side
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int32, Int64
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids
-    from limelight.solve.problem import MeanTerm, Problem
+    from limelight.solve.problem import Eigenbasis, MeanTerm, Problem
     from limelight.solve.step_sizes import StepSizes
 
 
@@ -75,7 +82,8 @@ def match_items(data: Interactions, item_ids: Ids) -> Interactions:
 
 def take_rows(rows: Csr, chosen: Int64) -> Csr:
     """Gather some rows of a matrix, in the order given, repeats allowed."""
-    starts, lengths = rows.indptr[chosen], np.diff(rows.indptr)[chosen]
+    starts = rows.indptr[chosen]
+    lengths = rows.indptr[chosen + 1] - starts
     indptr = np.zeros(len(chosen) + 1, dtype=np.int64)
     np.cumsum(lengths, out=indptr[1:])
     # Entry t of the result stands at its row's start plus its distance from that row's first entry.
@@ -86,20 +94,50 @@ def take_rows(rows: Csr, chosen: Int64) -> Csr:
 
 def take_columns(rows: Csr, chosen: Int32) -> Csr:
     """Keep some columns of a matrix, whose numbers ascend, and number them anew."""
-    numbers = np.full(rows.n_columns, -1, dtype=np.int32)
+    return renumbered(rows, column_numbers(chosen, rows.n_columns), len(chosen))
+
+
+def column_numbers(chosen: Int32, n_columns: int) -> Int32:
+    """Return the new number of each of so many columns, -1 for those that are not chosen."""
+    numbers = np.full(n_columns, -1, dtype=np.int32)
     numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
+    return numbers
+
+
+def renumbered(rows: Csr, numbers: Int32, n_columns: int) -> Csr:
+    """Number the columns of a matrix anew and leave out those without a number."""
     columns = numbers[rows.indices]
     kept = np.concatenate([[0], np.cumsum(columns >= 0)])
     weights = None if rows.weights is None else rows.weights[columns >= 0]
-    return sparse_rows(kept[rows.indptr], columns[columns >= 0], len(chosen), weights)
+    return sparse_rows(kept[rows.indptr], columns[columns >= 0], n_columns, weights)
 
 
-def fold_in_alone(problem: Problem, V: Float32, price: Float64 | None = None) -> Float32:
-    """Solve for each user alone: u = A^-1 (b - price). Nobody's list depends on who else asks."""
-    U = factor_matrix(problem.n_users, V.shape[1])
+def shared_basis(problem: Problem, V: Float32) -> Eigenbasis:
+    """Return the part of every user's system that all users share, a0 V^T V, made diagonal."""
     with threadpool_limits(1, user_api="blas"):
-        shared = problem.unobserved_weight * gramian(V, problem.threads)
-        solve_side(problem, problem.users, V, shared=shared, out=U, shift=price)
+        shared = problem.unobserved_weight * gramian(pad_factors(V), problem.threads)
+        return eigenbasis(shared, problem.factors, problem.advice)
+
+
+def fold_in_alone(
+    problem: Problem, V: Float32, price: Float64 | None = None, *, shared: Eigenbasis | None = None
+) -> Float32:
+    """Solve for each user alone: u = A^-1 (b - price). Nobody's list depends on who else asks.
+
+    ``shared`` is what :func:`shared_basis` returns, where it is known; what is left to do then
+    grows with the histories and not with the catalogue.
+    """
+    if shared is None:
+        shared = shared_basis(problem, V)
+    side = problem.users
+    if side.rows.n_entries < len(V):
+        # Only these items have a say, and the others need not be rotated.
+        items, columns = np.unique(side.rows.indices, return_inverse=True)
+        rows = sparse_rows(side.rows.indptr, columns, len(items), side.rows.weights)
+        side, V = RegularizedRows(rows, side.regularization), V[items]
+    factors = pad_factors(V)
+    U = factor_matrix(problem.n_users, factors.shape[1])
+    solve_side(problem, side, factors, shared=shared, out=U, shift=price)
     return U
 
 

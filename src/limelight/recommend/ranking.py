@@ -15,7 +15,7 @@ from limelight._native import kernels
 from limelight.data.candidates.candidates import Candidates
 from limelight.data.rows import cut_rows, row_starts
 from limelight.metrics.lists import Lists
-from limelight.recommend.fold_in import take_columns, take_rows
+from limelight.recommend.fold_in import column_numbers, renumbered, take_columns, take_rows
 from limelight.solve.problem import LARGEST, as_matrix, largest_entry, padded_width
 from limelight.solve.state import pad_factors
 
@@ -40,7 +40,7 @@ def empty_lists(n_users: int, k: int) -> Lists:
 
 
 class ItemIndex:
-    """Item factors, one row an item, laid out for searches.
+    """Item factors, one row an item, laid out for searches; with ``items``, of these alone.
 
     Examples
     --------
@@ -50,18 +50,33 @@ class ItemIndex:
     array([[2, 0]], dtype=int32)
     """
 
-    def __init__(self, item_factors: Float32, threads: int) -> None:
+    def __init__(self, item_factors: Float32, threads: int, items: Int32 | None = None) -> None:
+        self._items, self._numbers = items, None
+        if items is not None:
+            self._numbers = column_numbers(items, len(item_factors))
+            item_factors = item_factors[items]
         self._n_items = len(item_factors)
         self._threads = threads
         self._largest = item_factors.shape[1] * largest_entry(item_factors)
         self._catalogue = kernels.Catalogue(pad_factors(item_factors), threads)
 
-    def search(self, queries: Float32, k: int, history: Csr | None = None) -> Lists:
+    def search(
+        self, queries: Float32, k: int, history: Csr | None = None, threads: int | None = None
+    ) -> Lists:
         """Return the k items with the largest scores; equal scores go to the lower item number.
 
         Queries and the items to leave out have one row a user. Where fewer than k items are left, a
-        list ends in -1 and -inf.
+        list ends in -1 and -inf. ``threads`` count in place of those that it was made with.
         """
+        if self._items is None or self._numbers is None:
+            return self._search(queries, k, history, threads)
+        if history is not None:
+            history = renumbered(history, self._numbers, self._n_items)
+        ids, scores = self._search(queries, k, history, threads)
+        # The padding, -1, picks the last element, which is -1 again.
+        return Lists(np.append(self._items, np.int32(-1))[ids], scores)
+
+    def _search(self, queries: Float32, k: int, history: Csr | None, threads: int | None) -> Lists:
         if k < 1:
             message = f"k must be at least 1: {k}"
             raise ConfigError(message, hint="k is the length of the lists")
@@ -73,7 +88,11 @@ class ItemIndex:
         else:
             top_ids, top_scores = ids[:, :found].copy(), scores[:, :found].copy()
         self._catalogue.top_k(
-            pad_factors(queries), history, ids=top_ids, scores=top_scores, threads=self._threads
+            pad_factors(queries),
+            history,
+            ids=top_ids,
+            scores=top_scores,
+            threads=threads or self._threads,
         )
         ids[:, :found], scores[:, :found] = top_ids, top_scores
         return Lists(ids, scores)
@@ -105,7 +124,7 @@ class VectorRanking:
     """Scores are products of user and item vectors.
 
     ``user_vectors`` gives the vectors of users by their rows. Hidden items, one row a user, are
-    never listed; with ``items``, these alone are.
+    never listed. An ``index`` of the items, if there is one, is not made anew.
 
     Examples
     --------
@@ -126,23 +145,17 @@ class VectorRanking:
         n_users: int,
         hidden: Csr | None,
         threads: int,
-        items: Int32 | None = None,
+        index: ItemIndex | None = None,
     ) -> None:
         self.n_users, self.n_items = n_users, len(item_vectors)
         self._item_vectors, self._user_vectors = item_vectors, user_vectors
-        self._hidden, self._threads, self._items = hidden, threads, items
-        self._index = ItemIndex(item_vectors if items is None else item_vectors[items], threads)
+        self._hidden, self._threads = hidden, threads
+        self._index = ItemIndex(item_vectors, threads) if index is None else index
 
     def top(self, users: Int64, k: int) -> Lists:
         """Return the first k items of some users."""
         hidden = None if self._hidden is None else take_rows(self._hidden, users)
-        if self._items is None:
-            return self._index.search(self._user_vectors(users), k, hidden)
-        if hidden is not None:
-            hidden = take_columns(hidden, self._items)
-        ids, scores = self._index.search(self._user_vectors(users), k, hidden)
-        # The padding, -1, picks the last element, which is -1 again.
-        return Lists(np.append(self._items, np.int32(-1))[ids], scores)
+        return self._index.search(self._user_vectors(users), k, hidden, self._threads)
 
     def among(self, items: Int32) -> VectorRanking:
         """Return the ranking of these items alone."""
@@ -152,7 +165,7 @@ class VectorRanking:
             n_users=self.n_users,
             hidden=self._hidden,
             threads=self._threads,
-            items=items,
+            index=ItemIndex(self._item_vectors, self._threads, items),
         )
 
 

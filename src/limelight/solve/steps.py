@@ -12,7 +12,7 @@ import scipy
 
 from limelight._base.arrays import factor_matrix
 from limelight._native import kernels
-from limelight.solve.problem import eigenbasis, row_products, unsolvable
+from limelight.solve.problem import Eigenbasis, eigenbasis, row_products, unsolvable
 from limelight.solve.state import Shift
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def solve_side(
     side: RegularizedRows,
     other: Float32,
     *,
-    shared: Float64,
+    shared: Float64 | Eigenbasis,
     out: Float32,
     shift: Float64 | None = None,
     pending: Shift | None = None,
@@ -49,11 +49,13 @@ def solve_side(
 
     x_i = (shared + reg_i I + sum_j w_j f_j f_j^T)^-1 (sum_j w_j f_j - shift), with f_j the rows of
     ``other`` in the history of i, once what they have pending is applied, and w_j their weights.
-    The kernels work in the eigenbasis of ``shared``, where it is a diagonal. Only exact solves take
-    a probe.
+    The kernels work in the eigenbasis of ``shared``, where it is a diagonal; it may be given so.
+    Only exact solves take a probe.
     """
     threads = problem.threads
-    values, Q = eigenbasis(shared, problem.factors, problem.advice)
+    if not isinstance(shared, Eigenbasis):
+        shared = eigenbasis(shared, problem.factors, problem.advice)
+    values, Q = shared
     rotated = factor_matrix(*other.shape)
     if pending is None:
         kernels.rotate(other, Q, rotated, threads)
