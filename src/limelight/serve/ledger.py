@@ -26,7 +26,7 @@ from limelight.serve.parts import Part, packed, spread, unpacked
 from limelight.serve.window import BucketedSums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -252,11 +252,7 @@ class Ledger:
 
     def parts(self) -> Iterator[tuple[int, str, Part]]:
         """Go through what every source has counted in every bucket."""
-        self._sums.close()
-        for number, bucket in sorted(self._sums.buckets.items()):
-            yield number, self.source, bucket.own
-            for source, part in bucket.others.items():
-                yield number, source, part
+        return self._sums.parts(self.source)
 
     def merge(self, bucket: int, source: str, part: Part) -> bool:
         """Take in what a source has counted in a bucket, in all or of some items.
@@ -357,36 +353,40 @@ class Ledger:
         self._sums.reshape(n_items, groups)
         self._begin_anew()
 
+    def freeze(self) -> Callable[[], dict[str, NDArray[Any]]]:
+        """Hold on to everything that was counted; what is returned makes arrays of it.
+
+        That may be done in another thread, while this one goes on counting.
+        """
+        parts, events, clock = list(self.parts()), self.events.keys(), (self.time, self.width)
+        return lambda: packed(parts, events, clock)
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything that was counted, as arrays."""
-        events = self.events.keys()
-        sizes = [len(keys) for keys in events.values()]
-        return {
-            **packed(list(self.parts())),
-            "clock": np.array([self.time, self.width]),
-            "event_buckets": np.repeat(np.array(list(events), dtype=np.int64), sizes),
-            "events": np.concatenate([np.empty(0, dtype=np.uint64), *events.values()]),
-        }
+        return self.freeze()()
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take in a state; what was this process's own then stays under its old name.
+    def restore(self, state: Mapping[str, NDArray[Any]], numbers: Int32 | None = None) -> None:
+        """Take in a state; what was counted then stays under the names that it has there.
 
         It is added to what there is. A state may be of a window of another length: what a bucket
-        has then goes where its middle lies.
+        has then goes where its middle lies. ``numbers`` are those of items, if the state is of
+        another catalogue; see :meth:`renumber`.
         """
         time, width = state["clock"].tolist()
         self.advance(time)
         sums: dict[tuple[int, str], Part] = {}
         for bucket, source, part in unpacked(state):
-            place = self._same_bucket(bucket, width), source
-            sums[place] = part.plus(sums[place]) if place in sums else part
+            place = self.same_bucket(bucket, width), source
+            known = part if numbers is None else part.renumbered(numbers)
+            sums[place] = known.plus(sums[place]) if place in sums else known
         for (bucket, source), part in sums.items():
             self.merge(bucket, source, part)
         for bucket in np.unique(state["event_buckets"]).tolist():
             keys = state["events"][state["event_buckets"] == bucket]
-            self.events.put(self._same_bucket(bucket, width), keys)
+            self.events.put(self.same_bucket(bucket, width), keys)
         self.events.close(self.oldest)
         self._begin_anew()
 
-    def _same_bucket(self, bucket: int, width: float) -> int:
+    def same_bucket(self, bucket: int, width: float) -> int:
+        """Return the bucket in which the middle of another one lies, which had another width."""
         return bucket if width == self.width else self.bucket_of((bucket + 0.5) * width)

@@ -78,15 +78,21 @@ class Part:
             later.shown,
         )
 
+    def copy(self) -> Part:
+        """Return a part that stays as this one is now."""
+        return Part(self.items, self.amounts, self.lists, self.plain, self.shown)
+
     def plus(self, other: Part) -> Part:
         """Return what two reports say together that count different lists."""
-        items = np.concatenate([self.items, other.items])
-        return Part(
-            *summed(items, np.concatenate([self.amounts, other.amounts])),
-            self.lists + other.lists,
-            self.plain + other.plain,
-            self.shown + other.shown,
-        )
+        if not len(self.items) or not len(other.items):
+            kept = self if len(self.items) else other
+            found = Part(kept.items, kept.amounts)
+        else:
+            items = np.concatenate([self.items, other.items])
+            found = Part(*summed(items, np.concatenate([self.amounts, other.amounts])))
+        found.lists = self.lists + other.lists
+        found.plain, found.shown = self.plain + other.plain, self.shown + other.shown
+        return found
 
     def renumbered(self, numbers: Int32) -> Part:
         """Return the same with new numbers of items; those below 0 are dropped."""
@@ -101,9 +107,17 @@ class Part:
             self._items, self._amounts = summed(np.concatenate(items), np.concatenate(amounts))
 
 
-def packed(parts: list[tuple[int, str, Part]]) -> dict[str, NDArray[Any]]:
-    """Put parts, each of a bucket and a source, into arrays."""
+def packed(
+    parts: list[tuple[int, str, Part]],
+    events: Mapping[int, NDArray[np.uint64]],
+    clock: tuple[float, float],
+) -> dict[str, NDArray[Any]]:
+    """Put parts, each of a bucket and a source, and ids of events by bucket into arrays."""
+    sizes = [len(keys) for keys in events.values()]
     return {
+        "clock": np.array(clock),
+        "event_buckets": np.repeat(np.array(list(events), dtype=np.int64), sizes),
+        "events": np.concatenate([np.empty(0, dtype=np.uint64), *events.values()]),
         "buckets": np.array([bucket for bucket, _, _ in parts], dtype=np.int64),
         "sources": np.frombuffer(json.dumps([s for _, s, _ in parts]).encode(), dtype=np.uint8),
         "sums": np.array(
@@ -121,7 +135,7 @@ def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[int, str, Par
     Examples
     --------
     >>> part = Part(np.array([3], dtype=np.int32), np.array([5]), lists=1)
-    >>> [(bucket, source, _)] = unpacked(packed([(7, "a", part)]))
+    >>> [(bucket, source, _)] = unpacked(packed([(7, "a", part)], {}, (0.0, 1.0)))
     >>> bucket, source
     (7, 'a')
     """

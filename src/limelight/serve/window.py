@@ -107,6 +107,18 @@ class BucketedSums:
             amounts = amounts + self._open[items]
         return Part(items, amounts, own.lists, own.plain, own.shown)
 
+    def parts(self, own: str) -> Iterator[tuple[int, str, Part]]:
+        """Go through what every source has counted in every bucket; they do not change later."""
+        for number, bucket in sorted(self.buckets.items()):
+            kept = bucket.own
+            if number == self.current:
+                items = np.flatnonzero(self._open).astype(np.int32)
+                kept = Part(items, self._open[items]).plus(kept)
+            if kept.lists:
+                yield number, own, kept.copy()
+            for source, part in bucket.others.items():
+                yield number, source, part.copy()
+
     def replace(self, number: int, old: Part, new: Part) -> None:
         """Move the sums from one state of a part, which is in a bucket, to a later one."""
         gained = new.amounts - old.of(new.items)
