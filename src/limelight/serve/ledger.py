@@ -8,7 +8,7 @@ and however often they do.
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite, nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -141,6 +141,10 @@ class Ledger:
         """The number of the oldest bucket in the window."""
         return self._sums.oldest
 
+    def lists_since(self, bucket: int) -> int:
+        """Return how many lists were counted in a bucket and those after it, whoever did."""
+        return self._sums.lists_since(bucket)
+
     def exposure_of(self, items: Int32) -> Float64:
         """Return the exposure of items, 1.0 being the first place of one list."""
         return np.asarray(self._sums.totals[items] / UNIT, dtype=np.float64)
@@ -208,7 +212,7 @@ class Ledger:
         if bucket < self._sums.oldest:
             return False
         if bucket > self._sums.current:
-            self._move_to(bucket)
+            self.advance(self._beginning(bucket))
         if key:
             self.events.add(bucket, key)
         if len(items) > len(self._places):
@@ -232,6 +236,12 @@ class Ledger:
             time = min(time, (self._sums.current + 1.5) * self.width)
         self.advance(time)
         return self.time
+
+    def _beginning(self, bucket: int) -> float:
+        time = bucket * self.width
+        while self.bucket_of(time) < bucket:  # rounding
+            time = nextafter(time, inf)
+        return time
 
     def advance(self, time: float) -> bool:
         """Go on to a time and forget what left the window; tells whether anything did."""
