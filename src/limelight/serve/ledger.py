@@ -141,10 +141,6 @@ class Ledger:
         """The number of the oldest bucket in the window."""
         return self._sums.oldest
 
-    def lists_since(self, bucket: int) -> int:
-        """Return how many lists were counted in a bucket and those after it, whoever did."""
-        return self._sums.lists_since(bucket)
-
     def exposure_of(self, items: Int32) -> Float64:
         """Return the exposure of items, 1.0 being the first place of one list."""
         return np.asarray(self._sums.totals[items] / UNIT, dtype=np.float64)

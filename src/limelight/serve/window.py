@@ -82,11 +82,6 @@ class BucketedSums:
         """The number of the oldest bucket in the window."""
         return self.current - self.n_buckets + 1
 
-    def lists_since(self, number: int) -> int:
-        """Return how many lists are in a bucket and in those after it; age does not matter."""
-        later = (bucket for at, bucket in self.buckets.items() if at >= number)
-        return sum(part.lists for bucket in later for part in bucket.parts())
-
     def bucket(self, number: int) -> Bucket:
         """Return a bucket, a new one if need be."""
         found = self.buckets.get(number)
