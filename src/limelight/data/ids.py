@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,16 @@ from limelight.data.sources import open_parts, require_column
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
     from limelight.data.interactions import Ids
 
 _INTEGER = r"^(0|-?[1-9][0-9]*)$"
+_IS_INTEGER = re.compile(r"(?:0|-?[1-9][0-9]*)\Z", re.ASCII).match
+_LONGEST_INTEGER = 20
+"""How many characters an integer of 64 bits has, at most."""
 
 
 class IdColumn:
@@ -267,3 +272,40 @@ def ids_from_arrow(values: Any) -> Ids:
     """
     ids: Ids = values.to_numpy(zero_copy_only=False)
     return ids.copy() if pa.types.is_integer(values.type) else ids
+
+
+class IdLookup:
+    """The place of ids in a catalogue that stays the same, for many small questions.
+
+    Integers and strings are compared as strings, as :func:`positions` does. What is no id, such as
+    a truth value, is not in the catalogue.
+
+    Examples
+    --------
+    >>> lookup = IdLookup(np.array(["8", "7"], dtype=object))
+    >>> lookup.positions([7, "8", "x", None])
+    array([ 1,  0, -1, -1], dtype=int32)
+    >>> IdLookup(np.array([30, 10])).positions(["10", "010", 30])
+    array([ 1, -1,  0], dtype=int32)
+    """
+
+    def __init__(self, catalogue: Ids) -> None:
+        self._places = {id_: place for place, id_ in enumerate(np.asarray(catalogue).tolist())}
+        self._has_integers = catalogue.dtype.kind in "iu"
+
+    def position(self, id_: object) -> int:
+        """Return the place of one id, -1 if it is not there."""
+        if isinstance(id_, bool) or not isinstance(id_, int | str):
+            return -1
+        if not self._has_integers:
+            return self._places.get(str(id_), -1)
+        if isinstance(id_, str):
+            # Only the usual spelling is the same id; long digits are none that fits 64 bits.
+            if len(id_) > _LONGEST_INTEGER or not _IS_INTEGER(id_):
+                return -1
+            id_ = int(id_)
+        return self._places.get(id_, -1)
+
+    def positions(self, ids: Iterable[object]) -> NDArray[np.int32]:
+        """Return the places of ids, -1 for those that are not there."""
+        return np.fromiter(map(self.position, ids), dtype=np.int32)
