@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.browser import HOSTILE, SIZES, THEMES, grave_faults, open_watched
 from tests.support.pages import made_up
 
 from limelight.report.page import render
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: make browser")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,35 +20,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     Open = Callable[..., Page]
-
-SIZES = [(1280, 900), (390, 844)]
-THEMES = ["light", "dark"]
-HOSTILE = [
-    "<script>window.hit = 1</script>",
-    '"><img src=x onerror="window.hit = 1">',
-    'O\'Neill & "Sons" </script><b>bold</b> {{payload}} ${1}',
-    "long " * 2000,
-    "שלום \u202e reversed",
-    "",
-]
-SHIFTS = """
-window.shift = 0;
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) window.shift += entry.value;
-}).observe({ type: "layout-shift", buffered: true });
-"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_api.sync_playwright() as playwright:
-        # A sanitizer that is loaded into this process is not for the browser.
-        own = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"], env=own
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -66,18 +34,8 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     ) -> Page:
         text = render(shown) if isinstance(shown, dict) else shown.read_text(encoding="utf-8")
         path.write_text(text, encoding="utf-8")
-        width, height = size
-        settings = {"reduced_motion": "reduce", **options}
-        context = browser.new_context(viewport={"width": width, "height": height}, **settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda request: troubles.append(request.url))
-        page.add_init_script(SHIFTS)
-        page.goto(path.as_uri())
-        if options.get("java_script_enabled", True):
-            page.wait_for_selector("footer:visible")
+        page = open_watched(browser, path.as_uri(), troubles, size=size, **options)
+        contexts.append(page.context)
         return page
 
     yield open_
@@ -463,16 +421,6 @@ def test_a_point_about_which_less_is_known_than_about_the_others(open_page: Open
     shows(page, "exADMM, strength 0.0056")
     assert page.inner_text("#lorenz figcaption") == "Not known for this point."
     assert "not known" in page.inner_text("#items .lead")
-
-
-def grave_faults(page: Page) -> list[tuple[str, list[str]]]:
-    """Scan a page for what keeps people from using it."""
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe is not installed"
-    )
-    found = axe.Axe().run(page).response["violations"]
-    grave = [one for one in found if one["impact"] in ("serious", "critical")]
-    return [(one["id"], [node["html"] for node in one["nodes"]]) for one in grave]
 
 
 @pytest.mark.parametrize("theme", THEMES)

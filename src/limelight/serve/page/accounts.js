@@ -5,11 +5,11 @@ function accounts(live) {
   const rows = () => live.now.accounts;
   const most = () => Math.max(...rows().flatMap(({ share, cap, floor }) => [share, cap ?? 0, floor ?? 0])) || 1;
   const columns = [
-    { name: "Account", cell: (row) => named(rows()[row].group) },
+    { name: "Account", cell: (row) => accountName(rows()[row]) },
     { name: "Share", numeric: true, cell: (row) => percent(rows()[row].share, 2) },
     { name: "Cap", numeric: true, cell: (row) => percent(rows()[row].cap, 2) },
     { name: "Floor", numeric: true, cell: (row) => percent(rows()[row].floor, 2) },
-    { name: "Within its bounds", cell: (row) => boundsCell(rows()[row], most()) },
+    { name: "Between its bounds", minor: true, cell: (row) => boundsCell(rows()[row], most()) },
   ];
   const heads = columns.map((column) => make("th", { scope: "col", class: columnClass(column) }, column.name));
   const table = make("table", {}, make("caption", { class: "unseen" }, "Accounts"), make("thead", {}, make("tr", {}, ...heads)), body);
@@ -25,6 +25,11 @@ function accounts(live) {
 function standing({ share, cap, floor }) {
   if (known(cap) && share > cap) return "above cap";
   return known(floor) && share < floor ? "below floor" : "";
+}
+
+function accountName(account) {
+  const word = standing(account);
+  return make("span", {}, named(account.group), ...(word ? [make("span", { class: "badge" }, word)] : []));
 }
 
 function accountsSay(all) {
@@ -43,8 +48,5 @@ function boundsCell(account, most) {
     return element;
   };
   const bounds = [account.cap, account.floor].filter(known).map((bound) => mark("bound", bound));
-  const bar = make("span", { class: "within", "aria-hidden": "true" }, mark("has", account.share), ...bounds);
-  const word = standing(account);
-  if (word) return make("span", {}, make("span", { class: "badge" }, word), bar);
-  return bounds.length ? make("span", {}, make("span", { class: "unseen" }, "yes"), bar) : bar;
+  return make("span", { class: "within", "aria-hidden": "true" }, mark("has", account.share), ...bounds);
 }

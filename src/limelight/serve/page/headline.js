@@ -31,16 +31,12 @@ const CARDS = [
     name: "Latency, p99", value: (now) => ms(now.latency_ms?.p99),
     help: (now) => (known(now.latency_ms?.p50) ? `Over the last minute; half take less than ${ms(now.latency_ms.p50)}.` : "Over the last minute."),
   },
-  {
-    name: "Other replicas", value: (now) => (known(now.stale_seconds) ? span(now.stale_seconds) : MISSING),
-    help: (now) => (known(now.stale_seconds) ? "Since they were last heard of." : "None: this service is alone."),
-  },
 ];
 
 function giniHelp(now) {
-  const plain = known(now.gini_plain) ? `Without control ${gini(now.gini_plain)}; ` : "";
-  const floor = known(now.gini_floor) ? `as even as so few places can be: ${gini(now.gini_floor)}.` : "0 if all items have the same.";
-  return plain ? plain + floor : floor[0].toUpperCase() + floor.slice(1);
+  const plain = known(now.gini_plain) ? `Without control ${gini(now.gini_plain)}. ` : "";
+  const floor = known(now.gini_floor) ? `The lowest that these lists allow is ${gini(now.gini_floor)}.` : "";
+  return plain + floor || "0 if all items have the same.";
 }
 
 function onTarget(now) {
@@ -52,7 +48,7 @@ function onTarget(now) {
 
 function liveCard({ name, value, help, judge }) {
   const [badge, number, words] = [make("span", { class: "badge" }), make("p", { class: "value" }), make("p", { class: "help" })];
-  const element = make("li", {}, make("h3", {}, name, " ", badge), number, words);
+  const element = make("li", {}, make("h3", {}, name, ...(judge ? [" ", badge] : [])), number, words);
   const draw = (now) => {
     const [word, good] = judge?.(now) ?? ["", true];
     fill(number, value(now));

@@ -42,8 +42,8 @@ function start() {
   });
   const tell = () => {
     live.at = new Date();
-    fill(byId("fresh"), `updated ${clock(live.at, TIME)}`);
-    show(byId("fresh"));
+    const heard = known(live.now.stale_seconds) ? ` Other replicas were heard of ${span(live.now.stale_seconds)} ago.` : "";
+    fill(byId("fresh"), `As of ${clock(live.at, TIME)}, renewed every two seconds.${heard}`);
   };
   const form = tokenForm(ask);
   live.refresh = ask;

@@ -1,11 +1,14 @@
 // What was measured over time: Gini against its target, strength, and what it costs.
 function overTime(live) {
   const figures = [
-    timeFigure("gini", "Gini", "series-0", gini, giniLines),
-    timeFigure("strength", "Strength", "series-2", three, () => []),
-    timeFigure("loss", "Relevance lost", "series-1", (value) => percent(value, 2), () => []),
+    timeFigure("gini", "Gini over time", "Gini", "series-0", gini, giniLines),
+    timeFigure("strength", "Strength over time", "Strength", "series-2", three, () => []),
+    timeFigure("loss", "Cost over time", "Relevance lost", "series-1", (value) => percent(value, 2), () => []),
   ];
-  return () => figures.forEach((draw) => draw(live.now));
+  return () => {
+    figures.forEach((draw) => draw(live.now));
+    show(byId("spread"), document.querySelector("#spread figure:not([hidden])") !== null);
+  };
 }
 
 // Lines beside what was measured, with what they stand at.
@@ -14,8 +17,8 @@ const giniLines = (now) => [
   { name: "no control", colour: "muted", dash: [2, 3], at: now.gini_plain ?? null },
 ];
 
-function timeFigure(key, name, colour, text, others) {
-  const figure = byId(key);
+function timeFigure(key, title, name, colour, text, others) {
+  const figure = addFigure(key, title);
   let chart = null;
   return (now) => {
     const data = now.history.filter((point) => known(point[key])).map((point) => [1000 * point.time, point[key]]);
@@ -24,7 +27,7 @@ function timeFigure(key, name, colour, text, others) {
     show(byId("spread"));
     const [first, last] = [data[0][0], data.at(-1)[0]];
     const beside = others(now).filter(({ at }) => known(at)).map((line_) => ({ ...line_, data: [[first, line_.at], [last, line_.at]] }));
-    const entries = [{ name: name.toLowerCase(), colour, dash: "solid", data }, ...beside];
+    const entries = [{ name, colour, dash: "solid", data }, ...beside];
     const times = timeText((last - first) / 1000);
     const says = timeSays(name, data, text);
     fill(figure.querySelector("figcaption"), says);
