@@ -20,7 +20,6 @@ from limelight._base.settings import check_number
 from limelight.metrics.lists import position_weights
 from limelight.rerank.targets.groups import as_bounds
 from limelight.rerank.targets.search import MET_WITHIN, Goal, Measure
-from limelight.serve.goal import ServedGoal
 from limelight.serve.history import History, WindowPoint
 from limelight.serve.prices import GroupPrices
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limelight._base.arrays import Float64
+    from limelight.serve.goal import ServedGoal
     from limelight.serve.ledger import Ledger
 
 LEAST, MOST = 1e-3, 1e2
@@ -109,6 +109,7 @@ class TargetHolder:
     Examples
     --------
     >>> from types import SimpleNamespace
+    >>> from limelight.serve.goal import ServedGoal
     >>> from limelight.serve.ledger import Ledger
     >>> control, ledger = SimpleNamespace(strength=0.1, prices=None), Ledger(4, window=3600)
     >>> holder = TargetHolder(ServedGoal(gini=0.2), control, ledger, window=3600)
