@@ -21,8 +21,9 @@ function moveTarget(live) {
     if (admin.value) keep(ADMIN, admin.value.trim());
     admin.value = "";
     fill(says, "Asking the service.");
-    fill(says, await sendTarget(slider.valueAsNumber));
-    touched = false;
+    const [isMoved, words] = await sendTarget(slider.valueAsNumber);
+    fill(says, words);
+    touched = !isMoved; // what was not taken can be sent again
     askForAdmin(field, admin);
     live.refresh();
   });
@@ -51,11 +52,19 @@ function aimRange({ gini_floor: floor, gini_plain: plain, front, target, gini: n
 
 function aimSays(now) {
   const aim = aimOf(now);
-  if (aim === null) return "No target of the Gini is set.";
+  const others = OTHER_AIMS.filter(([key]) => known(now.target?.[key])).map(([key, words]) => `${words} ${percent(now.target[key])}`);
+  const also = others.length ? ` Also asked for: ${others.join(", ")}.` : "";
+  if (aim === null) return `No target of the Gini is set.${also}`;
   const cost = known(now.relevance_loss) ? `, which costs ${percent(now.relevance_loss, 2)} of relevance` : "";
-  const reach = now.target.reachable === false ? " It cannot be reached with what is asked for now." : "";
-  return `The target is ${gini(aim)}; the window stands at ${gini(now.gini)}${cost}.${reach}`;
+  return `The target is ${gini(aim)}; the window stands at ${gini(now.gini)}${cost}.${also}`;
 }
+
+const OTHER_AIMS = [
+  ["min_coverage", "coverage of at least"],
+  ["max_relevance_loss", "a loss of relevance of at most"],
+  ["group_cap", "no account above"],
+  ["group_floor", "no account below"],
+];
 
 function costSays(now, asked) {
   const loss = lossAt(now.front, asked);
@@ -84,13 +93,14 @@ async function sendTarget(asked) {
   const token = recall(ADMIN);
   if (!isToken(token ?? "")) {
     keep(ADMIN, null);
-    return NO_TOKEN;
+    return [false, NO_TOKEN];
   }
   try {
     await post("admin/target", token, { gini: asked, ...chosenModel() });
-    return `The target is ${gini(asked)} from now on.`;
+    return [true, `The target is ${gini(asked)} from now on.`];
   } catch (error) {
     if (wantsToken(error)) keep(ADMIN, null);
-    return `The target was not moved: ${cut(error.message, 600)}`;
+    const why = error instanceof Refusal ? cut(error.message, 600) : "the service does not answer";
+    return [false, `The target was not moved: ${why}`];
   }
 }
