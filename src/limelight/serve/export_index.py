@@ -9,8 +9,8 @@ were seen to find one of twenty items. Here products become distances, without e
 2. One more dimension makes all items equally long (Bachrach et al., 2014), and is 0 for users. Then
    the nearest item has the largest product.
 
-Without the first step the graph is made of distances that say little of scores: at 100,000 items,
-recall was 0.94 where it is 0.99 with it.
+Without the first step the graph is made of distances that say little of scores: at 100,000 items
+with prices, a search of voyager (M 16, ef 1024) found 0.94 of the best 20, and 0.99 with it.
 """
 
 from __future__ import annotations
