@@ -29,6 +29,7 @@ from limelight.serve.journal_files import (
     refuse_strangers,
     save_snapshot,
     sync_folder,
+    write_all,
 )
 from limelight.store.checkpoint import digest_ids
 
@@ -241,10 +242,7 @@ class Journal:
     def _append(self, content: bytes) -> None:
         if not content:
             return
-        written = 0
-        while written < len(content):
-            written += os.write(self._file, memoryview(content)[written:])
-        os.fsync(self._file)
+        write_all(self._file, content)
         self._good += len(content)
 
     def _failed(self, error: OSError, lists: bytes) -> None:
@@ -313,9 +311,7 @@ class Journal:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             line = head.to_bytes()
-            if os.write(file, line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301
-            os.fsync(file)
+            write_all(file, line)
             sync_folder(self.folder)
         except BaseException:
             os.close(file)

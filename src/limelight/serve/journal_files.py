@@ -282,6 +282,14 @@ def free_folder(parent: str | os.PathLike[str]) -> Path:
             return folder
 
 
+def write_all(file: int, content: bytes) -> None:
+    """Write to the end of an open file, and have the disk confirm it."""
+    written = 0
+    while written < len(content):
+        written += os.write(file, memoryview(content)[written:])
+    os.fsync(file)
+
+
 def sync_folder(folder: Path) -> None:
     """Push the names of a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY)
