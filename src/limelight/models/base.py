@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from limelight._base.arrays import Float32, Int64
+    from limelight._base.arrays import Float32, Int32, Int64
     from limelight._base.documents import Table
     from limelight._native._kernels import Csr
     from limelight.data.interactions import Ids, Interactions
@@ -107,6 +107,29 @@ class Model(Recommender, Configurable):
     def model(self) -> Model:
         """The model itself."""
         return self
+
+    def own_ranking(
+        self,
+        histories: Csr | None,
+        chosen: Int64,
+        hidden: Csr | None,
+        index: ItemIndex | None = None,
+    ) -> Ranking:
+        """Rank by what was learnt alone, also for users of whom nothing is known.
+
+        Parameters
+        ----------
+        histories
+            Of unseen users, one row each; None for training users.
+        chosen
+            Rows of the histories or of the training data.
+        hidden
+            What is not listed, one row for each chosen one.
+        index
+            What :meth:`VectorModel.item_index` returned, where only some items may be listed.
+        """
+        del index
+        return self._ranking(histories, chosen, hidden)
 
     def _rank(
         self, histories: Csr | None, chosen: Int64, hidden: Csr | None, known: Csr | None
@@ -290,6 +313,16 @@ class VectorModel(Model):
         return cosines(self._item_vectors(), items)
 
     def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
+        return self.own_ranking(histories, chosen, hidden, self._kept_index())
+
+    def own_ranking(
+        self,
+        histories: Csr | None,
+        chosen: Int64,
+        hidden: Csr | None,
+        index: ItemIndex | None = None,
+    ) -> Ranking:
+        """Rank by products of vectors, also for users of whom nothing is known."""
         vectors = self._user_vectors(histories)
         return VectorRanking(
             self._item_vectors(),
@@ -297,10 +330,17 @@ class VectorModel(Model):
             n_users=len(chosen),
             hidden=hidden,
             threads=resolve_threads(self.config.num_threads),
-            index=self._index(),
+            index=index,
         )
 
-    def _index(self) -> ItemIndex | None:
+    def item_index(self, items: Int32 | None = None) -> ItemIndex:
+        """Return the items, or some of them, as searches want them."""
+        threads = resolve_threads(self.config.num_threads)
+        if items is None and (kept := self._kept_index()) is not None:
+            return kept
+        return ItemIndex(self._item_vectors(), threads, items)
+
+    def _kept_index(self) -> ItemIndex | None:
         """Return the items as searches want them, which are kept unless they take much memory."""
         vectors = self._item_vectors()
         if vectors.nbytes > _KEPT:

@@ -1,4 +1,4 @@
-"""What is asked of a service, what it answers, and what it knows of earlier answers."""
+"""What is asked of a service, and what it answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limelight._base.arrays import Float32, Float64, Int32
+    from limelight._base.arrays import Float32, Int32
 
 Id: TypeAlias = "str | int"
 """Of a user or an item, as the training data has it; 7 and '7' are the same."""
-Basis: TypeAlias = Literal["user", "history", "popular", "candidates"]
-"""What scores come from: a user's vector, a history, everybody, or the request itself."""
+Basis: TypeAlias = Literal["user", "history", "everybody", "candidates"]
+"""What scores come from: her vector, her history, what everybody likes, or the request itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +61,3 @@ class Answer:
     """The same of this list."""
     unknown: list[Id] = field(default_factory=list)
     """Items of the request that the catalogue does not have."""
-
-
-@dataclass(slots=True, eq=False)
-class ControlState:
-    """What control knows when a list is made."""
-
-    exposure: Float64
-    """By account, places weighted, of all lists in the window."""
-    served: float
-    """How many lists that is of."""
-    accounts: Int32
-    """The account of every item of the catalogue."""
-    strength: float
-    prices: Float64 | None = None
-    """By item of the catalogue: what is added to relevance, whatever the exposure is."""
