@@ -1,0 +1,238 @@
+"""The service: lists by HTTP, and what users have seen of them.
+
+``create_app`` makes an ASGI application that any server can run; ``limelight serve`` runs it with
+uvicorn, whose connections are guarded by :mod:`limelight.serve.http.protocol`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import Response
+from starlette.routing import Route
+
+from limelight._base.errors import LimelightError
+from limelight.serve.http.admin import AdminCalls
+from limelight.serve.http.calls import Calls
+from limelight.serve.http.guard import Guard, JsonResponse, Keys, RateLimit, refuse_by
+from limelight.serve.http.openapi import document
+from limelight.serve.http.opening import load_arm, open_arms
+from limelight.serve.http.protocol import GuardedProtocol
+from limelight.serve.http.settings import (
+    ADMIN_TOKEN,
+    TOKEN,
+    VARIABLE,
+    ServeSettings,
+    UserSplit,
+    read_tokens,
+)
+from limelight.serve.http.telemetry import RequestLog, Telemetry
+from limelight.serve.http.wire import ENCODE
+from limelight.serve.page import HEADERS, live_page
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from starlette.requests import Request as HttpRequest
+    from starlette.types import ASGIApp
+
+    from limelight.serve.http.arms import Arm
+
+LOG = logging.getLogger("limelight.serve")
+"""Where faults of the service itself go."""
+_TICK = 0.25
+"""How often what is due is looked for when nobody asks."""
+
+
+def create_app(
+    settings: ServeSettings, *, arms: Mapping[str, Arm] | None = None, log: RequestLog | None = None
+) -> Starlette:
+    """Make the application of a service; models are read before the first request.
+
+    Parameters
+    ----------
+    settings
+        What to serve, and how.
+    arms
+        The models, if they are open already.
+    log
+        Where a line for every request goes.
+
+    Examples
+    --------
+    >>> app = create_app(ServeSettings({"demo": "run/model"}))
+    >>> [route.path for route in app.routes][:2]
+    ['/v1/recommend', '/v1/rerank']
+    """
+    keys = Keys(
+        read_tokens(settings.token_file, TOKEN),
+        read_tokens(settings.admin_token_file, ADMIN_TOKEN),
+    )
+    running = _Running(settings, Telemetry(log), arms)
+    routes = _routes(running, ENCODE(document(settings.limits, needs_token=keys.are_needed)))
+    rate = None if settings.limits.rate is None else RateLimit(settings.limits.rate)
+    guard = Middleware(
+        Guard,  # type: ignore[arg-type]
+        keys=keys,
+        rate=rate,
+        telemetry=running.telemetry,
+        routes=frozenset(route.path for route in routes),
+        complain=lambda error: LOG.error("a call failed", exc_info=error),
+    )
+    app = Starlette(
+        routes=routes,
+        middleware=[guard],
+        exception_handlers={HTTPException: refuse_by},
+        lifespan=running.lifespan,
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _routes(running: _Running, described: bytes) -> list[Route]:
+    def call(name: str) -> Callable[[HttpRequest], Any]:
+        async def answer(request: HttpRequest) -> Response:
+            found: Response = await getattr(running.calls, name)(request)
+            return found
+
+        return answer
+
+    def admin(name: str) -> Callable[[HttpRequest], Any]:
+        async def answer(request: HttpRequest) -> Response:
+            found: Response = await getattr(running.admin, name)(request)
+            return found
+
+        return answer
+
+    async def openapi(_: HttpRequest) -> Response:
+        return JsonResponse(described)
+
+    async def page(_: HttpRequest) -> Response:
+        return Response(live_page(), headers=HEADERS)
+
+    posts = ("recommend", "rerank", "batch", "shown")
+    return [
+        *(Route(f"/v1/{name}", call(name), methods=["POST"]) for name in posts),
+        Route("/v1/exposure", call("exposure")),
+        Route("/health/live", call("live")),
+        Route("/health/ready", call("ready")),
+        Route("/metrics", call("metrics")),
+        Route("/openapi.json", openapi),
+        Route("/", page),
+        *(Route(f"/admin/{name}", admin(name), methods=["POST"]) for name in ("reload", "target")),
+    ]
+
+
+class _Running:
+    """A service from its start to its end."""
+
+    calls: Calls
+    admin: AdminCalls
+
+    def __init__(
+        self, settings: ServeSettings, telemetry: Telemetry, arms: Mapping[str, Arm] | None
+    ) -> None:
+        self.settings, self.telemetry, self._given = settings, telemetry, arms
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: ASGIApp) -> AsyncIterator[None]:
+        """Open the models, answer, and close them."""
+        del app
+        settings = self.settings
+        arms = dict(self._given or await asyncio.to_thread(open_arms, settings))
+        split = UserSplit(list(arms), settings.split)
+        self.calls = Calls(settings, arms, split, self.telemetry)
+        self.admin = AdminCalls(arms, partial(load_arm, settings), settings.limits)
+        for arm in arms.values():
+            arm.batcher.start()
+            self._measure(arm)
+        ticking = asyncio.create_task(_tick(arms))
+        self._hear_hup()
+        try:
+            yield
+        finally:
+            self.calls.is_draining = True
+            ticking.cancel()
+            for arm in arms.values():
+                await arm.close()
+
+    def _measure(self, arm: Arm) -> None:
+        gauge = partial(self.telemetry.gauge, model=arm.name)
+        gauge("waiting", "Requests without an answer yet.", value=lambda: arm.batcher.waiting)
+        gauge("batches", "Calls of the engine.", value=lambda: arm.batcher.batches)
+        gauge("window_lists", "Lists in the window.", value=lambda: float(arm.ledger.lists))
+        gauge("strength", "Of exposure control.", value=lambda: arm.strength)
+        gauge("relevance_loss", "Over the window.", value=lambda: arm.loss)
+
+    def _hear_hup(self) -> None:
+        """Read the models again on SIGHUP, where there is one."""
+        if not hasattr(signal, "SIGHUP"):
+            return
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+        def hear() -> None:
+            task = loop.create_task(self._reload())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        loop.add_signal_handler(signal.SIGHUP, hear)
+
+    async def _reload(self) -> None:
+        try:
+            await self.admin.load_again()
+        except LimelightError as error:
+            LOG.error("the old model goes on: %s", error.message)
+            return
+        LOG.info("models were read again")
+
+
+async def _tick(arms: Mapping[str, Arm]) -> None:
+    while True:
+        await asyncio.sleep(_TICK)
+        for arm in arms.values():
+            try:
+                await arm.batcher.run(arm.tick)
+            except Exception:
+                LOG.exception("what is due could not be done")
+
+
+def from_environment() -> Starlette:
+    """Make the application of one of several workers, or of another server's process."""
+    settings = ServeSettings.from_json(os.environ[VARIABLE])
+    return create_app(settings, log=RequestLog(sys.stdout) if settings.log_requests else None)
+
+
+def server_config(
+    app: Starlette | str, settings: ServeSettings, *, host: str, port: int, **more: Any
+) -> uvicorn.Config:
+    """Return how uvicorn is to run the application."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=GuardedProtocol.within(settings.limits),
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        timeout_keep_alive=int(settings.limits.idle_seconds),
+        timeout_graceful_shutdown=30,
+        backlog=2048,
+        **more,
+    )
