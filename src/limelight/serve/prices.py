@@ -22,7 +22,7 @@ _MOST = 1e3
 nothing else."""
 
 
-class GroupPrices:
+class AccountPrices:
     """One price for each group, above 0 for those at their caps and below for those at floors.
 
     A price follows how far a share is outside its bound, and for how long that was so. It is never
@@ -35,7 +35,7 @@ class GroupPrices:
 
     Examples
     --------
-    >>> prices = GroupPrices(np.zeros(2), np.array([0.03, 0.03]))
+    >>> prices = AccountPrices(np.zeros(2), np.array([0.03, 0.03]))
     >>> prices.move(np.array([0.045, 0.01]), 0.1) > 0
     array([ True, False])
     """

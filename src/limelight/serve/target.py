@@ -21,7 +21,7 @@ from limelight.metrics.lists import position_weights
 from limelight.rerank.targets.groups import as_bounds
 from limelight.rerank.targets.search import MET_WITHIN, Goal, Measure
 from limelight.serve.history import History, WindowPoint
-from limelight.serve.prices import GroupPrices
+from limelight.serve.prices import AccountPrices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,8 @@ _AT_ONCE, _IN_TIME = 6.0, 4.0
 """How strength answers an error that e-fold strength would mend: as a power of e at once, and in
 the course of one window in which it stays. A share of all lists in the window has to make up for
 the others, hence more than 1. Larger numbers hold nearer, and waste relevance by swings."""
+FIRST = 0.3
+"""The strength to start with where none is known."""
 _FARTHEST = 1.5
 """How far strength goes at once, as a power of e, whatever the error is."""
 _OF_WINDOW, _OF_WINDOW_FOR_PRICES = 0.01, 0.0025
@@ -98,7 +100,8 @@ class TargetHolder:
     goal
         What is to be held.
     control
-        Whose ``strength`` and ``prices`` are moved; strength starts where it is.
+        Whose ``strength`` and ``prices`` are moved. Strength starts where it is, or at a usual one
+        where it is 0 and the goal asks for some.
     ledger
         What was shown. With bounds of groups it has to have groups.
     window
@@ -133,12 +136,14 @@ class TargetHolder:
         check_number("most", most, above=LEAST)
         self.window, self._most = float(window), float(most)
         self.history = History(window / 200)
+        if goal.goals and not control.strength:
+            control.strength = min(FIRST, most)
         self._log = log(min(max(control.strength, LEAST), most))
         self._measure: Measure | None = None
         self._stuck_since = inf
         self._measured_at = -inf
         self._floor = 0.0
-        self.prices: GroupPrices | None = None
+        self.prices: AccountPrices | None = None
         self.serve_with(control, ledger)
         self.aim(goal)
 
@@ -162,7 +167,7 @@ class TargetHolder:
                 message = f"caps and floors need groups of items, and there are none: {goal}"
                 raise ConfigError(message, hint="give a table item_id,group[,weight]")
             bounds = as_bounds(goal.group_cap, goal.group_floor, members, self.ledger.n_items)
-            self.prices = GroupPrices(bounds.low, bounds.high)
+            self.prices = AccountPrices(bounds.low, bounds.high)
             if kept is not None:
                 self.prices.restore(kept.state())
         if self.prices is not None:
