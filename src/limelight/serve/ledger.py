@@ -107,6 +107,7 @@ class Ledger:
         self.events = EventIds()
         self._places = place_units(64)
         self._changed: dict[int, list[Int32]] | None = None
+        self._new_events: list[tuple[int, int]] = []
         self._sums.current = self.bucket_of(time)
         self._sums.reshape(n_items, groups)
 
@@ -221,6 +222,8 @@ class Ledger:
         self._sums.count(bucket, items, amounts, plain, shown)
         if self._changed is not None:
             self._changed.setdefault(bucket, []).append(items)
+            if key:
+                self._new_events.append((bucket, key))
         return True
 
     def _settle(self, time: float) -> float:
@@ -310,6 +313,22 @@ class Ledger:
             number: self._sums.own(number, np.unique(np.concatenate(pieces)).astype(np.int32))
             for number, pieces in changed.items()
         }
+
+    def part(self, bucket: int, source: str) -> Part:
+        """Return what another source has counted in a bucket."""
+        found = self._sums.buckets.get(bucket)
+        return Part() if found is None else found.others.get(source, Part())
+
+    def take_events(self) -> list[tuple[int, int]]:
+        """Return the buckets and keys of events since it was last asked, if changes are tracked."""
+        found, self._new_events = self._new_events, []
+        return found
+
+    def know_events(self, events: Iterable[tuple[int, int]]) -> None:
+        """Remember events that others counted."""
+        for bucket, key in events:
+            if self.oldest <= bucket <= self._sums.current + 2 and key not in self.events:
+                self.events.add(bucket, key)
 
     # What there was before, and what there is afterwards
 
