@@ -14,6 +14,7 @@ from math import exp, inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import i0e, i1e
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_number
@@ -142,7 +143,7 @@ class TargetHolder:
         self._measure: Measure | None = None
         self._stuck_since = inf
         self._measured_at = -inf
-        self._floor = 0.0
+        self._floor, self._began, self._per_item = 0.0, inf, 0.0
         self.prices: AccountPrices | None = None
         self.serve_with(control, ledger)
         self.aim(goal)
@@ -211,9 +212,10 @@ class TargetHolder:
         step = min(self._new / lists, 10 * _OF_WINDOW)
         self._new, self._measured_at = 0, time
         self._measure = Measure.of(held, self.ledger.shown, self.ledger.plain)
-        self._floor = lowest_gini(float(held.sum()) / (1 << 20), lists, len(held))
+        self._per_item = places_per_item(float(held.sum()) / (1 << 20), lists, len(held))
+        self._floor = max(0.0, 1 - self._per_item)
         if self.goal.goals:
-            error = self._error(self._measure)
+            error = self._error(self._measure, self._filled(time))
             least, most = log(LEAST), log(self._most)
             # What cannot be done is not remembered: beyond a bound the integral part stands still.
             self._log = min(max(self._log + _IN_TIME * step * error, least), most)
@@ -226,7 +228,12 @@ class TargetHolder:
         at_once = min(max(_AT_ONCE * error, -_FARTHEST), _FARTHEST)
         return exp(min(max(self._log + at_once, log(LEAST)), log(self._most)))
 
-    def _error(self, measure: Measure) -> float:
+    def _filled(self, time: float) -> float:
+        """Return what part of the window has passed since lists were first counted."""
+        self._began = min(self._began, self._growth.oldest, time)
+        return min(max((time - self._began) / self.window, 0.01), 1.0)
+
+    def _error(self, measure: Measure, filled: float) -> float:
         """Return by what power of e strength should grow, as far as usual slopes tell."""
         wishes, bounds = [], []
         for goal in self.goal.goals:
@@ -235,15 +242,21 @@ class TargetHolder:
                 most = max(goal.value, 1e-6)
                 bounds.append(min(max((most - measure.loss) / most, -1.0), 1.0) / scale)
             else:
-                wishes.append(self._possible(goal).lack(measure) / scale)
+                wishes.append(self._possible(goal, filled).lack(measure) / scale)
         return min([*bounds, max(wishes)] if wishes else bounds)
 
-    def _possible(self, goal: Goal) -> Goal:
-        """Return what can be asked of so few lists; of enough lists, what was asked."""
+    def _possible(self, goal: Goal, filled: float) -> Goal:
+        """Return what can be asked of so few lists; of enough lists, what was asked.
+
+        While the window fills, its lists are to be like those that follow: less even by themselves
+        than the whole window. If they were as even, relevance would be wasted on them, and prices
+        would swing when they are forgotten.
+        """
         room = 1 - self._floor
+        thinned = thinned_evenness(self._per_item, filled)
         if goal.kind == "gini":
-            return Goal("gini", max(goal.value, self._floor + 0.1 * room))
-        return Goal(goal.kind, min(goal.value, 0.9 * room))
+            return Goal("gini", max(1 - (1 - goal.value) * thinned, self._floor + 0.1 * room))
+        return Goal(goal.kind, min(goal.value * thinned, 0.9 * room))
 
     def status(self) -> TargetStatus:
         """Say what is asked, what is held, at what cost, and what is out of reach."""
@@ -297,6 +310,7 @@ class TargetHolder:
         return {
             "log_strength": self._log,
             "strength": self.control.strength,
+            "began": None if self._began == inf else self._began,
             "prices": [] if self.prices is None else self.prices.state(),
             "history": self.history.state(),
         }
@@ -308,7 +322,9 @@ class TargetHolder:
             if not (log(LEAST) <= own < inf and 0 <= strength < inf):
                 message = f"no state of a target: log_strength={own}, strength={strength}"
                 raise DataError(message, hint="start anew, without it")
+            began = state["began"]
             self._log = min(own, log(self._most))
+            self._began = inf if began is None else float(began)
             if self.goal.goals:
                 self.control.strength = min(strength, self._most)
             if self.prices is not None and state["prices"]:
@@ -327,6 +343,8 @@ class _Growth:
         self._ledger = ledger
         self._bucket = ledger.bucket_of(ledger.time)
         self._lists, self._later = ledger.lists, self._count(self._bucket)
+        numbers = [number for number, _, part in ledger.parts() if part.lists]
+        self.oldest = min(numbers) * ledger.width if numbers else inf
 
     def take(self) -> int:
         ledger = self._ledger
@@ -351,15 +369,27 @@ def _within_bounds(account: Account) -> bool:
 _GIVEN = np.cumsum(position_weights(_LONGEST))
 
 
-def lowest_gini(total: float, lists: float, n_items: int) -> float:
-    """Return a bound below which no lists that give so much exposure in all can be.
-
-    Items that no place was left for have nothing.
+def places_per_item(total: float, lists: float, n_items: int) -> float:
+    """Return how many places there are for each item in lists that give so much exposure in all.
 
     Examples
     --------
-    >>> round(lowest_gini(position_weights(20).sum() * 100, 100, 4000), 3)
+    >>> places_per_item(position_weights(20).sum() * 100, 100, 4000)
     0.5
     """
     length = int(np.argmin(np.abs(_GIVEN - total / max(lists, 1.0)))) + 1
-    return max(0.0, 1 - length * lists / max(n_items, 1))
+    return length * lists / max(n_items, 1)
+
+
+def thinned_evenness(per_item: float, filled: float) -> float:
+    """Return how even a part of a window is, relative to the whole, if all its lists are alike.
+
+    The Gini index of Poisson numbers with the mean m is exp(-2m) (I0(2m) + I1(2m)).
+
+    Examples
+    --------
+    >>> thinned_evenness(10.0, 1.0), round(thinned_evenness(2.5, 0.25), 2)
+    (1.0, 0.79)
+    """
+    part, whole = (1 - (i0e(2 * m) + i1e(2 * m)) for m in (per_item, per_item / filled))
+    return float(part / whole)
