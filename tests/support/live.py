@@ -7,7 +7,7 @@ import math
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import uvicorn
@@ -75,8 +75,37 @@ def made_up_exposure(step: int = 0, *, points: int = 40, aim: float | None = 0.6
     }
 
 
-class MadeUpService:
-    """Serves the page and what a test put into ``changes``; can be stopped and started again."""
+class BackgroundServer:
+    """Runs an application in a thread, always at the same address; may stop and start again."""
+
+    def __init__(self, app: Starlette, *, lifespan: Literal["on", "off"] = "on") -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
+        self._app, self._lifespan = app, lifespan
+        self._server: uvicorn.Server | None = None
+
+    def start(self) -> None:
+        config = uvicorn.Config(
+            self._app, port=self.port, log_level="error", lifespan=self._lifespan
+        )
+        self._server = server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
+        self._thread.start()
+        while not server.started:
+            assert self._thread.is_alive(), "the service did not start"
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        if self._server:
+            self._server.should_exit = self._server.force_exit = True
+            self._thread.join()
+        self._server = None
+
+
+class MadeUpService(BackgroundServer):
+    """Serves the page and what a test put into ``changes``."""
 
     def __init__(self) -> None:
         self.changes: dict[str, Any] = {}
@@ -85,17 +114,12 @@ class MadeUpService:
         self.asked = 0
         self.moved: list[dict[str, Any]] = []
         self.status = 200
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}"
         routes = [
             Route("/", lambda _: Response(live_page(), headers=HEADERS)),
             Route("/v1/exposure", self.exposure),
             Route("/admin/target", self.target, methods=["POST"]),
         ]
-        self._app = Starlette(routes=routes)
-        self._server: uvicorn.Server | None = None
+        super().__init__(Starlette(routes=routes), lifespan="off")
 
     async def exposure(self, request: Request) -> Response:
         if self.token and request.headers.get("authorization") != f"Bearer {self.token}":
@@ -112,20 +136,6 @@ class MadeUpService:
         self.moved.append(body)
         self.changes["target"] = {"gini": body["gini"]}
         return JSONResponse({})
-
-    def start(self) -> None:
-        config = uvicorn.Config(self._app, port=self.port, log_level="error", lifespan="off")
-        self._server = server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
-        self._thread.start()
-        while not server.started:
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        if self._server:
-            self._server.should_exit = self._server.force_exit = True
-            self._thread.join()
-        self._server = None
 
 
 def refusal(status: int, message: str, hint: str | None) -> Response:
