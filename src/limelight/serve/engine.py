@@ -91,7 +91,7 @@ class Engine:
         k: int = 20,
         n_candidates: int = CANDIDATES,
         control: RequestControl | None = None,
-        never_show: Int32 = _NONE,
+        never_show: Int32 | None = None,
         threads: int = 1,
     ) -> None:
         check_integer("k", k, least=1)
@@ -106,7 +106,7 @@ class Engine:
         self._seen = self.model.learned.seen
         self._known_items = self.model.learned.known_items
         self._visible: Int32 | None = None
-        if len(never_show):
+        if never_show is not None and len(never_show):
             is_visible = np.ones(self.n_items, dtype=np.bool_)
             is_visible[never_show] = False
             self._visible = np.flatnonzero(is_visible).astype(np.int32)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
-from limelight._base.files import write_errors
+from limelight._base.files import atomic_file, write_errors
 from limelight.data.ids import positions
 from limelight.serve.journal_files import (
+    STATE,
     FileHead,
     Record,
     arrow_ids,
@@ -32,6 +35,7 @@ from limelight.serve.journal_files import (
     write_all,
 )
 from limelight.store.checkpoint import digest_ids
+from limelight.store.json import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1 << 26
 """A journal that is longer gets a snapshot: half a million lists of 20."""
+_STATE_EVERY = 10.0
+"""Seconds between writings of what is kept beside the lists, which need not be the newest."""
 
 
 class _Turn(NamedTuple):
@@ -130,6 +136,9 @@ class Journal:
         self._saving: threading.Thread | None = None
         self._saving_error: LimelightError | None = None
         self._revision = self._since = 0
+        self._state: dict[str, Any] | None = None
+        self._written_state: dict[str, Any] | None = None
+        self._state_at = time.monotonic()
         self._held = locked(self.folder)
         try:
             self._recover()
@@ -185,9 +194,9 @@ class Journal:
                 self._buffer.clear()
                 self._is_stalled = True
 
-    def flush(self, time: float = 0.0) -> None:
+    def flush(self, now: float = 0.0) -> None:
         """Write what must not be lost; without ``durable``, only what the thread cannot do."""
-        del time
+        del now
         if self._is_stalled or self.ledger.revision != self._revision:
             self._checkpoint()
         elif self.durable:
@@ -208,11 +217,32 @@ class Journal:
             self._checkpoint()
         else:
             self._write()
+        self._write_beside()
         if self._saving is not None:
             self._saving.join()
         if self.ledger.witness is self:
             self.ledger.witness = None
         self._let_go()
+
+    def status(self) -> dict[str, Any]:
+        """Say what is wrong with the disk, if anything is."""
+        error = self.error
+        return {"notes": [] if error is None else [f"The ledger is not on disk: {error.message}"]}
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        """Keep a small object beside the lists; the thread writes it, if it changed."""
+        self._state = state
+
+    def read_state(self) -> dict[str, Any] | None:
+        """Return the object that was kept last; None if there is none that can be read."""
+        try:
+            found = read_json(self.folder / STATE)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            self.notes.append(f"{STATE} was left out, because it is damaged: {error}")
+            return None
+        return found if isinstance(found, dict) else None
 
     # Writing
 
@@ -220,6 +250,20 @@ class Journal:
         while not self._ended.wait(self.flush_every):
             if not self._is_stalled:
                 self._write()
+                if time.monotonic() - self._state_at >= _STATE_EVERY:
+                    self._write_beside()
+
+    def _write_beside(self) -> None:
+        """Write the object beside the lists, whole or not at all."""
+        state, self._state_at = self._state, time.monotonic()
+        if state == self._written_state:
+            return
+        try:
+            with atomic_file(self.folder / STATE) as temporary:
+                temporary.write_text(json.dumps(state) + "\n", encoding="utf-8")
+            self._written_state = state
+        except (OSError, DataError) as error:
+            self.error = error if isinstance(error, DataError) else _told(self.folder, error)
 
     def _write(self) -> None:
         """Append what was counted to the file, and have the disk confirm it."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 VERSION = 1
 _LOCK = "lock"
 SNAPSHOT = "snapshot.safetensors"
+STATE = "state.json"
 _NAME = re.compile(r"journal-(\d{1,15})\.log")
 _MARK = b"\xa7LL\x01"
 _HEAD = struct.Struct("<4sI")
@@ -306,7 +307,7 @@ def sync_folder(folder: Path) -> None:
 def refuse_strangers(folder: Path) -> None:
     """Refuse a folder of something else: a wrong path must not mix a ledger with a model."""
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    strange = sorted(names - {_LOCK} - {path.name for path in journals(folder).values()})
+    strange = sorted(names - {_LOCK, STATE} - {path.name for path in journals(folder).values()})
     if strange:
         message = f"{str(folder)!r} holds something else than a ledger, e.g. {strange[0]!r}"
         raise DataError(message, hint="name a new folder")

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from functools import partial
@@ -23,7 +24,7 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import Route
 
-from limelight._base.errors import LimelightError
+from limelight._base.errors import ConfigError, LimelightError
 from limelight.serve.http.admin import AdminCalls
 from limelight.serve.http.calls import Calls
 from limelight.serve.http.guard import Guard, JsonResponse, Keys, RateLimit, refuse_by
@@ -49,11 +50,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from limelight.serve.http.arms import Arm
+    from limelight.serve.http.settings import Limits
 
 LOG = logging.getLogger("limelight.serve")
 """Where faults of the service itself go."""
 _TICK = 0.25
 """How often what is due is looked for when nobody asks."""
+_BACKLOG, _DRAIN_SECONDS = 2048, 30
 
 
 def create_app(
@@ -84,7 +87,7 @@ def create_app(
     routes = _routes(running, ENCODE(document(settings.limits, needs_token=keys.are_needed)))
     rate = None if settings.limits.rate is None else RateLimit(settings.limits.rate)
     guard = Middleware(
-        Guard,  # type: ignore[arg-type]
+        Guard,
         keys=keys,
         rate=rate,
         telemetry=running.telemetry,
@@ -151,7 +154,8 @@ class _Running:
         """Open the models, answer, and close them."""
         del app
         settings = self.settings
-        arms = dict(self._given or await asyncio.to_thread(open_arms, settings))
+        given = self._given
+        arms = dict(given if given else await asyncio.to_thread(open_arms, settings))
         split = UserSplit(list(arms), settings.split)
         self.calls = Calls(settings, arms, split, self.telemetry)
         self.admin = AdminCalls(arms, partial(load_arm, settings), settings.limits)
@@ -195,7 +199,7 @@ class _Running:
         try:
             await self.admin.load_again()
         except LimelightError as error:
-            LOG.error("the old model goes on: %s", error.message)
+            LOG.warning("the old model goes on: %s", error.message)
             return
         LOG.info("models were read again")
 
@@ -213,26 +217,74 @@ async def _tick(arms: Mapping[str, Arm]) -> None:
 def from_environment() -> Starlette:
     """Make the application of one of several workers, or of another server's process."""
     settings = ServeSettings.from_json(os.environ[VARIABLE])
+    GuardedProtocol.limits = settings.limits
     return create_app(settings, log=RequestLog(sys.stdout) if settings.log_requests else None)
 
 
-def server_config(
-    app: Starlette | str, settings: ServeSettings, *, host: str, port: int, **more: Any
-) -> uvicorn.Config:
-    """Return how uvicorn is to run the application."""
-    return uvicorn.Config(
-        app,
+def listen(host: str, port: int) -> socket.socket:
+    """Take the address of a service before its models are read.
+
+    Raises
+    ------
+    ConfigError
+        If the address cannot be had.
+    """
+    try:
+        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"cannot listen on {host}, port {port}: {reason}"
+        raise ConfigError(message, hint="choose another one with --host and --port") from None
+    found.set_inheritable(True)
+    return found
+
+
+def run(settings: ServeSettings, place: socket.socket, arms: Mapping[str, Arm] | None) -> None:
+    """Serve until SIGTERM or SIGINT, then answer all that was asked and write the ledgers.
+
+    Parameters
+    ----------
+    settings
+        What to serve, and how.
+    place
+        Where to listen.
+    arms
+        The models, open already; several workers each open their own.
+    """
+    if settings.workers == 1:
+        log = RequestLog(sys.stdout) if settings.log_requests else None
+        app = create_app(settings, arms=arms, log=log)
+        GuardedProtocol.limits = settings.limits
+        config = uvicorn.Config(app, **server_settings(settings.limits))
+        uvicorn.Server(config).run(sockets=[place])
+        if log is not None:
+            log.close()
+        return
+    os.environ[VARIABLE] = settings.to_json()
+    host, port = place.getsockname()[:2]
+    place.close()  # the workers' supervisor takes it again
+    uvicorn.run(
+        f"{__name__}:from_environment",
+        factory=True,
+        workers=settings.workers,
         host=host,
         port=port,
-        http=GuardedProtocol.within(settings.limits),
-        ws="none",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        date_header=True,
-        proxy_headers=False,
-        timeout_keep_alive=int(settings.limits.idle_seconds),
-        timeout_graceful_shutdown=30,
-        backlog=2048,
-        **more,
+        **server_settings(settings.limits),
     )
+
+
+def server_settings(limits: Limits) -> dict[str, Any]:
+    """Return how uvicorn is to run the application."""
+    return {
+        "http": GuardedProtocol,
+        "ws": "none",
+        "access_log": False,
+        "log_config": None,
+        "server_header": False,
+        "date_header": True,
+        "proxy_headers": False,
+        "timeout_keep_alive": int(limits.idle_seconds),
+        "timeout_graceful_shutdown": _DRAIN_SECONDS,
+        "backlog": _BACKLOG,
+    }

@@ -3,56 +3,52 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from limelight._base.errors import LimelightError
+from limelight.data.ids import ids_to_arrow, positions
+from limelight.serve.control import RequestControl
+from limelight.serve.goal import ServedGoal
 from limelight.serve.http.batching import Batcher
 from limelight.serve.http.recent import RecentLists
+from limelight.serve.ledger import UNIT
+from limelight.serve.target import TargetHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from limelight._base.arrays import Float64, Int32
-    from limelight.data.interactions import Ids
+    from limelight._base.arrays import Float64
+    from limelight.serve.engine import Engine
     from limelight.serve.http.wire import ShownEvent
     from limelight.serve.ledger import Ledger
     from limelight.serve.requests import Answer, Request
-
-UNIT = 1 << 20
-
-
-class ListMaker(Protocol):
-    """What makes lists: :class:`limelight.serve.engine.Engine`."""
-
-    item_ids: Ids
-
-    def answer(
-        self,
-        requests: Sequence[Request],
-        ledger: Ledger | None = None,
-        *,
-        time: float = 0.0,
-        count: bool = True,
-    ) -> Sequence[Answer | LimelightError]:
-        """Answer requests; the error of one stands in its place."""
-        ...
-
-    def numbers(self, ids: Sequence[str | int]) -> Int32:
-        """Return the numbers of items; -1 for those that the catalogue does not have."""
-        ...
+    from limelight.serve.start import ControlStart
 
 
 class Keeper(Protocol):
-    """What keeps a ledger: a journal on disk, other replicas, or both."""
+    """What keeps a ledger through kills: a journal on disk, or other replicas."""
 
     def flush(self, time: float) -> None:
         """Write and exchange what is due."""
         ...
 
+    def renumbered(self, item_ids: Any) -> None:
+        """Take notice that the ledger has another catalogue now."""
+        ...
+
     def status(self) -> dict[str, Any]:
         """Say what `/v1/exposure` should tell of it."""
+        ...
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        """Keep what holds the target, beside the ledger."""
+        ...
+
+    def read_state(self) -> dict[str, Any] | None:
+        """Return what was kept last; None if there is nothing."""
         ...
 
     def close(self) -> None:
@@ -80,10 +76,13 @@ class LedgerCopy(NamedTuple):
     time: float
 
 
-class Loaded(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
     """What a model folder gave."""
 
-    engine: Any
+    engine: Engine
+    start: ControlStart
+    """What control starts from."""
     fingerprint: str = ""
     """Which model it is; changes when another one is read."""
     titles: Sequence[str] | None = None
@@ -95,6 +94,27 @@ class Arm:
     """A model by its name in answers and figures.
 
     Everything that changes its ledger happens in the thread of its :attr:`batcher`.
+
+    Parameters
+    ----------
+    name
+        Of the model.
+    loaded
+        What its folder gave.
+    ledger
+        What was shown; it has the groups of ``loaded.start``.
+    keeper
+        What keeps the ledger through kills.
+    target
+        What is to be held over the window, as :class:`ServedGoal` takes it; empty: nothing.
+    counts_served
+        Whether an answer counts as shown, or only what clients report.
+    durable
+        Whether what was counted is kept before it is answered.
+    waiting
+        How many requests may wait.
+    clock
+        Tells the time in seconds.
     """
 
     def __init__(  # noqa: PLR0913
@@ -103,26 +123,31 @@ class Arm:
         loaded: Loaded,
         ledger: Ledger,
         *,
+        keeper: Keeper | None = None,
         target: dict[str, Any] | None = None,
-        hold: Callable[[dict[str, Any], Any, Ledger], Any] | None = None,
-        keepers: Sequence[Keeper] = (),
         counts_served: bool = False,
         durable: bool = False,
         waiting: int = 512,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.name, self.loaded, self.ledger = name, loaded, ledger
-        self._hold, self.keepers = hold, tuple(keepers)
-        self.target: dict[str, Any] = {}
-        self.holder: Any = None
+        self.name, self.loaded, self.ledger, self.keeper = name, loaded, ledger, keeper
         self.counts_served, self.durable, self.clock = counts_served, durable, clock
+        self.target: dict[str, Any] = {}
+        self.holder: TargetHolder | None = None
         self.recent = RecentLists()
         self.batcher: Batcher[Request, Answer | LimelightError] = Batcher(
             self._answer, waiting=waiting
         )
         self.answered = self.reported = 0
         """Lists that were made, and those that were reported as shown, since the start."""
+        self.engine.control = self._control()
         self.aim(target or {})
+        self._take_up()
+
+    @property
+    def engine(self) -> Engine:
+        """What makes the lists."""
+        return self.loaded.engine
 
     @property
     def fingerprint(self) -> str:
@@ -130,14 +155,9 @@ class Arm:
         return self.loaded.fingerprint
 
     @property
-    def control(self) -> Any:
-        """What chooses for the sake of exposure; None if nothing does."""
-        return getattr(self.loaded.engine, "control", None)
-
-    @property
     def strength(self) -> float:
         """How strong exposure control is."""
-        return float(getattr(self.control, "strength", 0.0))
+        return 0.0 if self.engine.control is None else self.engine.control.strength
 
     @property
     def loss(self) -> float:
@@ -145,11 +165,19 @@ class Arm:
         plain = self.ledger.plain
         return 1.0 - self.ledger.shown / plain if plain > 0 else 0.0
 
-    @property
-    def engine(self) -> ListMaker:
-        """What makes the lists."""
-        found: ListMaker = self.loaded.engine
-        return found
+    def _control(self, *, always: bool = False) -> RequestControl | None:
+        """Make the control that the model's folder asks for; None if it asks for none."""
+        config, strength = self.loaded.start.config, self.loaded.start.strength
+        has_prices = config.offsets is not None or config.offsets_of is not None
+        return RequestControl(config, strength) if always or strength or has_prices else None
+
+    def _take_up(self) -> None:
+        """Go on holding the target from where the last process was."""
+        state = None if self.keeper is None else self.keeper.read_state()
+        if self.holder is not None and state is not None:
+            self.holder.restore(state)
+
+    # All that follows is done by the thread of the batcher.
 
     def _answer(self, requests: list[Request]) -> Sequence[Answer | LimelightError]:
         now = self.clock()
@@ -167,12 +195,11 @@ class Arm:
         """Let the target follow, and make sure that what must not be lost is written."""
         if self.holder is not None:
             self.holder.tick(now)
-        if is_counted and self.durable:
-            for keeper in self.keepers:
-                keeper.flush(now)
+        if is_counted and self.durable and self.keeper is not None:
+            self.keeper.flush(now)
 
     def count(self, events: Sequence[ShownEvent]) -> ShownCounts:
-        """Count what was shown; done by the thread of the batcher."""
+        """Count what was shown."""
         now = self.clock()
         self.ledger.advance(now)
         accepted = known = late = 0
@@ -200,16 +227,18 @@ class Arm:
         return ShownCounts(accepted, known, late, unknown)
 
     def tick(self) -> None:
-        """Do what is due though nobody asks; done by the thread of the batcher."""
+        """Do what is due though nobody asks."""
         now = self.clock()
         self.ledger.advance(now)
         if self.holder is not None:
             self.holder.tick(now)
-        for keeper in self.keepers:
-            keeper.flush(now)
+        if self.keeper is not None:
+            if self.holder is not None:
+                self.keeper.write_state(self.holder.state())
+            self.keeper.flush(now)
 
     def copy(self) -> LedgerCopy:
-        """Copy what the ledger holds; done by the thread of the batcher."""
+        """Copy what the ledger holds."""
         ledger = self.ledger
         ledger.advance(self.clock())
         return LedgerCopy(
@@ -222,37 +251,62 @@ class Arm:
         )
 
     def status(self) -> dict[str, Any]:
-        """Say what is asked and reached; done by the thread of the batcher."""
-        found: dict[str, Any] = {"strength": self.strength, "target": self.target or None}
+        """Say what is asked and reached."""
+        told: list[dict[str, Any]] = [{"strength": self.strength}]
         if self.holder is not None:
-            found |= self.holder.status().to_dict()
-        for keeper in self.keepers:
-            found |= keeper.status()
-        return found
+            told.append(self.holder.status().to_dict())
+        if self.keeper is not None:
+            told.append(self.keeper.status())
+        notes = [note for one in told for note in one.get("notes", ())]
+        found = {name: value for one in told for name, value in one.items()}
+        return found | {"notes": notes, "target": self.target or None}
 
     def aim(self, target: dict[str, Any]) -> None:
-        """Hold another target from now on; done by the thread of the batcher."""
-        if target or self.holder is not None:
-            assert self._hold is not None
-            self.holder = self._hold(target, self.control, self.ledger) if target else None
+        """Hold another target from now on; an empty one ends control beyond the model's own."""
+        if target:
+            goal = ServedGoal(**target)
+            if self.holder is None:
+                control = self.engine.control or self._control(always=True)
+                assert control is not None
+                window = seconds_that_count(self.ledger)
+                self.holder = TargetHolder(goal, control, self.ledger, window=window)
+                self.engine.control = control
+            else:
+                self.holder.aim(goal)
+        elif self.holder is not None:
+            self.holder, self.engine.control = None, self._control()
         self.target = dict(target)
 
     def swap(self, loaded: Loaded) -> None:
-        """Answer with another model; done by the thread of the batcher.
+        """Answer with another model.
 
         The ledger stays: items keep what they have by their ids.
         """
-        strength = self.strength
-        self.ledger.renumber(self.engine.item_ids, loaded.engine.item_ids)
+        if self.keeper is not None:
+            self.keeper.flush(self.clock())
+        old, new = self.engine.item_ids, loaded.engine.item_ids
+        numbers = positions(ids_to_arrow(old), ids_to_arrow(new)).astype(np.int32)
+        self.ledger.renumber(numbers, len(new), loaded.start.config.groups)
+        if self.keeper is not None:
+            self.keeper.renumbered(new)
         self.loaded = loaded
         self.recent.clear()
-        if self.control is not None and self.target:
-            self.control.strength = strength
-        self.aim(self.target)
+        self.engine.control = self._control(always=self.holder is not None)
+        if self.holder is not None:
+            assert self.engine.control is not None
+            self.holder.serve_with(self.engine.control, self.ledger)
 
     async def close(self) -> None:
         """Answer all that waits, and write the ledger."""
         await self.batcher.run(self.tick)
         await self.batcher.close()
-        for keeper in self.keepers:
-            keeper.close()
+        if self.keeper is not None:
+            self.keeper.close()
+
+
+def seconds_that_count(ledger: Ledger) -> float:
+    """Return the window of a ledger, or with a half-life the mean age of what counts."""
+    if ledger.window is not None:
+        return ledger.window
+    assert ledger.half_life is not None
+    return ledger.half_life / float(np.log(2.0))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight.serve.http.exposure import accounts_of, extremes, figures_of, floor_for
 from limelight.serve.http.wire import ENCODE, Exposure, HistoryPoint, Latency
+from limelight.serve.window import HALF_LIVES
 
 if TYPE_CHECKING:
     from limelight.serve.http.arms import Arm, LedgerCopy
@@ -79,8 +80,8 @@ class WindowAudit:
 
 def window_seconds(settings: ServeSettings) -> float:
     """Return the window, or twelve half-lives, after which nothing is left."""
-    seconds = settings.seconds
-    return seconds.get("window") or 12 * seconds["half_life"]
+    window, half_life = settings.forgetting
+    return window or HALF_LIVES * (half_life or 0.0)
 
 
 def notes_of(arm: Arm) -> list[str]:

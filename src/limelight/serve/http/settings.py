@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import short
+from limelight.serve.goal import ServedGoal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "LIMELIGHT_SERVE"
 """The environment variable through which several workers get their settings."""
-TOKEN, ADMIN_TOKEN = "LIMELIGHT_TOKEN", "LIMELIGHT_ADMIN_TOKEN"  # noqa: S105 - names of variables
+TOKEN, ADMIN_TOKEN = "LIMELIGHT_TOKEN", "LIMELIGHT_ADMIN_TOKEN"
 DEFAULT_WINDOW = 7 * 86_400.0
 _PARTS = 10_000
 _SHORTEST_TOKEN = 16
@@ -75,7 +76,10 @@ class ServeSettings:
     """A table of titles."""
     ledger: str | None = None
     """A folder, or the address of a Valkey or Redis server."""
+    flush_every: float = 1.0
+    """Seconds between writings of the ledger: so much may be lost by a kill."""
     durable: bool = False
+    """Whether the ledger is written before every answer, so that a kill loses nothing."""
     count: Counting = "shown"
     log_users: bool = False
     log_requests: bool = True
@@ -87,20 +91,29 @@ class ServeSettings:
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise ConfigError("there is no model to serve", hint="name a model folder")
+            message = "there is no model to serve"
+            raise ConfigError(message, hint="name a model folder")
         if self.window is not None and self.half_life is not None:
             message = f"a window and a half-life exclude each other: {self.half_life:g} s"
             raise ConfigError(message, hint="leave one of them out")
+        if not 0 < self.flush_every <= 3600:
+            message = (
+                f"the ledger is written every so many seconds, up to an hour: {self.flush_every:g}"
+            )
+            raise ConfigError(message, hint="1 is usual; --durable loses nothing")
         if self.workers < 1:
             message = f"there must be at least one worker: {self.workers}"
             raise ConfigError(message, hint="--workers 1 serves from one process")
         if self.workers > 1 and not self.shares_ledger:
-            message = f"several workers must share a ledger, and this one is of one process: {self.workers}"
+            message = f"{self.workers} workers must share a ledger, and a folder is of one process"
             hint = "add --ledger redis://HOST:6379/0, or leave --workers out"
             raise ConfigError(message, hint=hint)
         if self.k < 1 or self.threads < 0:
             message = f"k must be at least 1, and threads at least 0: {self.k}, {self.threads}"
             raise ConfigError(message, hint="20 and 1 are usual")
+        if self.goal is not None and self.goal.has_groups and self.groups is None:
+            message = f"caps and floors need groups of items: {self.goal}"
+            raise ConfigError(message, hint="name a table item_id,group[,weight] with --groups")
         if self.split and set(self.split) != set(self.models):
             names = ", ".join(self.models)
             message = f"a split names every model, and no other: {', '.join(self.split)}"
@@ -112,11 +125,16 @@ class ServeSettings:
         return self.ledger is not None and "://" in self.ledger
 
     @property
-    def seconds(self) -> dict[str, float]:
-        """The window or the half-life, as the ledger takes it."""
+    def goal(self) -> ServedGoal | None:
+        """What is to be held; None if nothing is."""
+        return ServedGoal(**self.target) if self.target else None
+
+    @property
+    def forgetting(self) -> tuple[float | None, float | None]:
+        """The window and the half-life in seconds, of which one is None."""
         if self.half_life is not None:
-            return {"half_life": self.half_life}
-        return {"window": self.window or DEFAULT_WINDOW}
+            return None, self.half_life
+        return self.window or DEFAULT_WINDOW, None
 
     def to_json(self) -> str:
         """Write the settings for other processes."""
@@ -255,7 +273,8 @@ def read_tokens(file: str | None, variable: str) -> tuple[bytes, ...]:
             raise DataError(message, hint="it holds one token a line") from None
     found = tuple(line.strip().encode() for line in text.splitlines() if line.strip())
     if file is not None and not found:
-        raise DataError(f"the file of tokens is empty: {file!r}", hint="it holds one token a line")
+        message = f"the file of tokens is empty: {file!r}"
+        raise DataError(message, hint="it holds one token a line")
     if any(len(token) < _SHORTEST_TOKEN for token in found):
         message = f"a token must have at least {_SHORTEST_TOKEN} characters: {file or variable}"
         raise ConfigError(message, hint="make one with: openssl rand -hex 32")
