@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -66,10 +67,11 @@ class AdminCalls:
     async def load_again(self, names: list[str] | None = None) -> None:
         """Read models again; what is broken is not swapped in."""
         async with self._lock:
-            for name in names or list(self._arms):
-                loaded = await asyncio.to_thread(self._load, name)
+            # All of them first: of two models that belong together, none is swapped in alone.
+            read = {name: await asyncio.to_thread(self._load, name) for name in names or self._arms}
+            for name, loaded in read.items():
                 arm = self._arms[name]
-                await arm.batcher.run(lambda arm=arm, loaded=loaded: arm.swap(loaded))
+                await arm.batcher.run(partial(arm.swap, loaded))
 
     async def target(self, call: HttpRequest) -> Response:
         """Move the target."""
@@ -79,13 +81,13 @@ class AdminCalls:
             for name in self._named(body.model):
                 arm = self._arms[name]
                 try:
-                    await arm.batcher.run(lambda arm=arm: arm.aim(body.moved(arm.target)))
+                    await arm.batcher.run(partial(_aim, arm, body))
                 except LimelightError as error:
                     raise Refusal(422, error.message, error.hint) from None
         targets = {name: arm.target or None for name, arm in self._arms.items()}
         return JsonResponse(wire.ENCODE(wire.TargetAnswer(targets)))
 
-    async def _content(self, call: HttpRequest) -> bytes:
+    async def _content(self, call: HttpRequest) -> bytearray:
         limits = self._limits
         content = await read_body(call.scope, call.receive, limits.body_bytes, limits.body_seconds)
         if content:
@@ -97,3 +99,7 @@ class AdminCalls:
             message = f"no model has this name: {name[:80]!r}"
             raise Refusal(422, message, f"the models are: {', '.join(self._arms)}")
         return list(self._arms) if name is None else [name]
+
+
+def _aim(arm: Arm, body: wire.TargetBody) -> None:
+    arm.aim(body.moved(arm.target))

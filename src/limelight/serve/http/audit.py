@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limelight.serve.http.exposure import accounts_of, extremes, figures_of, floor_for
 from limelight.serve.http.wire import ENCODE, Exposure, HistoryPoint, Latency
 from limelight.serve.window import HALF_LIVES
 
 if TYPE_CHECKING:
-    from limelight.serve.http.arms import Arm, LedgerCopy
+    from limelight.serve.http.arms import Arm, LedgerCopy, Loaded
     from limelight.serve.http.settings import ServeSettings
     from limelight.serve.http.telemetry import LatencyWindow
 
@@ -19,6 +19,14 @@ _FRESH = 1.0
 _MOST_POINTS = 1000
 _UNREPORTED = 100
 """From so many lists on, it is said if none was reported as shown."""
+
+
+class Look(NamedTuple):
+    """What is known of a model at one moment."""
+
+    copy: LedgerCopy
+    status: dict[str, Any]
+    loaded: Loaded
 
 
 class WindowAudit:
@@ -36,19 +44,20 @@ class WindowAudit:
             if found and time.monotonic() - at < _FRESH:
                 return found
             arm = self._arm
-            copy = await arm.batcher.run(arm.copy)
-            status = await arm.batcher.run(arm.status)
+            # At once, so that a model that is swapped in meanwhile does not mix with another.
+            look = await arm.batcher.run(lambda: Look(arm.copy(), arm.status(), arm.loaded))
             # Sorting a large catalogue takes long, and the thread of the lists must not wait.
-            made = await asyncio.to_thread(lambda: ENCODE(self._measure(copy, status, top)))
+            made = await asyncio.to_thread(lambda: ENCODE(self._measure(look, top)))
             now = time.monotonic()
             kept = {key: one for key, one in self._made.items() if now - one[0] < _FRESH}
             self._made = kept | {top: (now, made)}
             return made
 
-    def _measure(self, copy: LedgerCopy, status: dict[str, Any], top: int) -> Exposure:
+    def _measure(self, look: Look, top: int) -> Exposure:
         arm, now = self._arm, time.monotonic()
+        copy, status, loaded = look
         figures = figures_of(copy.exposure)
-        most, least = extremes(copy.exposure, arm.engine.item_ids, arm.loaded.titles, top)
+        most, least = extremes(copy.exposure, loaded.engine.item_ids, loaded.titles, top)
         target = status.get("target")
         bounds = ((target or {}).get("group_cap"), (target or {}).get("group_floor"))
         groups = arm.ledger.groups
@@ -73,7 +82,7 @@ class WindowAudit:
             latency_ms=None if latency is None else Latency(*latency),
             notes=[*notes_of(arm), *status.get("notes", ())],
             gini_plain=status.get("gini_plain"),
-            front=arm.loaded.front,
+            front=loaded.front,
             stale_seconds=status.get("stale_seconds"),
         )
 

@@ -21,7 +21,7 @@ Reply = TypeVar("Reply")
 Made = TypeVar("Made")
 
 
-class Overloaded(Exception):
+class OverloadError(Exception):
     """More requests wait than may; whoever asks should come back later."""
 
 
@@ -53,7 +53,7 @@ class Batcher(Generic[Ask, Reply]):
         self._inbox: SimpleQueue[Ticket | None] = SimpleQueue()
         self._left: Ticket | None = None
         self.waiting = 0
-        """How many requests have no answer yet."""
+        """How many requests and jobs have no answer yet."""
         self.batches = self.answered = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="limelight-lists", daemon=True)
@@ -68,17 +68,20 @@ class Batcher(Generic[Ask, Reply]):
 
         Raises
         ------
-        Overloaded
+        OverloadError
             If too many wait already.
         """
-        if self.waiting >= self._limit:
-            raise Overloaded
-        self.waiting += 1
-        return self._put(request, is_job=False)
+        return self._put(request, is_job=False, may_refuse=True)
 
-    def run(self, job: Callable[[], Made]) -> asyncio.Future[Made]:
-        """Have the thread do something else, after all that was asked before."""
-        return self._put(job, is_job=True)
+    def run(self, job: Callable[[], Made], *, may_refuse: bool = False) -> asyncio.Future[Made]:
+        """Have the thread do something else, after all that was asked before.
+
+        Raises
+        ------
+        OverloadError
+            If it may be refused, and too many wait already.
+        """
+        return self._put(job, is_job=True, may_refuse=may_refuse)
 
     async def close(self) -> None:
         """Answer all that waits, and end the thread."""
@@ -86,8 +89,11 @@ class Batcher(Generic[Ask, Reply]):
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join)
 
-    def _put(self, what: object, *, is_job: bool) -> asyncio.Future[Any]:
+    def _put(self, what: object, *, is_job: bool, may_refuse: bool) -> asyncio.Future[Any]:
         assert self._loop is not None
+        if may_refuse and self.waiting >= self._limit:
+            raise OverloadError
+        self.waiting += 1
         future = self._loop.create_future()
         self._inbox.put(Ticket(what, future, is_job))
         return future
@@ -105,7 +111,7 @@ class Batcher(Generic[Ask, Reply]):
                 self.answered += len(wanted)
                 try:
                     made = self._answer([ticket.what for ticket in wanted])
-                except BaseException as error:  # noqa: BLE001 - whoever asked is told
+                except BaseException as error:  # whoever asked is told
                     made = [error] * len(wanted)
             self._tell(self._deliver, wanted, made, len(batch))
 
@@ -133,31 +139,26 @@ class Batcher(Generic[Ask, Reply]):
         return batch
 
     def _do(self, ticket: Ticket) -> None:
-        if ticket.future.cancelled():
-            return
+        # Also if nobody waits any more: what was shown is counted.
         try:
             made = ticket.what()
-        except BaseException as error:  # noqa: BLE001
-            self._tell(_fail, ticket.future, error)
+        except BaseException as error:
+            self._tell(self._fail, ticket, error)
         else:
-            self._tell(_finish, ticket.future, made)
+            self._tell(self._deliver, [ticket], [made], 1)
 
     def _deliver(self, wanted: list[Ticket], made: Sequence[Any], n_tickets: int) -> None:
         self.waiting -= n_tickets
         for ticket, one in zip(wanted, made, strict=True):
-            _finish(ticket.future, one)
+            if not ticket.future.done():
+                ticket.future.set_result(one)
+
+    def _fail(self, ticket: Ticket, error: BaseException) -> None:
+        self.waiting -= 1
+        if not ticket.future.done():
+            ticket.future.set_exception(error)
 
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
         assert self._loop is not None
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
-
-
-def _finish(future: asyncio.Future[Any], made: object) -> None:
-    if not future.done():
-        future.set_result(made)
-
-
-def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)

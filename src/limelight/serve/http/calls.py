@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from limelight._base.errors import DataError, LimelightError
 from limelight.serve.http import wire
 from limelight.serve.http.audit import WindowAudit
 from limelight.serve.http.batches import BatchResponse
-from limelight.serve.http.batching import Overloaded
+from limelight.serve.http.batching import OverloadError
 from limelight.serve.http.guard import JsonResponse, Refusal
 from limelight.serve.http.reading import read_body, require_type
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request as HttpRequest
 
-    from limelight.serve.http.arms import Arm
+    from limelight.serve.http.arms import Arm, ShownCounts
     from limelight.serve.http.settings import ServeSettings, UserSplit
     from limelight.serve.http.telemetry import Telemetry
     from limelight.serve.requests import Answer, Request
@@ -34,7 +35,10 @@ _RECOMMEND = msgspec.json.Decoder(wire.RecommendBody)
 _RERANK = msgspec.json.Decoder(wire.RerankBody)
 _SHOWN = msgspec.json.Decoder(wire.ShownBody)
 _MOST_TOP = 1000
+_MORE = "come back later, or start more replicas"
 _LATER = {"Retry-After": "1"}
+_BATCHES = 4
+"""How many batches are read and answered at once."""
 Kind = TypeVar("Kind")
 
 
@@ -50,7 +54,7 @@ class Calls:
     ) -> None:
         self._limits, self._log_users = settings.limits, settings.log_users
         self._arms, self._split, self._telemetry = arms, split, telemetry
-        self._batches = asyncio.Semaphore(4)
+        self._batches = asyncio.Semaphore(_BATCHES)
         self._audits = {
             name: WindowAudit(arm, settings, telemetry.latencies) for name, arm in arms.items()
         }
@@ -60,11 +64,13 @@ class Calls:
 
     async def recommend(self, call: HttpRequest) -> Response:
         """Make a list from the catalogue."""
-        return await self._list(call, await self._body(call, _RECOMMEND))
+        body = await self._body(call, _RECOMMEND)
+        return await self._list(call, body)
 
     async def rerank(self, call: HttpRequest) -> Response:
         """Make a list from candidates."""
-        return await self._list(call, await self._body(call, _RERANK))
+        body = await self._body(call, _RERANK)
+        return await self._list(call, body)
 
     async def batch(self, call: HttpRequest) -> Response:
         """Answer lines in order."""
@@ -72,10 +78,7 @@ class Calls:
         if self._batches.locked():
             hint = "send one batch after the other"
             raise Refusal(503, "too many batches are being answered", hint, headers=_LATER)
-        async with self._batches:
-            most, seconds = self._limits.batch_bytes, 6 * self._limits.body_seconds
-            content = await read_body(call.scope, call.receive, most, seconds)
-        return BatchResponse(content, self._limits.body_bytes, self.answer)
+        return BatchResponse(self._limits, self._batches, self.answer)
 
     async def _body(self, call: HttpRequest, decoder: msgspec.json.Decoder[Kind]) -> Kind:
         require_type(call.scope, _JSON)
@@ -119,14 +122,11 @@ class Calls:
         try:
             async with asyncio.timeout(seconds):
                 made = await arm.batcher.ask(request)
-        except Overloaded:
-            message = f"too many requests wait: {self._limits.queue}"
-            hint = "come back later, or start more replicas"
-            raise Refusal(503, message, hint, headers=_LATER, id_=request.id) from None
+        except OverloadError:
+            raise self._overloaded(request.id) from None
         except TimeoutError:
             message = f"no list could be made within {seconds:g} seconds"
-            hint = "come back later, or start more replicas"
-            raise Refusal(503, message, hint, headers=_LATER, id_=request.id) from None
+            raise Refusal(503, message, _MORE, headers=_LATER, id_=request.id) from None
         if isinstance(made, BaseException):
             raise made
         return made
@@ -142,8 +142,7 @@ class Calls:
             by_arm.setdefault(self._arm_of(event), []).append(event)
         total = wire.ShownAnswer(0, 0)
         for name, events in by_arm.items():
-            arm = self._arms[name]
-            found = await arm.batcher.run(lambda arm=arm, events=events: arm.count(events))
+            found = await self._count(self._arms[name], events)
             total.accepted += found.accepted
             total.known += found.known
             total.late += found.late
@@ -157,6 +156,16 @@ class Calls:
                 self._telemetry.events(name, kind, number)
         call.scope["limelight"] |= {"accepted": total.accepted, "known": total.known}
         return JsonResponse(wire.ENCODE(total))
+
+    async def _count(self, arm: Arm, events: list[wire.ShownEvent]) -> ShownCounts:
+        try:
+            return await arm.batcher.run(partial(arm.count, events), may_refuse=True)
+        except OverloadError:
+            raise self._overloaded() from None
+
+    def _overloaded(self, id_: str | None = None) -> Refusal:
+        message = f"too many requests wait: {self._limits.queue}"
+        return Refusal(503, message, _MORE, headers=_LATER, id_=id_)
 
     def _arm_of(self, event: wire.ShownEvent) -> str:
         """Find the model that made a list: the one that remembers it, or the one of its user."""
@@ -195,11 +204,11 @@ class Calls:
         return Response(page, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def decoded(decoder: msgspec.json.Decoder[Kind], content: bytes) -> Kind:
+def decoded(decoder: msgspec.json.Decoder[Kind], content: bytearray) -> Kind:
     """Read a body, or refuse it."""
     try:
         return wire.decode(decoder, content)
-    except wire.BadJson as error:
+    except wire.BadJsonError as error:
         raise Refusal(400, f"the body is no JSON: {error}", "send one JSON object") from None
     except DataError as error:
         raise Refusal(422, error.message, error.hint) from None

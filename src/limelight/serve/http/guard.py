@@ -1,8 +1,9 @@
-"""Who may ask, how often, and how an answer that refuses looks: around every call of the service."""
+"""Around every call: who may ask, how often, and how an answer that refuses looks."""
 
 from __future__ import annotations
 
 import hmac
+import math
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from limelight._base.text import first_words
+from limelight._base.text import first_words, printable
 from limelight.serve.http.wire import ENCODE, ErrorAnswer, ErrorDetail
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _MOST_ADDRESSES = 10_000
 _LONGEST_HINT = 1_000
+_GONE = 499
+"""What figures and the log say of a client that went away before its answer; as of nginx."""
 _OPEN = frozenset({"/", "/health/live", "/health/ready", "/metrics", "/openapi.json"})
 """Calls that need no token: they tell nothing of users or items."""
 
@@ -42,6 +45,10 @@ class Refusal(HTTPException):
         self.hint, self.id = hint, id_
 
 
+class GoneError(Exception):
+    """The client went away; nobody waits for an answer."""
+
+
 class JsonResponse(Response):
     """An answer that is JSON already."""
 
@@ -57,11 +64,19 @@ def refused(
     id_: str | None = None,
 ) -> JsonResponse:
     """Write an error as every call of the service does."""
-    short_hint = None if hint is None else hint[:_LONGEST_HINT]
-    detail = ErrorDetail(status, first_words(Exception(message)), short_hint, id_)
-    return JsonResponse(ENCODE(ErrorAnswer(detail)), status, dict(headers) if headers else None)
+    content = ENCODE(ErrorAnswer(detail_of(status, message, hint, id_)))
+    return JsonResponse(content, status, dict(headers) if headers else None)
 
 
+def detail_of(
+    status: int, message: str, hint: str | None = None, id_: str | None = None
+) -> ErrorDetail:
+    """Write an error in bounded length, whatever was sent."""
+    short_hint = None if hint is None else printable(hint[:_LONGEST_HINT])
+    return ErrorDetail(status, first_words(Exception(message)), short_hint, id_)
+
+
+MISTAKE = ("the service made a mistake", "the log of the service says more; please report it")
 _SENTENCES = {
     404: ("there is nothing at this address", "GET /openapi.json lists all calls"),
     405: ("this address does not take that method", "GET /openapi.json lists all calls"),
@@ -160,7 +175,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        started, status = time.perf_counter(), 0
         notes: dict[str, object] = {}
         scope["limelight"] = notes
 
@@ -173,13 +188,14 @@ class Guard:
         try:
             refusal = self._look(scope)
             await (refusal or self._app)(scope, receive, watch)
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the connection
+        except GoneError:
+            status = _GONE
+        except Exception as error:  # a fault of ours must not end the connection
             self._complain(error)
-            if status == 500:
-                hint = "the log of the service says more; please report it"
-                await refused(500, "the service made a mistake", hint)(scope, receive, watch)
+            if not status:
+                await refused(500, *MISTAKE)(scope, receive, watch)
         finally:
-            self._record(scope, status, time.perf_counter() - started, notes)
+            self._record(scope, status or 500, time.perf_counter() - started, notes)
 
     def _look(self, scope: Scope) -> Response | None:
         """Refuse what needs no look at the body."""
@@ -187,7 +203,7 @@ class Guard:
         if self._rate is not None and client and path not in _OPEN:
             seconds = self._rate.wait(client[0], time.monotonic())
             if seconds:
-                after = {"Retry-After": str(max(1, round(seconds)))}
+                after = {"Retry-After": str(math.ceil(seconds))}
                 hint = "come back after the seconds of the header Retry-After"
                 return refused(429, "too many requests from this address", hint, headers=after)
         try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from limelight._base.machine import package_version
 from limelight.serve.http import wire
 from limelight.serve.http.settings import Limits
+
+Part: TypeAlias = dict[str, Any]
 
 _PREFIX = "#/components/schemas/{name}"
 _TYPES = (
@@ -27,21 +29,24 @@ _TYPES = (
     wire.Exposure,
 )
 _MEANINGS = {
-    400: "The body is no JSON.",
+    400: "The body is no JSON, or the request no HTTP.",
     401: "The token is missing or wrong.",
     403: "The call needs the admin token.",
-    404: "There is nothing at this address.",
-    405: "The address does not take this method.",
-    408: "The body did not arrive in time.",
+    408: "The request did not arrive in time.",
     413: "The body is too large.",
-    415: "The body is not marked as what it should be.",
+    415: "The body is compressed, or not marked as what it should be.",
     422: "The body, or a parameter, is not as it should be.",
-    429: "Too many requests from one address; see Retry-After.",
-    503: "Too many requests wait, or one waited too long; see Retry-After.",
+    429: "Too many requests from one address.",
+    431: "The head of the request is too large.",
+    500: "A fault of the service, which its log tells more of.",
+    503: "Too many connections are open or requests wait, or one waited too long.",
 }
+_ANY = (400, 408, 431, 500, 503)
+"""What each call may be refused with."""
+_JSON, _NDJSON = "application/json", "application/x-ndjson"
 
 
-def document(limits: Limits | None = None, *, needs_token: bool = False) -> dict[str, Any]:
+def document(limits: Limits | None = None, *, needs_token: bool = False) -> Part:
     """Write the document for a service with these limits.
 
     Examples
@@ -59,7 +64,7 @@ def document(limits: Limits | None = None, *, needs_token: bool = False) -> dict
             "description": _about(limits),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "paths": _paths(needs_token=needs_token),
+        "paths": _client_calls(needs_token=needs_token) | _open_calls() | _admin_calls(),
         "components": {
             "schemas": schemas,
             "securitySchemes": {
@@ -73,132 +78,135 @@ def document(limits: Limits | None = None, *, needs_token: bool = False) -> dict
 def _about(limits: Limits) -> str:
     rate = "not limited" if limits.rate is None else f"at most {limits.rate:g} from one address"
     return (
-        "Lists that hold a promise about exposure. Limits: bodies of "
-        f"{limits.body_bytes:,} bytes, batches of {limits.batch_bytes:,} bytes, "
+        "Lists that hold a promise about exposure. Limits: heads of "
+        f"{limits.header_bytes:,} bytes, bodies of {limits.body_bytes:,} bytes, batches of "
+        f"{limits.batch_bytes:,} bytes and {wire.MOST_LINES:,} lines, "
         f"{wire.MOST_ITEMS:,} items a request, lists of {wire.MOST_PLACES:,}, ids of "
         f"{wire.LONGEST_ID} characters, {wire.MOST_EVENTS:,} events a report, "
-        f"{limits.seconds:g} seconds for a list, {limits.queue:,} requests that wait, "
+        f"{limits.header_seconds:g} seconds for a head, {limits.body_seconds:g} for a body, "
+        f"{limits.seconds:g} for a list, {limits.queue:,} requests that wait, "
         f"{limits.connections:,} connections, requests a second: {rate}. Every answer that is "
         "not a success has the body ErrorAnswer: a sentence and a hint."
     )
 
 
-def _paths(*, needs_token: bool) -> dict[str, Any]:
-    client = [{"token": []}, {"admin": []}] if needs_token else []
+# Calls
 
-    def post(
-        name: str, body: str, answer: str, text: str, *errors: int, **more: Any
-    ) -> dict[str, Any]:
-        return {
-            "post": {
-                "operationId": name,
-                "summary": text,
-                "requestBody": _body(body, is_required=more.pop("is_required", True)),
-                "responses": _answers(answer, 400, 408, 413, 415, 422, 429, 503, *errors),
-                **more,
-            }
-        }
 
-    def get(name: str, answer: str, text: str, *errors: int, **more: Any) -> dict[str, Any]:
-        found = {"operationId": name, "summary": text, "responses": _answers(answer, *errors)}
-        return {"get": found | more}
+def _client_calls(*, needs_token: bool) -> dict[str, Part]:
+    """Describe the calls under /v1/, which take the token of clients if there is one."""
+    refusals = (429, 401) if needs_token else (429,)
+    security: Part = {"security": [{"token": []}, {"admin": []}] if needs_token else []}
 
-    lists = ((401,) if needs_token else ()), {"security": client}
-    exposure = get(
-        "exposure", "Exposure", "The audit of the window, live.", 422, 429, *lists[0], **lists[1]
-    )
-    exposure["get"]["parameters"] = [
+    def post(name: str, text: str, body: Part, answer: Part) -> Part:
+        errors = _errors(*_ANY, 413, 415, 422, *refusals)
+        return {"post": _call(name, text, answer, errors) | security | {"requestBody": body}}
+
+    lines = {"schema": {"type": "string"}}
+    batch = {"required": True, "content": {_NDJSON: lines}}
+    answers = {"description": "A ListAnswer or an ErrorAnswer a line.", "content": {_NDJSON: lines}}
+    exposure = _call("exposure", "Audit the window, live.", _answer("Exposure"), {}) | security
+    exposure["responses"] |= _errors(*_ANY, 422, *refusals)
+    exposure["parameters"] = [
         _parameter("top", {"type": "integer", "minimum": 0, "maximum": 1000, "default": 20}),
         _parameter("model", {"type": "string", "minLength": 1, "maxLength": 256}),
     ]
-    batch = {
-        "post": {
-            "operationId": "batch",
-            "summary": "Lines of JSON, each as of /v1/recommend or /v1/rerank; answered in order.",
-            "requestBody": {
-                "required": True,
-                "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
-            },
-            "responses": {
-                "200": {
-                    "description": "A ListAnswer or an ErrorAnswer a line.",
-                    "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
-                },
-                **_errors(408, 413, 415, 422, 429, 503, *lists[0]),
-            },
-            **lists[1],
-        }
-    }
-    admin = {"security": [{"admin": []}]}
     return {
         "/v1/recommend": post(
-            "recommend", "RecommendBody", "ListAnswer", "A list from the catalogue.",
-            *lists[0], **lists[1],
+            "recommend", "A list from the catalogue.", _body("RecommendBody"), _answer("ListAnswer")
         ),
         "/v1/rerank": post(
-            "rerank", "RerankBody", "ListAnswer", "A list from candidates with scores.",
-            *lists[0], **lists[1],
+            "rerank",
+            "A list from candidates with scores.",
+            _body("RerankBody"),
+            _answer("ListAnswer"),
         ),
-        "/v1/batch": batch,
+        "/v1/batch": post(
+            "batch",
+            "A BatchLine a line, each as of one of the two calls above; answered in order.",
+            batch,
+            answers,
+        ),
         "/v1/shown": post(
-            "shown", "ShownBody", "ShownAnswer",
-            "What users have seen; a request's id is counted once.", *lists[0], **lists[1],
+            "shown",
+            "What users have seen; a request's id is counted once.",
+            _body("ShownBody"),
+            _answer("ShownAnswer"),
         ),
-        "/v1/exposure": exposure,
-        "/health/live": get("live", "Health", "Whether the process answers."),
-        "/health/ready": get("ready", "Health", "Whether requests may be sent.", 503),
-        "/metrics": _text("metrics", "Figures for Prometheus.", "text/plain"),
-        "/openapi.json": {
-            "get": {
-                "operationId": "openapi",
-                "summary": "This document.",
-                "responses": {
-                    "200": {
-                        "description": "The document.",
-                        "content": {"application/json": {"schema": {"type": "object"}}},
-                    }
-                },
-            }
-        },
-        "/": _text("page", "A page that shows the window live.", "text/html"),
+        "/v1/exposure": {"get": exposure},
+    }
+
+
+def _admin_calls() -> dict[str, Part]:
+    """Describe the calls that take the admin token."""
+
+    def post(name: str, text: str, body: Part, answer: Part) -> Part:
+        errors = _errors(*_ANY, 401, 403, 413, 415, 422, 429)
+        call = _call(name, text, answer, errors)
+        return {"post": call | {"security": [{"admin": []}], "requestBody": body}}
+
+    return {
         "/admin/reload": post(
-            "reload", "ReloadBody", "ReloadAnswer", "Read the models again, and swap them in.",
-            401, 403, is_required=False, **admin,
+            "reload",
+            "Read the models again, and swap them in.",
+            _body("ReloadBody") | {"required": False},
+            _answer("ReloadAnswer"),
         ),
         "/admin/target": post(
-            "target", "TargetBody", "TargetAnswer", "Move the target.", 401, 403, **admin
+            "target", "Move the target.", _body("TargetBody"), _answer("TargetAnswer")
         ),
-    }  # fmt: skip
+    }
 
 
-def _reference(name: str) -> dict[str, str]:
-    return {"$ref": _PREFIX.format(name=name)}
+def _open_calls() -> dict[str, Part]:
+    """Describe the calls that need no token."""
+
+    def get(name: str, text: str, answer: Part) -> Part:
+        return {"get": _call(name, text, answer, _errors(*_ANY))}
+
+    def content(kind: str, schema: str) -> Part:
+        return {"description": "Done.", "content": {kind: {"schema": {"type": schema}}}}
+
+    return {
+        "/health/live": get("live", "Whether the process answers.", _answer("Health")),
+        "/health/ready": get("ready", "Whether requests may be sent.", _answer("Health")),
+        "/metrics": get("metrics", "Figures for Prometheus.", content("text/plain", "string")),
+        "/openapi.json": get("openapi", "This document.", content(_JSON, "object")),
+        "/": get("page", "A page that shows the window live.", content("text/html", "string")),
+    }
 
 
-def _body(name: str, *, is_required: bool) -> dict[str, Any]:
-    return {"required": is_required, "content": {"application/json": {"schema": _reference(name)}}}
+# Parts of calls
 
 
-def _answers(name: str, *errors: int) -> dict[str, Any]:
-    done = {"description": "Done.", "content": {"application/json": {"schema": _reference(name)}}}
-    return {"200": done, **_errors(*errors)}
+def _call(name: str, text: str, answer: Part, errors: Part) -> Part:
+    return {"operationId": name, "summary": text, "responses": {"200": answer, **errors}}
 
 
-def _errors(*statuses: int) -> dict[str, Any]:
-    content = {"application/json": {"schema": _reference("ErrorAnswer")}}
-    found: dict[str, Any] = {}
-    for status in sorted(set(statuses)):
-        found[str(status)] = {"description": _MEANINGS[status], "content": content}
+def _reference(name: str) -> Part:
+    return {_JSON: {"schema": {"$ref": _PREFIX.format(name=name)}}}
+
+
+def _body(name: str) -> Part:
+    return {"required": True, "content": _reference(name)}
+
+
+def _answer(name: str) -> Part:
+    return {"description": "Done.", "content": _reference(name)}
+
+
+def _errors(*statuses: int) -> Part:
+    found: Part = {}
+    for status in sorted(statuses):
+        found[str(status)] = {
+            "description": _MEANINGS[status],
+            "content": _reference("ErrorAnswer"),
+        }
         if status in {429, 503}:
             after = {"description": "Seconds.", "schema": {"type": "integer"}}
             found[str(status)]["headers"] = {"Retry-After": after}
     return found
 
 
-def _parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _parameter(name: str, schema: Part) -> Part:
     return {"name": name, "in": "query", "required": False, "schema": schema}
-
-
-def _text(name: str, text: str, kind: str) -> dict[str, Any]:
-    done = {"description": "Done.", "content": {kind: {"schema": {"type": "string"}}}}
-    return {"get": {"operationId": name, "summary": text, "responses": {"200": done}}}

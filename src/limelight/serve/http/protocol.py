@@ -1,7 +1,8 @@
-"""The connections of the server: how many there may be, and how long and large a head may be.
+"""The connections of the server: how many there may be, and what each may take.
 
-uvicorn waits for ever for the head of a request, and takes one of any size. Here whoever opens a
-connection has some seconds for it, and what comes before its end is counted.
+uvicorn waits for ever for the head of a request, for the rest of a body that is answered already,
+and for a client that does not read, and it keeps heads and trailers of any size. Here all of that
+has bounds, so that no client can hold a connection or memory for long.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from limelight.serve.http.wire import ENCODE, ErrorAnswer, ErrorDetail
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
 _REASONS = {
     400: "Bad Request",
@@ -22,6 +24,8 @@ _REASONS = {
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
+_WORTH = 16
+"""A byte of a body pays for so many around it: one that comes alone needs five to say its size."""
 
 
 def bare_answer(status: int, message: str, hint: str) -> bytes:
@@ -40,15 +44,22 @@ class GuardedProtocol(HttpToolsProtocol):
 
     limits: ClassVar[Limits] = Limits()
 
-    _timer: asyncio.TimerHandle | None = None
-    _head_bytes = 0
     _is_in_head = True
-    _is_refused = False
+    _is_over = False
+    """Whether nothing that comes is read any more."""
+    _extra = 0
+    """Bytes of the head so far, or of all that comes with a body but is none."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     @classmethod
     def within(cls, limits: Limits) -> type[GuardedProtocol]:
         """Make the protocol of a server with other limits."""
         return type("GuardedProtocol", (cls,), {"limits": limits})
+
+    # The connection
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, unless there are too many."""
@@ -61,22 +72,44 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self._stop_timer()
+        for name in list(self._timers):
+            self._stop(name)
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that reads slowly, but not for ever."""
+        super().pause_writing()
+        self._start("read", self.limits.body_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on, because the client has read."""
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._stop("read")
+
+    def shutdown(self) -> None:
+        """End after what is being answered."""
+        super().shutdown()
+        self._end_if_closing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End a connection that is not used."""
+        super().timeout_keep_alive_handler()
+        self._end_if_closing()
+
+    # What comes
 
     def data_received(self, data: bytes) -> None:
         """Read some bytes."""
-        if self._is_refused:
+        if self._is_over:
             return
-        if self._is_in_head:
-            if self._timer is None:
-                self._await_head()
-            self._head_bytes += len(data)
+        if self._is_in_head and "head" not in self._timers:
+            self._await_head()
+        self._extra += len(data)
         super().data_received(data)
-        # The end of a head and the beginning of the next may come together; only what has no end
-        # yet counts.
-        if self._is_in_head and self._head_bytes > self.limits.header_bytes:
-            message = f"the head of a request has at most {self.limits.header_bytes:,} bytes"
+        if self._extra > self.limits.header_bytes and not self._is_over:
+            what = "the head of a request" if self._is_in_head else "what comes with a body"
+            message = f"{what} has at most {self.limits.header_bytes:,} bytes"
             self._refuse(431, message, "send ids in the body, and fewer headers")
 
     def on_message_begin(self) -> None:
@@ -84,16 +117,46 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._is_in_head = True
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; one that follows a body is dropped, because it was not looked at."""
+        if self._is_in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Start the application."""
-        self._is_in_head, self._head_bytes = False, 0
-        self._stop_timer()
+        self._stop("head")
         super().on_headers_complete()
+        self._is_in_head, self._extra = False, 0
+        if self.parser.should_upgrade():
+            # What follows is no HTTP to the parser, so the connection ends with the answer.
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        super().on_body(body)
+        self._extra = max(0, self._extra - _WORTH * len(body))
 
     def on_message_complete(self) -> None:
         """End a request."""
         super().on_message_complete()
-        self._is_in_head = True
+        self._is_in_head, self._extra = True, 0
+        self._is_over = self.parser.should_upgrade()
+        self._stop("body")
+        if self.cycle.response_complete and not self.transport.is_closing():
+            # Answered before it ended; uvicorn waits for the next request from an answer on.
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def on_response_complete(self) -> None:
+        """End an answer."""
+        super().on_response_complete()
+        self._end_if_closing()
+        if not self._is_in_head and self.cycle.response_complete:
+            self._start("body", self.limits.body_seconds, self.transport.abort)
+
+    # What is refused
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP."""
@@ -103,16 +166,16 @@ class GuardedProtocol(HttpToolsProtocol):
     def _should_upgrade_to_ws(self) -> bool:
         return False
 
-    def _await_head(self) -> None:
-        self._timer = self.loop.call_later(self.limits.header_seconds, self._give_up)
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the request is answered as if it had not asked for more."""
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _await_head(self) -> None:
+        self._start("head", self.limits.header_seconds, self._give_up)
 
     def _give_up(self) -> None:
+        self._stop("head")
         if self.cycle is not None and not self.cycle.response_complete:
+            self._await_head()  # its answer comes first
             return
         seconds = self.limits.header_seconds
         self._refuse(
@@ -120,9 +183,33 @@ class GuardedProtocol(HttpToolsProtocol):
         )
 
     def _refuse(self, status: int, message: str, hint: str) -> None:
-        self._is_refused = True
-        self._stop_timer()
+        """Answer, and end the connection; requests that came before are answered first."""
+        self._is_over = True
+        self._stop("head")
         self._unset_keepalive_if_required()
-        if not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        is_busy = self.cycle is not None and not self.cycle.response_complete
+        if is_busy and not self.cycle.more_body:
+            self.cycle.keep_alive = False
+            return
+        if not (is_busy and (self.pipeline or self.cycle.response_started)):
             self.transport.write(bare_answer(status, message, hint))
-            self.transport.close()
+        self.transport.close()
+        self._end_if_closing()
+
+    # Time
+
+    def _end_if_closing(self) -> None:
+        """Give a client that has to read the last answer some time for it."""
+        if self.transport.is_closing():
+            self._start("read", self.limits.body_seconds, self.transport.abort)
+
+    def _start(self, name: str, seconds: float, function: Callable[[], None]) -> None:
+        if name not in self._timers:
+            self._timers[name] = self.loop.call_later(seconds, function)
+
+    def _stop(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()

@@ -1,4 +1,4 @@
-"""What goes over the wire: requests, answers and errors, as msgspec reads, writes and describes them.
+"""Requests, answers and errors as they go over the wire: read, written and described by msgspec.
 
 Limits of single values stand in the types, so that reading enforces them and the OpenAPI document
 states them. Fields that nobody knows are refused, because a misspelt one would do nothing.
@@ -18,8 +18,9 @@ MOST_ITEMS = 10_000
 MOST_PLACES = 1_000
 LONGEST_ID = 256
 MOST_EVENTS = 1_000
-"""How many items a request may name, how long a list may be, characters of an id, and how many
-events one call may report."""
+MOST_LINES = 100_000
+"""How many items a request may name, how long a list may be, characters of an id, how many events
+one call may report, and how many lines a batch may have."""
 
 ONE_OF = ("gini", "min_coverage", "max_relevance_loss")
 """What can be asked of all items; one at a time."""
@@ -121,7 +122,7 @@ class ListAnswer(Struct, omit_defaults=True):
     items: list[ListedItem]
     took_ms: float
     basis: str
-    """What scores come from: user, history, popular or candidates."""
+    """What scores come from: user, history, everybody or candidates."""
     unknown: list[str | int] = []
     """Items of the request that the catalogue does not have."""
 
@@ -193,11 +194,11 @@ class TargetBody(Struct, forbid_unknown_fields=True):
     Of the first three, one holds at a time.
     """
 
-    gini: Annotated[float, Meta(gt=0.0, lt=1.0)] | None | UnsetType = UNSET
-    min_coverage: Annotated[float, Meta(gt=0.0, le=1.0)] | None | UnsetType = UNSET
-    max_relevance_loss: Annotated[float, Meta(gt=0.0, lt=1.0)] | None | UnsetType = UNSET
-    group_cap: Annotated[float, Meta(gt=0.0, le=1.0)] | None | UnsetType = UNSET
-    group_floor: Annotated[float, Meta(ge=0.0, lt=1.0)] | None | UnsetType = UNSET
+    gini: Annotated[float, Meta(gt=0.0, lt=1.0)] | UnsetType | None = UNSET
+    min_coverage: Annotated[float, Meta(gt=0.0, le=1.0)] | UnsetType | None = UNSET
+    max_relevance_loss: Annotated[float, Meta(gt=0.0, lt=1.0)] | UnsetType | None = UNSET
+    group_cap: Annotated[float, Meta(gt=0.0, le=1.0)] | UnsetType | None = UNSET
+    group_floor: Annotated[float, Meta(ge=0.0, lt=1.0)] | UnsetType | None = UNSET
     model: TextId | None = None
     """Whose target; if not given, that of all models."""
 
@@ -287,7 +288,7 @@ ENCODE = msgspec.json.Encoder().encode
 Body = TypeVar("Body")
 
 
-class BadJson(Exception):
+class BadJsonError(Exception):
     """The body is no JSON at all."""
 
 
@@ -296,7 +297,7 @@ def decode(decoder: msgspec.json.Decoder[Body], content: bytes | bytearray) -> B
 
     Raises
     ------
-    BadJson
+    BadJsonError
         If it is no JSON.
     DataError
         If it is JSON of another shape.
@@ -310,9 +311,10 @@ def decode(decoder: msgspec.json.Decoder[Body], content: bytes | bytearray) -> B
         return decoder.decode(content)
     except msgspec.ValidationError as error:
         hint = "see /openapi.json for what each call takes"
-        raise DataError(f"the body is not as it should be: {error}", hint=hint) from None
+        message = f"the body is not as it should be: {error}"
+        raise DataError(message, hint=hint) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadJson(str(error) or type(error).__name__) from None
+        raise BadJsonError(str(error) or type(error).__name__) from None
 
 
 def listed(answer: Answer, request: Request, arm: str, seconds: float) -> ListAnswer:
