@@ -33,6 +33,7 @@ _HEAD_START, _HEAD_START_OF_GROUPS = 0.3, 10.0
 help would follow the last few lists while the window is nearly empty."""
 _COMPARISONS, _FEWEST_BETWEEN = 64, 64
 """How often in a window items are compared anew, and after how many lists at least."""
+_FEWEST_PLAIN, _LARGEST_WEIGHT = 100.0, 1e100
 
 
 class Choice(NamedTuple):
@@ -105,6 +106,39 @@ class ControlConfig:
     """Whether strength is in units of each user's own list."""
 
 
+class PlainExposure:
+    """What lists without control would give, the later ones counting more.
+
+    Examples
+    --------
+    >>> plain = PlainExposure(3)
+    >>> for _ in range(60):
+    ...     plain.add(np.array([2, -1], np.int32), position_weights(2), lists=100.0)
+    >>> plain.sums(lists=1000.0), plain.sums(lists=100.0)[:2]
+    (None, array([0., 0.]))
+    """
+
+    def __init__(self, n_items: int) -> None:
+        self._sums = np.zeros(n_items)
+        self._weight, self._lists = 1.0, 0
+
+    def add(self, items: Int32, weights: Float64, lists: float) -> None:
+        """Count a list; as many lists as a window has are about what is remembered."""
+        # The new ones weigh more instead of the old ones less, which would be a pass over all.
+        self._weight *= 1 + 1 / max(lists, _FEWEST_PLAIN)
+        self._lists += 1
+        if len(items) and items.min() < 0:
+            items, weights = items[items >= 0], weights[items >= 0]
+        self._sums[items] += self._weight * weights
+        if self._weight > _LARGEST_WEIGHT:
+            self._sums /= self._weight
+            self._weight = 1.0
+
+    def sums(self, lists: float) -> Float64 | None:
+        """Return the exposure, up to a factor; None if it is of fewer than half of some lists."""
+        return self._sums if 2 * self._lists >= lists and self._lists else None
+
+
 class RequestControl:
     """Chooses the list of one user after the other.
 
@@ -148,11 +182,19 @@ class RequestControl:
         self._marginal: Callable[[Float64], Float64] | None = None
         self._group_marginal: Callable[[Float64], Float64] | None = None
         self._compared = -1.0
+        self._plain = PlainExposure(config.n_items)
 
     @property
     def unit(self) -> float:
         """What strength and prices are in units of."""
         return self.config.unit
+
+    def plain_exposure(self, lists: float) -> Float64 | None:
+        """Return what plain lists would give, up to a factor; None before it is known.
+
+        It is known from half as many lists on as the window has.
+        """
+        return self._plain.sums(lists)
 
     def over(self, config: ControlConfig) -> RequestControl:
         """Return the same control of another catalogue, such as that of a model fitted anew."""
@@ -194,6 +236,7 @@ class RequestControl:
         relevance = (_usual_law(scores) if own_scores else config.law)(block)
         k = min(k, len(items))
         weights = self._weights_of(k)
+        self._plain.add(items[:k], weights, ledger.lists)
         scale, own = 1.0, float(weights @ relevance[:k])
         if own_scores or config.per_user:
             mean = own / max(float(weights.sum()), 1e-12)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from limelight._base.arrays import Float64
 
@@ -32,16 +32,18 @@ class AccountPrices:
     ----------
     low, high
         The floor and the cap of every group, shares of all exposure; 0 and 1 bind nobody.
+    names
+        Of the groups, by which a state finds its groups again.
 
     Examples
     --------
-    >>> prices = AccountPrices(np.zeros(2), np.array([0.03, 0.03]))
+    >>> prices = AccountPrices(np.zeros(2), np.array([0.03, 0.03]), ["a", "b"])
     >>> prices.move(np.array([0.045, 0.01]), 0.1) > 0
     array([ True, False])
     """
 
-    def __init__(self, low: Float64, high: Float64) -> None:
-        self.low, self.high = low, high
+    def __init__(self, low: Float64, high: Float64, names: Sequence[Any]) -> None:
+        self.low, self.high, self.names = low, high, [str(name) for name in names]
         self.of_caps, self.of_floors = np.zeros(len(high)), np.zeros(len(low))
         self.prices: Float64 = np.zeros(len(high))
 
@@ -65,13 +67,27 @@ class AccountPrices:
         self.prices = np.asarray(charged - given)
         return self.prices
 
-    def state(self) -> list[list[float]]:
-        """Return what :meth:`restore` takes."""
-        return [self.of_caps.tolist(), self.of_floors.tolist()]
+    def outside(self, shares: Float64) -> Float64:
+        """Return how far shares are outside their bounds; below 0, how far inside."""
+        return np.maximum(shares - self.high, self.low - shares)
 
-    def restore(self, state: Sequence[Sequence[float]]) -> None:
-        """Go on from a state; one of other groups is left alone."""
-        caps, floors = (np.asarray(values, dtype=np.float64) for values in state)
-        if caps.shape == floors.shape == self.high.shape:
-            self.of_caps, self.of_floors = np.clip(caps, 0, _MOST), np.clip(floors, 0, _MOST)
-            self.prices = self.of_caps - self.of_floors
+    def state(self) -> dict[str, list[float]]:
+        """Return what :meth:`restore` takes: by group, what it is charged, given, and its price."""
+        values = np.column_stack([self.of_caps, self.of_floors, self.prices])
+        moved = np.flatnonzero(values.any(axis=1)).tolist()
+        return {self.names[group]: values[group].tolist() for group in moved}
+
+    def restore(self, state: Mapping[str, Sequence[float]]) -> None:
+        """Go on from a state. Groups that it does not have begin without a price."""
+        values = np.zeros((len(self.names), 3))
+        for group, name in enumerate(self.names):
+            if name in state:
+                values[group] = state[name]
+        if not np.isfinite(values).all():
+            message = "a price is not finite"
+            raise ValueError(message)
+        # A group that lost its cap or its floor has nothing to pay, or to be given, for it.
+        self.of_caps = np.where(self.high < 1, np.clip(values[:, 0], 0, _MOST), 0.0)
+        self.of_floors = np.where(self.low > 0, np.clip(values[:, 1], 0, _MOST), 0.0)
+        is_bound = (self.high < 1) | (self.low > 0)
+        self.prices = np.where(is_bound, np.clip(values[:, 2], -2 * _MOST, 2 * _MOST), 0.0)

@@ -9,20 +9,21 @@ themselves, which makes most of the correction; strength need only be about righ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import exp, inf, log
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.special import i0e, i1e
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_number
-from limelight.metrics.lists import position_weights
+from limelight.metrics.exposure import gini
 from limelight.rerank.targets.groups import as_bounds
-from limelight.rerank.targets.search import MET_WITHIN, Goal, Measure
+from limelight.rerank.targets.search import Goal, Measure
+from limelight.serve.buckets import UNIT
+from limelight.serve.growth import Growth, places_per_item, thinned_evenness
 from limelight.serve.history import History, WindowPoint
 from limelight.serve.prices import AccountPrices
+from limelight.serve.status import Account, TargetStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +51,13 @@ _OF_WINDOW, _OF_WINDOW_FOR_PRICES = 0.01, 0.0025
 _SECONDS_AN_ITEM = 8e-6
 """How much time passes between measurements at least: a hundred times of what one takes."""
 _STUCK = 0.25
-"""After how much of a window at its bound strength counts as unable to reach the target."""
-_LONGEST = 1000
+"""After how much of a window of doing all that can be done the target counts as out of reach."""
+_INSIDE = 0.02
+"""How far below a bound of the loss strength aims, relative to it: the loss moves around that."""
+_OUTSIDE = 0.002
+"""How far beyond its bound the share of a group may be."""
+_PLAIN_EVERY = 8
+"""At which of all measurements lists without control are measured, too."""
 
 
 class Steered(Protocol):
@@ -60,37 +66,9 @@ class Steered(Protocol):
     strength: float
     prices: Float64 | None
 
-
-class Account(NamedTuple):
-    """The share of a group, its bounds, and its price in units of a place of a plain list."""
-
-    group: Any
-    share: float
-    floor: float
-    cap: float
-    price: float
-
-
-@dataclass(frozen=True)
-class TargetStatus:
-    """What is held, and what that takes."""
-
-    asked: dict[str, Any]
-    measure: Measure | None
-    """Of the window, None while nothing was measured."""
-    strength: float
-    is_met: bool
-    is_reachable: bool
-    """False once strength has been at its bound for long, and the target is still missed."""
-    notes: tuple[str, ...]
-    accounts: tuple[Account, ...] = ()
-    """Of groups, those nearest to or farthest beyond their bounds first."""
-    history: tuple[WindowPoint, ...] = field(default=(), repr=False)
-
-    @property
-    def loss(self) -> float:
-        """The share of the relevance of plain lists that is given up; 0 before it is known."""
-        return self.measure.loss if self.measure else 0.0
+    def plain_exposure(self, lists: float) -> Float64 | None:
+        """Return the exposure of lists without control; None if too few of so many are known."""
+        ...
 
 
 class TargetHolder:
@@ -106,17 +84,20 @@ class TargetHolder:
     ledger
         What was shown. With bounds of groups it has to have groups.
     window
-        Seconds that the ledger looks back.
+        Seconds that the ledger looks back; by default its window or, with a half-life, the mean age
+        of what counts.
     most
         The largest strength.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
+    >>> from limelight.rerank.relevance.laws import BY_RANK
+    >>> from limelight.serve.control import ControlConfig, RequestControl
     >>> from limelight.serve.goal import ServedGoal
     >>> from limelight.serve.ledger import Ledger
-    >>> control, ledger = SimpleNamespace(strength=0.1, prices=None), Ledger(4, window=3600)
-    >>> holder = TargetHolder(ServedGoal(gini=0.2), control, ledger, window=3600)
+    >>> control = RequestControl(ControlConfig(n_items=4, law=BY_RANK, unit=1.0), 0.1)
+    >>> ledger = Ledger(4, window=3600)
+    >>> holder = TargetHolder(ServedGoal(gini=0.2), control, ledger)
     >>> for second in range(100):
     ...     counted = ledger.count(np.array([0, 1], dtype=np.int32), time=float(second))
     ...     holder.tick(float(second))
@@ -130,51 +111,59 @@ class TargetHolder:
         control: Steered,
         ledger: Ledger,
         *,
-        window: float,
+        window: float | None = None,
         most: float = MOST,
     ) -> None:
+        if window is None:
+            window = ledger.window or (ledger.half_life or 0.0) / log(2)
         check_number("window", window, above=0)
         check_number("most", most, above=LEAST)
         self.window, self._most = float(window), float(most)
         self.history = History(window / 200)
-        if goal.goals and not control.strength:
-            control.strength = min(FIRST, most)
-        self._log = log(min(max(control.strength, LEAST), most))
+        self._log = log(min(max(control.strength or FIRST, LEAST), most))
         self._measure: Measure | None = None
-        self._stuck_since = inf
+        self._gini_plain: float | None = None
+        self._n_measured = 0
+        self._stuck_since = self._outside_since = inf
         self._measured_at = -inf
-        self._floor, self._began, self._per_item = 0.0, inf, 0.0
+        self._floor = self._per_item = 0.0
         self.prices: AccountPrices | None = None
-        self.serve_with(control, ledger)
+        self._serve(control, ledger)
         self.aim(goal)
 
     def serve_with(self, control: Steered, ledger: Ledger) -> None:
         """Go on with another control or ledger, such as those of a model that was fitted anew."""
-        self.control, self.ledger = control, ledger
-        self._growth = _Growth(ledger)
+        strength = self.control.strength
+        self._serve(control, ledger)
+        if self.goal.goals:
+            control.strength = strength
+        self.aim(self.goal)
+
+    def _serve(self, control: Steered, ledger: Ledger) -> None:
+        self.control, self.ledger, self._own_strength = control, ledger, control.strength
+        self._growth = Growth(ledger)
         self._new = self._new_for_prices = 0
-        if hasattr(self, "goal"):
-            self.aim(self.goal)
-            if self.goal.goals:
-                control.strength = self._strength(0.0)
+        self._look()
 
     def aim(self, goal: ServedGoal) -> None:
         """Hold another target from now on; prices of the same groups stay as they are."""
-        kept, self.goal, self._stuck_since = self.prices, goal, inf
-        self.prices = None
+        bounds = None
         if goal.has_groups:
             members = self.ledger.groups
             if members is None:
                 message = f"caps and floors need groups of items, and there are none: {goal}"
                 raise ConfigError(message, hint="give a table item_id,group[,weight]")
-            bounds = as_bounds(goal.group_cap, goal.group_floor, members, self.ledger.n_items)
-            self.prices = AccountPrices(bounds.low, bounds.high)
-            if kept is not None:
-                self.prices.restore(kept.state())
-        if self.prices is not None:
-            self.control.prices = self.prices.prices
-        elif kept is not None:
-            self.control.prices = None
+            wishes = as_bounds(goal.group_cap, goal.group_floor, members, self.ledger.n_items)
+            bounds = AccountPrices(wishes.low, wishes.high, members.group_ids)
+            if self.prices is not None:
+                bounds.restore(self.prices.state())
+        if not goal.goals:
+            self.control.strength = self._own_strength
+        elif not self.control.strength:
+            self.control.strength = exp(self._log)
+        self.goal, self.prices = goal, bounds
+        self.control.prices = None if bounds is None else bounds.prices
+        self._stuck_since = self._outside_since = inf
 
     def tick(self, time: float) -> None:
         """Measure the window and move strength and prices, where that is due.
@@ -188,14 +177,16 @@ class TargetHolder:
         if not grown or lists <= 0:
             return
         if self.prices is not None and self._new_for_prices >= _OF_WINDOW_FOR_PRICES * lists:
-            self._move_prices(lists)
+            self._move_prices(time, lists)
+        # A clock that was set back must not stop control until it is where it was.
+        self._measured_at = min(self._measured_at, time)
         soonest = self._measured_at + _SECONDS_AN_ITEM * self.ledger.n_items
         if time >= soonest and (
             self._new >= _OF_WINDOW * lists or time >= self._measured_at + _OF_WINDOW * self.window
         ):
             self._follow(time, lists)
 
-    def _move_prices(self, lists: float) -> None:
+    def _move_prices(self, time: float, lists: float) -> None:
         assert self.prices is not None
         whole = float(self.ledger.totals.sum())
         if whole > 0:
@@ -203,47 +194,63 @@ class TargetHolder:
             # Of the first lists everything is new, but they say little of those that follow.
             step = min(self._new_for_prices / lists, _OF_WINDOW)
             self.control.prices = self.prices.move(shares, step)
+            is_outside = bool((self.prices.outside(shares) > _OUTSIDE).any())
+            self._outside_since = min(self._outside_since, time) if is_outside else inf
         self._new_for_prices = 0
 
+    def _look(self) -> Measure | None:
+        """Measure the window; None if there is nothing in it."""
+        held, lists = np.asarray(self.ledger.totals, dtype=np.float64), self.ledger.lists
+        self._measure = None
+        if held.any():
+            self._measure = Measure.of(held, self.ledger.shown, self.ledger.plain)
+            self._per_item = places_per_item(float(held.sum()) / UNIT, lists, len(held))
+            self._floor = max(0.0, 1 - self._per_item)
+        return self._measure
+
     def _follow(self, time: float, lists: float) -> None:
-        held = np.asarray(self.ledger.totals, dtype=np.float64)
-        if not held.any():
+        if (measure := self._look()) is None:
             return
         step = min(self._new / lists, 10 * _OF_WINDOW)
         self._new, self._measured_at = 0, time
-        self._measure = Measure.of(held, self.ledger.shown, self.ledger.plain)
-        self._per_item = places_per_item(float(held.sum()) / (1 << 20), lists, len(held))
-        self._floor = max(0.0, 1 - self._per_item)
         if self.goal.goals:
-            error = self._error(self._measure, self._filled(time))
+            error, gives_way = self._error(measure, self._growth.filled(time))
             least, most = log(LEAST), log(self._most)
             # What cannot be done is not remembered: beyond a bound the integral part stands still.
             self._log = min(max(self._log + _IN_TIME * step * error, least), most)
             self.control.strength = self._strength(error)
-            at_bound = self.control.strength >= self._most * (1 - 1e-9)
-            self._stuck_since = min(self._stuck_since, time) if at_bound else inf
-        self.history.add(WindowPoint(time, *self._measure[:3], self.control.strength))
+            is_stuck = gives_way or self._is_strongest
+            self._stuck_since = min(self._stuck_since, time) if is_stuck else inf
+        if self._n_measured % _PLAIN_EVERY == 0:
+            plain = self.control.plain_exposure(lists)
+            self._gini_plain = self._gini_plain if plain is None else gini(plain)
+        self._n_measured += 1
+        self.history.add(WindowPoint(time, *measure[:3], self.control.strength))
+
+    @property
+    def _is_strongest(self) -> bool:
+        return self.control.strength >= self._most * (1 - 1e-9)
 
     def _strength(self, error: float) -> float:
         at_once = min(max(_AT_ONCE * error, -_FARTHEST), _FARTHEST)
         return exp(min(max(self._log + at_once, log(LEAST)), log(self._most)))
 
-    def _filled(self, time: float) -> float:
-        """Return what part of the window has passed since lists were first counted."""
-        self._began = min(self._began, self._growth.oldest, time)
-        return min(max((time - self._began) / self.window, 0.01), 1.0)
+    def _error(self, measure: Measure, filled: float) -> tuple[float, bool]:
+        """Return by what power of e strength should grow, as far as usual slopes tell.
 
-    def _error(self, measure: Measure, filled: float) -> float:
-        """Return by what power of e strength should grow, as far as usual slopes tell."""
+        Tells, too, whether a wish for exposure gives way to a bound of the loss.
+        """
         wishes, bounds = [], []
         for goal in self.goal.goals:
             scale = _USUAL_SLOPES[goal.kind]
             if goal.is_loss:
-                most = max(goal.value, 1e-6)
+                most = max(goal.value * (1 - _INSIDE), 1e-6)
                 bounds.append(min(max((most - measure.loss) / most, -1.0), 1.0) / scale)
             else:
                 wishes.append(self._possible(goal, filled).lack(measure) / scale)
-        return min([*bounds, max(wishes)] if wishes else bounds)
+        if not wishes:
+            return min(bounds), False
+        return min([*bounds, max(wishes)]), bool(bounds) and min(bounds) < max(wishes)
 
     def _possible(self, goal: Goal, filled: float) -> Goal:
         """Return what can be asked of so few lists; of enough lists, what was asked.
@@ -260,49 +267,62 @@ class TargetHolder:
 
     def status(self) -> TargetStatus:
         """Say what is asked, what is held, at what cost, and what is out of reach."""
-        measure, goals = self._measure, self.goal.goals
-        is_stuck = self._measured_at - self._stuck_since >= _STUCK * self.window
-        accounts = self._accounts()
-        is_met = measure is not None and all(map(_within_bounds, accounts))
-        if measure is not None:
-            is_met = is_met and all(goal.is_met(measure) for goal in goals)
-        reachable = is_met or not is_stuck
+        measure, accounts = self._measure, self._accounts()
+        missed = [one for one in accounts if one.outside > _OUTSIDE]
+        is_met = measure is not None and all(g.is_met(measure) for g in self.goal.goals)
+        is_stuck = not is_met and self._lasts(self._stuck_since, _STUCK)
+        is_outside = bool(missed) and self._lasts(self._outside_since, 1.0)
+        notes = self._notes(is_stuck=is_stuck)
+        if is_outside:
+            worst = max(missed, key=lambda one: one.outside)
+            side, bound = (
+                ("above", worst.cap) if worst.share > worst.cap else ("below", worst.floor)
+            )
+            notes.append(
+                f"{worst.group!r} has been {side} its bound of {100 * bound:g} % for more than a "
+                f"window: it has {100 * worst.share:.2f} %, at a price of {worst.price:.3g} places."
+            )
         return TargetStatus(
             asked=self.goal.asked,
             measure=measure,
             strength=self.control.strength,
-            is_met=is_met,
-            is_reachable=reachable,
-            notes=self._notes(is_stuck=not reachable),
+            is_met=is_met and not missed,
+            is_reachable=not is_stuck and not is_outside,
+            notes=tuple(notes),
             accounts=accounts,
             history=self.history.points,
+            gini_plain=self._gini_plain,
         )
 
-    def _notes(self, *, is_stuck: bool) -> tuple[str, ...]:
+    def _lasts(self, since: float, windows: float) -> bool:
+        return self._measured_at - since >= windows * self.window
+
+    def _notes(self, *, is_stuck: bool) -> list[str]:
         measure = self._measure
         if measure is None:
-            return ("Nothing was measured yet.",)
+            return ["Nothing was measured yet."]
         notes = []
+        reached = f"a Gini index of {measure.gini:.3f}, a coverage of {measure.coverage:.3f}"
         if self.goal.gini is not None and self.goal.gini < self._floor:
             lists, floor = self.ledger.lists, self._floor
             notes.append(f"{lists:,.0f} lists cannot have a Gini index below {floor:.3f}.")
-        elif is_stuck:
-            reached = f"a Gini index of {measure.gini:.3f}, a coverage of {measure.coverage:.3f}"
+        elif is_stuck and self._is_strongest:
             notes.append(f"Out of reach: {self.goal}. The largest strength gives {reached}.")
+        elif is_stuck:
+            notes.append(f"Out of reach: {self.goal}. Within that loss there is {reached}.")
         if self.goal.goals and self.control.strength <= LEAST * 1.001:
             notes.append("The target is met without control.")
-        return tuple(notes)
+        return notes
 
     def _accounts(self) -> tuple[Account, ...]:
         whole, prices, members = float(self.ledger.totals.sum()), self.prices, self.ledger.groups
         if prices is None or members is None or whole <= 0:
             return ()
         shares = self.ledger.group_totals / whole
-        beyond = np.maximum(shares - prices.high, prices.low - shares)
         columns = (shares, prices.low, prices.high, prices.prices)
         return tuple(
             Account(members.group_ids[group], *(float(column[group]) for column in columns))
-            for group in np.argsort(-beyond, kind="stable").tolist()
+            for group in np.argsort(-prices.outside(shares), kind="stable").tolist()
         )
 
     def state(self) -> dict[str, Any]:
@@ -310,8 +330,12 @@ class TargetHolder:
         return {
             "log_strength": self._log,
             "strength": self.control.strength,
-            "began": None if self._began == inf else self._began,
-            "prices": [] if self.prices is None else self.prices.state(),
+            "measured_at": _finite(self._measured_at),
+            "stuck_since": _finite(self._stuck_since),
+            "outside_since": _finite(self._outside_since),
+            "new": [self._new, self._new_for_prices],
+            "gini_plain": self._gini_plain,
+            "prices": {} if self.prices is None else self.prices.state(),
             "history": self.history.state(),
         }
 
@@ -319,77 +343,40 @@ class TargetHolder:
         """Go on from where another one was; prices of other groups are left alone."""
         try:
             own, strength = float(state["log_strength"]), float(state["strength"])
-            if not (log(LEAST) <= own < inf and 0 <= strength < inf):
-                message = f"no state of a target: log_strength={own}, strength={strength}"
-                raise DataError(message, hint="start anew, without it")
-            began = state["began"]
-            self._log = min(own, log(self._most))
-            self._began = inf if began is None else float(began)
-            if self.goal.goals:
-                self.control.strength = min(strength, self._most)
-            if self.prices is not None and state["prices"]:
+            if not (log(LEAST) - 1e-9 <= own < inf and 0 <= strength < inf):
+                message = f"log_strength={own}, strength={strength}"
+                raise ValueError(message)  # noqa: TRY301
+            measured, stuck, outside = (
+                _number(state[name], default)
+                for name, default in (
+                    ("measured_at", -inf),
+                    ("stuck_since", inf),
+                    ("outside_since", inf),
+                )
+            )
+            new, new_for_prices = (int(count) for count in state["new"])
+            plain = state["gini_plain"]
+            history = History(1.0)
+            history.restore(state["history"])
+            if self.prices is not None:
                 self.prices.restore(state["prices"])
-                self.control.prices = self.prices.prices
-            self.history.restore(state["history"])
         except (KeyError, TypeError, ValueError) as error:
             message = f"no state of a target: {type(error).__name__} {error}"
             raise DataError(message, hint="start anew, without it") from error
+        self._log = min(own, log(self._most))
+        self._measured_at, self._stuck_since, self._outside_since = measured, stuck, outside
+        self._new, self._new_for_prices, self.history = new, new_for_prices, history
+        self._gini_plain = None if plain is None else float(plain)
+        if self.goal.goals:
+            self.control.strength = min(max(strength, LEAST), self._most)
+        if self.prices is not None:
+            self.control.prices = self.prices.prices
+        self._look()
 
 
-class _Growth:
-    """How many lists were counted since it was asked last, whatever was forgotten meanwhile."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._bucket = ledger.bucket_of(ledger.time)
-        self._lists, self._later = ledger.lists, self._count(self._bucket)
-        numbers = [number for number, _, part in ledger.parts() if part.lists]
-        self.oldest = min(numbers) * ledger.width if numbers else inf
-
-    def take(self) -> int:
-        ledger = self._ledger
-        bucket = ledger.bucket_of(ledger.time)
-        if bucket == self._bucket and ledger.lists >= self._lists:
-            grown = round(ledger.lists - self._lists)
-            self._later += grown
-        else:
-            grown = max(self._count(self._bucket) - self._later, 0)
-            self._bucket, self._later = bucket, self._count(bucket)
-        self._lists = ledger.lists
-        return grown
-
-    def _count(self, bucket: int) -> int:
-        return sum(part.lists for number, _, part in self._ledger.parts() if number >= bucket)
+def _finite(value: float) -> float | None:
+    return value if abs(value) < inf else None
 
 
-def _within_bounds(account: Account) -> bool:
-    return account.floor - MET_WITHIN / 5 <= account.share <= account.cap + MET_WITHIN / 5
-
-
-_GIVEN = np.cumsum(position_weights(_LONGEST))
-
-
-def places_per_item(total: float, lists: float, n_items: int) -> float:
-    """Return how many places there are for each item in lists that give so much exposure in all.
-
-    Examples
-    --------
-    >>> places_per_item(position_weights(20).sum() * 100, 100, 4000)
-    0.5
-    """
-    length = int(np.argmin(np.abs(_GIVEN - total / max(lists, 1.0)))) + 1
-    return length * lists / max(n_items, 1)
-
-
-def thinned_evenness(per_item: float, filled: float) -> float:
-    """Return how even a part of a window is, relative to the whole, if all its lists are alike.
-
-    The Gini index of Poisson numbers with the mean m is exp(-2m) (I0(2m) + I1(2m)).
-
-    Examples
-    --------
-    >>> thinned_evenness(10.0, 1.0), round(thinned_evenness(2.5, 0.25), 2)
-    (1.0, 0.79)
-    """
-    part, whole = (1 - (i0e(2 * m) + i1e(2 * m)) for m in (per_item, per_item / filled))
-    return float(part / whole)
+def _number(value: Any, default: float) -> float:
+    return default if value is None else float(value)
