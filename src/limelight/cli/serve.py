@@ -182,7 +182,9 @@ def serve(
     try:
         from limelight.serve import service
         from limelight.serve.http.opening import load_arm, open_arms
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("limelight"):
+            raise
         message = f"serving needs packages that are not installed: {error.name}"
         raise ConfigError(message, hint="pip install 'limelight[serve]'") from None
     settings = _settings(
@@ -196,7 +198,8 @@ def serve(
         never_show=never_show,
         catalogue=catalogue,
     )
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="note: %(message)s")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    service.LOG.setLevel(logging.INFO)
     place = service.listen(listening.host, listening.port)
     arms: dict[str, Arm] | None = None
     with place:
@@ -287,16 +290,17 @@ def _hello(settings: "ServeSettings", arms: dict[str, "Arm"] | None, address: st
         lines.append(f"holds {settings.goal} over {span}")
     else:
         lines.append("holds no target; give one with --gini, or on the page")
-    user = "1"
+    user, item = "1", "1"
     if arms:
-        user = _json_id(next(iter(arms.values())).engine.model.user_ids[0])
+        engine = next(iter(arms.values())).engine
+        user, item = _json_id(engine.model.user_ids[0]), _json_id(engine.item_ids[0])
     token = ' -H "authorization: Bearer $LIMELIGHT_TOKEN"' if _needs_token(settings) else ""
-    head = f"curl -s {address}/v1/%s{token}"
+    head = f"curl -s '{address}/v1/%s'{token}"
     post = "-H 'content-type: application/json' -d"
     return [
         *lines,
         f'try: {head % "recommend"} {post} \'{{"user": {user}, "k": 5}}\'',
-        f'     {head % "shown"} {post} \'{{"events": [{{"id": "ID OF THE ANSWER"}}]}}\'',
+        f'     {head % "shown"} {post} \'{{"events": [{{"user": {user}, "items": [{item}]}}]}}\'',
         f"     {head % 'exposure?top=3'}",
         f"serving at {address}/ until Ctrl-C",
     ]

@@ -15,11 +15,9 @@ from limelight.serve.engine import CANDIDATES, Engine
 from limelight.serve.http.arms import Arm, Loaded
 from limelight.serve.journal import Journal
 from limelight.serve.ledger import Ledger
-from limelight.serve.replicas import Replicas
 from limelight.serve.requests import Request
 from limelight.serve.rules import read_never_show
 from limelight.serve.start import start_of
-from limelight.serve.valkey import ValkeyTransport
 from limelight.store.model_folder import require_complete
 from limelight.store.model_state import load_promise
 
@@ -112,6 +110,9 @@ def _keeper(settings: ServeSettings, name: str, ledger: Ledger, engine: Engine) 
     if settings.ledger is None or not settings.shares_ledger:
         folder = settings.ledger_folder(name)
         return Journal(folder, ledger, item_ids=engine.item_ids, flush_every=every, durable=durable)
+    from limelight.serve.replicas import Replicas
+    from limelight.serve.valkey import ValkeyTransport
+
     transport = ValkeyTransport(
         settings.ledger, namespace=name, width=ledger.width, n_buckets=ledger.n_buckets
     )
