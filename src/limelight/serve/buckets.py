@@ -34,7 +34,8 @@ def place_units(k: int) -> Int64:
     >>> place_units(3)
     array([1048576,  661578,  524288])
     """
-    return np.rint(UNIT / np.log2(np.arange(k) + 2.0)).astype(np.int64)
+    found: Int64 = np.rint(UNIT / np.log2(np.arange(k) + 2.0)).astype(np.int64)
+    return found
 
 
 def fine(relevance: float) -> int:

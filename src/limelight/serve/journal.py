@@ -15,6 +15,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
 from limelight._base.files import atomic_file, write_errors
+from limelight._base.text import first_words
 from limelight.data.ids import positions
 from limelight.serve.journal_files import (
     STATE,
@@ -34,6 +35,7 @@ from limelight.serve.journal_files import (
     sync_folder,
     write_all,
 )
+from limelight.serve.parts import new_source
 from limelight.store.checkpoint import digest_ids
 from limelight.store.json import read_json
 
@@ -92,8 +94,6 @@ class Journal:
         Why what was counted last is not on the disk.
     notes : list of str
         What was found when the folder was opened.
-    lineage : set of str
-        Earlier names under which this ledger counted.
 
     Examples
     --------
@@ -126,7 +126,6 @@ class Journal:
         self.flush_every, self.durable = flush_every, durable
         self.error: LimelightError | None = None
         self.notes: list[str] = []
-        self.lineage: set[str] = set()
         self._most_bytes, self._generation = most_bytes, 0
         self._set_ids(item_ids)
         self._buffer, self._buffer_lock = bytearray(), threading.Lock()
@@ -139,6 +138,7 @@ class Journal:
         self._state: dict[str, Any] | None = None
         self._written_state: dict[str, Any] | None = None
         self._state_at = time.monotonic()
+        self._state_error: LimelightError | None = None
         self._held = locked(self.folder)
         try:
             self._recover()
@@ -225,9 +225,11 @@ class Journal:
         self._let_go()
 
     def status(self) -> dict[str, Any]:
-        """Say what is wrong with the disk, if anything is."""
-        error = self.error
-        return {"notes": [] if error is None else [f"The ledger is not on disk: {error.message}"]}
+        """Say what is wrong with the disk, if anything is, and what was found at the start."""
+        wrong = [f"The ledger is not on disk: {self.error.message}"] if self.error else []
+        if self._state_error is not None:
+            wrong.append(f"What holds the target is not on disk: {self._state_error.message}")
+        return {"notes": wrong, "start_notes": list(self.notes)}
 
     def write_state(self, state: dict[str, Any]) -> None:
         """Keep a small object beside the lists; the thread writes it, if it changed."""
@@ -239,10 +241,12 @@ class Journal:
             found = read_json(self.folder / STATE)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            self.notes.append(f"{STATE} was left out, because it is damaged: {error}")
+        except (OSError, ValueError, RecursionError) as error:
+            found = first_words(error)
+        if not isinstance(found, dict):
+            self.notes.append(f"{STATE} was left out, because it is damaged: {found!r:.80}")
             return None
-        return found if isinstance(found, dict) else None
+        return found
 
     # Writing
 
@@ -261,9 +265,9 @@ class Journal:
         try:
             with atomic_file(self.folder / STATE) as temporary:
                 temporary.write_text(json.dumps(state) + "\n", encoding="utf-8")
-            self._written_state = state
-        except (OSError, DataError) as error:
-            self.error = error if isinstance(error, DataError) else _told(self.folder, error)
+            self._written_state, self._state_error = state, None
+        except DataError as error:
+            self._state_error = error
 
     def _write(self) -> None:
         """Append what was counted to the file, and have the disk confirm it."""
@@ -344,9 +348,7 @@ class Journal:
 
     def _head(self) -> FileHead:
         ledger = self.ledger
-        return FileHead(
-            self._generation, ledger.source, ledger.width, self._digest, sorted(self.lineage)
-        )
+        return FileHead(self._generation, ledger.source, ledger.width, self._digest)
 
     def _begin_next(self) -> None:
         """Begin the journal of the next generation."""
@@ -385,9 +387,10 @@ class Journal:
         if stored is None:
             refuse_strangers(self.folder)
             refuse_orphans(files)
+            # A name of its own, should it ever be shared with others.
+            self.ledger.rename(new_source())
             return
         self._generation = max(self._generation, stored.head.generation)
-        self.lineage = {stored.head.source, *stored.head.lineage}
         chain = [read_journal(p) for g, p in files.items() if g >= stored.head.generation]
         refuse_strange_journals(stored, chain, self.folder)
         numbers = self._numbers_of(stored)
@@ -398,7 +401,6 @@ class Journal:
             self.notes.append(f"{n_lists:,} lists were taken up from the journal")
         if torn := sum(scan.torn for scan in chain):
             self.notes.append(f"{torn:,} bytes of an unfinished record were left out")
-        self.lineage &= {source for _, source, _ in self.ledger.parts()}
 
     def _replay(self, record: Record, stored: StoredLedger, numbers: Int32 | None) -> bool:
         items = record.items

@@ -13,7 +13,7 @@ import os
 import re
 import struct
 import zlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +41,7 @@ VERSION = 1
 _LOCK = "lock"
 SNAPSHOT = "snapshot.safetensors"
 STATE = "state.json"
+STATE = "state.json"
 _NAME = re.compile(r"journal-(\d{1,15})\.log")
 _MARK = b"\xa7LL\x01"
 _HEAD = struct.Struct("<4sI")
@@ -59,8 +60,6 @@ class FileHead:
     """Of a bucket, in seconds."""
     items: str
     """A digest of the catalogue."""
-    lineage: list[str] = field(default_factory=list)
-    """Earlier names of the same ledger."""
     version: int = VERSION
 
     def to_bytes(self) -> bytes:

@@ -315,9 +315,20 @@ class Ledger:
         }
 
     def part(self, bucket: int, source: str) -> Part:
-        """Return what another source has counted in a bucket."""
+        """Return what a source has counted in a bucket."""
         found = self._sums.buckets.get(bucket)
-        return Part() if found is None else found.others.get(source, Part())
+        if found is None:
+            return Part()
+        if source == self.source:
+            self._sums.close()
+            return found.own.copy()
+        return found.others.get(source, Part())
+
+    def others(self) -> Iterator[tuple[int, str]]:
+        """Go through the buckets in which other sources have counted, with their names."""
+        for number, bucket in self._sums.buckets.items():
+            for source in bucket.others:
+                yield number, source
 
     def take_events(self) -> list[tuple[int, int]]:
         """Return the buckets and keys of events since it was last asked, if changes are tracked."""

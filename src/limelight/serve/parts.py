@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 _MOST_LATE = 1 << 12
 _NO_ITEMS: Int32 = np.empty(0, dtype=np.int32)
 _NO_AMOUNTS: Int64 = np.empty(0, dtype=np.int64)
+
+
+def new_source() -> str:
+    """Make a name to count under that no other process has."""
+    return secrets.token_hex(8)
 
 
 class Part:
@@ -77,6 +83,10 @@ class Part:
             later.plain,
             later.shown,
         )
+
+    def exceeds(self, other: Part) -> bool:
+        """Tell whether it has anything that another report of the same source has not."""
+        return self.lists > other.lists or bool((self.amounts > other.of(self.items)).any())
 
     def copy(self) -> Part:
         """Return a part that stays as this one is now."""

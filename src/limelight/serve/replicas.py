@@ -7,121 +7,32 @@ that is started again takes a new name; what it counted under the old one stays.
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-import numpy as np
-import pyarrow as pa
+from math import inf, log
+from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import DataError, LimelightError
-from limelight._native import kernels
-from limelight.data.ids import bytes_of_ids, ids_from_arrow
-from limelight.serve.journal_files import arrow_ids
-from limelight.serve.parts import Part
+from limelight._base.text import first_words
+from limelight.serve.buckets import event_key
+from limelight.serve.parts import Part, new_source
+from limelight.serve.reports import Catalogue, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from limelight._base.arrays import Int32
     from limelight.serve.ledger import Ledger
+    from limelight.serve.reports import Event, News, Pair, Transport
 
-Pair = tuple[int, str]
-"""A bucket and a source."""
 _AT_ONCE, _AT_ONCE_OF_GROUP = 0.02, 0.05
 _MOST_AT_A_TIME = 50_000
-"""So many sums that the server lost are written with one flush, because that takes time."""
+"""So many sums that others lost are told with one flush, because that takes time."""
 _FIRST_REST, _LONGEST_REST = 0.1, 5.0
-
-
-class Report(NamedTuple):
-    """What a source has counted in a bucket, of some items or of all."""
-
-    bucket: int
-    source: str
-    ids: list[str]
-    amounts: list[int]
-    lists: int
-    plain: int
-    shown: int
-    is_own: bool = True
-    """Whether the source is one of this process, which may overwrite what was told before."""
-
-    def updated(self, later: Report) -> Report:
-        """Return the same with what a later report has in place of it."""
-        amounts = dict(zip(self.ids, self.amounts, strict=True))
-        amounts.update(zip(later.ids, later.amounts, strict=True))
-        return later._replace(ids=list(amounts), amounts=list(amounts.values()))
-
-
-class News(NamedTuple):
-    """What a transport has heard."""
-
-    reports: list[Report]
-    events: list[tuple[int, int]]
-    """Buckets and keys of events that others counted."""
-    present: frozenset[Pair] | None = None
-    """All that the other side holds; None if it cannot tell."""
-    lost: frozenset[Pair] = frozenset()
-    """What this process wrote and the other side does not have any more."""
-
-
-class Transport(Protocol):
-    """Takes the sums of this process to others, and theirs to this one.
-
-    Methods raise :class:`DataError` when the others cannot be reached. They are called by one
-    thread at a time.
-    """
-
-    def write(
-        self, reports: Sequence[Report], events: Sequence[tuple[int, int]], *, announce: bool
-    ) -> None:
-        """Store sums. Others need to hear of them only when they are announced."""
-        ...
-
-    def read(self, source: str, oldest: int) -> News:
-        """Return what other sources told since the last time, from a bucket on."""
-        ...
-
-    def forget(self) -> None:
-        """Read everything the next time, as at the first."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the other side."""
-        ...
-
-
-class NoTransport:
-    """There is only this process.
-
-    Examples
-    --------
-    >>> NoTransport().read("own", 0).reports
-    []
-    """
-
-    def write(
-        self, reports: Sequence[Report], events: Sequence[tuple[int, int]], *, announce: bool
-    ) -> None:
-        """Do nothing."""
-
-    def read(self, source: str, oldest: int) -> News:
-        """Return nothing."""
-        del source, oldest
-        return News([], [])
-
-    def forget(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def new_source() -> str:
-    """Make a name that no other process has."""
-    return secrets.token_hex(8)
+_STATE_EVERY = 10.0
+_PATIENCE = 3
+"""So many readings a process waits for others to tell what it could tell in their place."""
 
 
 def lists_at_same_prices(lists: float, k: int, n_candidates: int, n_groups: int = 0) -> float:
@@ -153,33 +64,6 @@ def lists_at_same_prices(lists: float, k: int, n_candidates: int, n_groups: int 
     return max(bound, 1.0)
 
 
-class _Catalogue:
-    """Item ids as text, both ways. Ids that it does not have get numbers above all others."""
-
-    def __init__(self, item_ids: Any) -> None:
-        ids = arrow_ids(item_ids)
-        self.n_items = len(ids)
-        self._ids = ids_from_arrow(ids)
-        self._table = kernels.IdTable()
-        self._encode(ids.cast(pa.large_string()))
-
-    def _encode(self, ids: Any) -> Int32:
-        codes = np.empty(len(ids), dtype=np.int32)
-        self._table.encode(*bytes_of_ids(ids), codes)
-        return codes
-
-    def names(self, items: Int32) -> list[str]:
-        return list(map(str, self._ids[items].tolist()))
-
-    def part(self, report: Report) -> Part:
-        """Return a report in numbers; what this catalogue does not have is left out."""
-        items = self._encode(pa.array(report.ids, pa.large_string()))
-        kept = items < self.n_items
-        items, amounts = items[kept], np.array(report.amounts, dtype=np.int64)[kept]
-        order = np.argsort(items)
-        return Part(items[order], amounts[order], report.lists, report.plain, report.shown)
-
-
 class Replicas:
     """Shares a ledger with other processes.
 
@@ -190,15 +74,17 @@ class Replicas:
     rest of up to 5 seconds, and what was counted meanwhile is written then. Whoever must not lose
     it to a kill in that time either keeps a journal as well.
 
-    What the other side has lost, each process writes again: its own sums, and of others what it
-    knows of them and nobody else has written. What it knows of others it never takes back.
+    What the other side has lost, each process writes again: its own sums at once, and after some
+    readings what it knows of other sources and nobody else has written. What it knows of others it
+    never takes back.
 
     The thread that uses the ledger calls the methods, :meth:`flush` every second or so.
 
     Parameters
     ----------
     ledger
-        Counts under a new name from now on.
+        Counts under a new name from now on. What it has already, from a journal or of a model, is
+        told as far as others do not have it.
     transport
         How others are reached.
     item_ids
@@ -207,8 +93,6 @@ class Replicas:
         Seconds.
     durable
         Whether :meth:`flush` waits for the other side.
-    lineage
-        Earlier names of this ledger, from its journal, which this process may write for.
     k, n_candidates
         Of a list, for the bound of :meth:`staleness_bound`.
 
@@ -226,23 +110,33 @@ class Replicas:
         item_ids: Any,
         every: float = 1.0,
         durable: bool = False,
-        lineage: Iterable[str] = (),
         k: int = 20,
         n_candidates: int = 500,
     ) -> None:
         self.ledger, self.transport = ledger, transport
         self.every, self.durable, self.k, self.n_candidates = every, durable, k, n_candidates
         self.error: LimelightError | None = None
-        self._own = {*lineage}
-        self._catalogue = _Catalogue(item_ids)
+        self._catalogue = self._read_for = Catalogue(item_ids)
         self._lock, self._io, self._ended = threading.Lock(), threading.Lock(), threading.Event()
+        # Between the threads, under the lock
         self._outgoing: dict[Pair, Report] = {}
-        self._events: list[tuple[int, int]] = []
-        self._incoming: list[tuple[_Catalogue, News, list[tuple[int, str, Part]]]] = []
+        self._events: list[Event] = []
+        self._incoming: list[tuple[Catalogue, News, list[tuple[int, str, Part]]]] = []
+        self._state: dict[str, Any] | None = None
+        # Of the ledger's thread
+        self._early: dict[Pair, Part] = {}
+        self._short: set[Pair] = set()
+        self._patience: dict[Pair, int] = {}
+        self._notes: tuple[str, ...] = ()
+        # Of whoever has the transport
         self._last_good: float | None = None
+        self._found_state: str | None = None
+        self._written_state: dict[str, Any] | None = None
+        self._state_at = -inf
         self._rest, self._not_before = _FIRST_REST, 0.0
         self._oldest = ledger.oldest
         self._take_name()
+        ledger.track()
         self._exchange()
         self.flush(ledger.time)
         self._thread = threading.Thread(target=self._run, name="limelight-replicas", daemon=True)
@@ -255,40 +149,68 @@ class Replicas:
         self.close()
 
     def _take_name(self) -> None:
-        """Count under a new name; earlier ones stay this process's own."""
-        if any(source == self.ledger.source for _, source, _ in self.ledger.parts()):
-            self._own.add(self.ledger.source)
-        self.ledger.rename(new_source())
-        self._own.add(self.ledger.source)
-        self._source = self.ledger.source
-        self.ledger.track()
+        self._source = new_source()
+        self.ledger.rename(self._source)
 
     # What the ledger's thread calls
 
-    def flush(self, time: float = 0.0) -> None:
+    def flush(self, now: float = 0.0) -> None:
         """Hand over what was counted, and take in what others told.
 
         With ``durable`` it returns when the other side has it, unless that cannot be reached.
         """
-        del time
-        changes, events = self.ledger.take_changes(), self.ledger.take_events()
-        self._oldest = self.ledger.oldest
-        reports = [self._report(b, self._source, part) for b, part in changes.items()]
-        self._hand_over(reports, events)
+        del now
+        self._hand_over_changes()
         self._take_in()
         if self.durable:
             self._exchange(only_write=True)
 
+    def learn(self, events: Iterable[str | None]) -> None:
+        """Find out which events another process counted just now; called before they are counted.
+
+        Only with ``durable``. Otherwise others hear of an event after ``every`` seconds at most.
+        """
+        if not self.durable:
+            return
+        known = self.ledger.events
+        keys = [event_key(event) for event in events if event is not None]
+        keys = [key for key in keys if key not in known]
+        with self._io:
+            if not keys or time.monotonic() < self._not_before:
+                return
+            try:
+                found = self.transport.known_events(keys)
+            except DataError as error:
+                self._failed(error, {}, [])
+                return
+        bucket = self.ledger.bucket_of(self.ledger.time)
+        self.ledger.know_events((bucket, key) for key in found)
+
     def renumbered(self, item_ids: Any) -> None:
         """Take notice that the ledger has another catalogue now; :meth:`flush` before it changes.
 
-        Sums of items that are gone stay with others under the old name.
+        The process counts under a new name from then on. Sums of items that are gone stay with
+        others under the old one.
         """
-        with self._io, self._lock:
-            self._catalogue = _Catalogue(item_ids)
+        with self._lock:
+            self._catalogue = Catalogue(item_ids)
             self._incoming.clear()
-            self.transport.forget()
+        self._early.clear()
+        self._short.clear()
+        self._hand_over_changes()
         self._take_name()
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        """Keep something small for whoever is started next; the last process to write wins."""
+        self._state = state
+
+    def read_state(self) -> dict[str, Any] | None:
+        """Return what any process kept last, as it was found at the start; None if nothing was."""
+        try:
+            found = None if self._found_state is None else json.loads(self._found_state)
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
 
     def close(self) -> None:
         """Write what was counted, and let go."""
@@ -296,15 +218,52 @@ class Replicas:
             return
         self._ended.set()
         self._thread.join()
-        self.flush(self.ledger.time)
-        self._exchange()
+        self._hand_over_changes()
+        self._exchange(at_once=True)
         self._take_in()
         self.transport.close()
+
+    # What is known of the others
+
+    def status(self) -> dict[str, Any]:
+        """Say how old the news of others is, and what is wrong."""
+        staleness = self.staleness
+        return {
+            "stale_seconds": None if self._last_good is None else round(staleness, 3),
+            "notes": self._status_notes(staleness),
+            "start_notes": [self.start_note()],
+        }
+
+    def _status_notes(self, staleness: float) -> list[str]:
+        notes, error = list(self._notes), self.error
+        if error is not None:
+            notes.append(error.message)
+            if self.durable:
+                notes.append("what is counted meanwhile is not safe from a kill of this process")
+        if self.is_stale:
+            age = "nothing was heard" if staleness == inf else f"{staleness:,.0f} s old"
+            bound = self.staleness_bound()
+            notes.append(
+                f"what is known of other processes is too old, above {bound:,.1f} s: {age}"
+            )
+        ahead = max((bucket for bucket, _ in self._early), default=0)
+        ahead -= self.ledger.bucket_of(self.ledger.time)
+        if ahead > 0:
+            notes.append(
+                f"the clock of another process is ahead: {ahead * self.ledger.width:,.0f} s"
+            )
+        return notes
+
+    def start_note(self) -> str:
+        """Say how often others are heard, and how old what is known of them may become."""
+        bound = self.staleness_bound()
+        said = f"shares its ledger every {self.every:g} s; prices may be {bound:,.1f} s old"
+        return said if bound >= self.every else f"{said}: write more often, or take a longer window"
 
     @property
     def staleness(self) -> float:
         """Seconds since others were heard of last; infinite if they never were."""
-        return float("inf") if self._last_good is None else time.monotonic() - self._last_good
+        return inf if self._last_good is None else time.monotonic() - self._last_good
 
     def staleness_bound(self, rate: float | None = None) -> float:
         """Return after how many seconds without news prices are too old.
@@ -315,70 +274,93 @@ class Replicas:
             Lists a second, of all processes; by default the mean rate of the window.
         """
         ledger, n_groups = self.ledger, len(self.ledger.group_totals)
-        most = lists_at_same_prices(ledger.lists, self.k, self.n_candidates, n_groups)
-        seconds = ledger.window or (ledger.half_life or 1.0) / np.log(2)
-        mean = max(float(ledger.lists), 1.0) / seconds
-        return float(max(most / max(mean if rate is None else rate, 1e-9), self.every))
+        seconds = ledger.window or (ledger.half_life or 1.0) / log(2)
+        # A window that begins to fill will have lists; with few, the rule allows at least one.
+        lists = max(float(ledger.lists), self.n_candidates / (_AT_ONCE * self.k))
+        most = lists_at_same_prices(lists, self.k, self.n_candidates, n_groups)
+        return float(most / max(lists / seconds if rate is None else rate, 1e-9))
 
     @property
     def is_stale(self) -> bool:
-        """Whether prices are too old."""
-        return self.staleness > self.staleness_bound()
+        """Whether prices are too old, and not only because it is not yet time to read again."""
+        return self.staleness > max(self.staleness_bound(), 3 * self.every)
 
     # Between the threads
 
-    def _report(self, bucket: int, source: str, part: Part) -> Report:
-        ids, is_own = self._catalogue.names(part.items), source in self._own
-        sums = part.lists, part.plain, part.shown
-        return Report(bucket, source, ids, part.amounts.tolist(), *sums, is_own)
-
-    def _hand_over(self, reports: Iterable[Report], events: Iterable[tuple[int, int]] = ()) -> None:
+    def _hand_over_changes(self) -> None:
+        changes, events = self.ledger.take_changes(), self.ledger.take_events()
+        self._oldest = self.ledger.oldest
+        reports = [self._catalogue.report(b, self._source, part) for b, part in changes.items()]
         with self._lock:
-            for report in reports:
-                pair = report.bucket, report.source
-                known = self._outgoing.get(pair)
-                self._outgoing[pair] = report if known is None else known.updated(report)
+            self._add(reports)
             self._events.extend(events)
+
+    def _add(self, reports: Iterable[Report]) -> None:
+        """Put reports with those that are still to be written; the lock is held."""
+        for report in reports:
+            known = self._outgoing.get(report.pair)
+            self._outgoing[report.pair] = report if known is None else known.updated(report)
 
     def _take_in(self) -> None:
         """Merge what the thread has heard."""
         with self._lock:
             incoming, self._incoming = self._incoming, []
+        early, self._early = self._early, {}
+        for (bucket, source), part in early.items():
+            self._merge(bucket, source, part)
         for catalogue, news, parts in incoming:
-            if catalogue is not self._catalogue:
+            if catalogue is self._catalogue:
+                self._take_in_news(news, parts)
+        if incoming and incoming[-1][0] is self._catalogue:
+            news = incoming[-1][1]
+            self._notes = news.notes
+            self._tell_what_others_lost(news)
+
+    def _take_in_news(self, news: News, parts: list[tuple[int, str, Part]]) -> None:
+        told: dict[Pair, Part] = {}
+        for bucket, source, part in parts:
+            if source == self._source:
                 continue
-            for bucket, source, part in parts:
-                if source in self._own:
-                    self._tell_what_is_missing(bucket, source, part)
-                if source != self._source:
-                    self.ledger.merge(bucket, source, part)
-            self.ledger.know_events(news.events)
-        if incoming:
-            self._repair(incoming[-1][1])
+            self._merge(bucket, source, part)
+            pair = bucket, source
+            told[pair] = part.merged(told[pair]) if pair in told else part
+        for pair in news.whole:
+            if pair[1] == self._source:
+                continue  # what is lost of it, the transport knows
+            if self.ledger.part(*pair).exceeds(told.get(pair, Part())):
+                self._short.add(pair)
+            else:
+                self._short.discard(pair)
+        self.ledger.know_events(news.events)
 
-    def _tell_what_is_missing(self, bucket: int, source: str, part: Part) -> None:
-        """Tell of a source of this process what the journal has and the other side has not."""
-        known = self.ledger.part(bucket, source)
-        more = known.amounts > part.of(known.items)
-        if more.any() or known.lists > part.lists:
-            items, amounts = known.items[more], known.amounts[more]
-            sums = known.lists, known.plain, known.shown
-            self._hand_over([self._report(bucket, source, Part(items, amounts, *sums))])
+    def _merge(self, bucket: int, source: str, part: Part) -> None:
+        """Merge a part; one whose time has not come, because clocks differ, waits for it."""
+        if not self.ledger.merge(bucket, source, part) and bucket > self.ledger.oldest:
+            pair = bucket, source
+            known = self._early.get(pair)
+            self._early[pair] = part if known is None else known.merged(part)
 
-    def _repair(self, news: News) -> None:
+    def _tell_what_others_lost(self, news: News) -> None:
         """Tell what is known here and not on the other side."""
         if news.present is None:
             return
+        missing = self._short | {pair for pair in self.ledger.others() if pair not in news.present}
+        self._patience = {
+            pair: self._patience.get(pair, _PATIENCE + secrets.randbelow(_PATIENCE)) - 1
+            for pair in missing
+        }
+        due = [pair for pair, left in self._patience.items() if left <= 0 or pair in news.lost]
+        due += [pair for pair in news.lost if pair not in missing]
         told = 0
-        for bucket, source, part in self.ledger.parts():
-            pair = bucket, source
+        for bucket, source in due:
+            if told > _MOST_AT_A_TIME:
+                break
+            part = self.ledger.part(bucket, source)
             with self._lock:
-                is_under_way = pair in self._outgoing
-            if told > _MOST_AT_A_TIME or is_under_way or bucket < self.ledger.oldest:
-                continue
-            if pair in news.lost or pair not in news.present:
-                self._hand_over([self._report(bucket, source, part)])
-                told += len(part.items) + 1
+                self._add([self._catalogue.report(bucket, source, part)])
+            told += len(part.items) + 1
+            self._short.discard((bucket, source))
+            self._patience.pop((bucket, source), None)
 
     # The thread
 
@@ -386,45 +368,56 @@ class Replicas:
         while not self._ended.wait(self.every):
             self._exchange()
 
-    def _exchange(self, *, only_write: bool = False) -> None:
+    def _exchange(self, *, only_write: bool = False, at_once: bool = False) -> None:
         """Write and read once, unless the other side rests."""
         with self._io:
-            if time.monotonic() < self._not_before:
+            if time.monotonic() < self._not_before and not at_once:
                 return
             with self._lock:
                 outgoing, self._outgoing = self._outgoing, {}
                 events, self._events = self._events, []
                 catalogue = self._catalogue
-            kept = {p: r for p, r in outgoing.items() if r.bucket >= self._oldest}
+            if catalogue is not self._read_for:
+                self._read_for = catalogue
+                self.transport.forget()
+            state = None if only_write else self._state_to_write(at_once=at_once)
+            kept = {pair: r for pair, r in outgoing.items() if r.bucket >= self._oldest}
             try:
-                if kept or not only_write:
-                    self.transport.write(list(kept.values()), events, announce=not only_write)
+                if kept or events or not only_write:
+                    reports = list(kept.values())
+                    self.transport.write(reports, events, announce=not only_write, state=state)
                 if not only_write:
                     self._read(catalogue)
             except DataError as error:
                 self._failed(error, kept, events)
+            except Exception as error:  # whatever it is, the thread goes on
+                said = f"what other processes told cannot be read: {first_words(error)}"
+                self._failed(DataError(said), kept, events)
             else:
                 self.error, self._rest, self._not_before = None, _FIRST_REST, 0.0
 
-    def _read(self, catalogue: _Catalogue) -> None:
-        news = self.transport.read(self._source, self._oldest)
+    def _read(self, catalogue: Catalogue) -> None:
+        news = self.transport.read(self._oldest)
         parts = [(r.bucket, r.source, catalogue.part(r)) for r in news.reports]
         with self._lock:
             self._incoming.append((catalogue, news._replace(reports=[]), parts))
-            # Nobody takes in what was heard: the newest word on what is there is enough.
-            for number in range(len(self._incoming) - 1):
-                known, older, heard = self._incoming[number]
-                self._incoming[number] = known, older._replace(present=None), heard
+        self._found_state = news.state or self._found_state
         self._last_good = time.monotonic()
 
-    def _failed(
-        self, error: DataError, outgoing: dict[Pair, Report], events: list[tuple[int, int]]
-    ) -> None:
+    def _state_to_write(self, *, at_once: bool) -> str | None:
+        """Return what is kept beside the sums, if it is another one and time to write it."""
+        state, now = self._state, time.monotonic()
+        is_due = at_once or now - self._state_at >= _STATE_EVERY
+        if not is_due or state == self._written_state:
+            return None
+        self._written_state, self._state_at = state, now
+        return json.dumps(state)
+
+    def _failed(self, error: DataError, outgoing: dict[Pair, Report], events: list[Event]) -> None:
         """Keep what could not be written, and rest before the next attempt."""
-        self.error = error
+        self.error, self._written_state = error, None
         with self._lock:
-            newer, self._outgoing = self._outgoing, outgoing
+            self._add(outgoing.values())
             self._events[:0] = events[-_MOST_AT_A_TIME:]
-        self._hand_over(newer.values())
         self._not_before = time.monotonic() + self._rest * (0.5 + secrets.randbelow(1000) / 1000)
         self._rest = min(2 * self._rest, _LONGEST_REST)

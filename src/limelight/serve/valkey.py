@@ -1,10 +1,11 @@
 """Replicas that share a ledger over a Valkey or Redis server.
 
-What a source has counted in a bucket is a hash, its sums by item id. Writing is one transaction:
-HSET of the sums that changed, so that a retry changes nothing, and one entry in a stream that tells
-the others what changed. Reading is one transaction as well: the news in the stream, and an index of
-the version of every hash, which shows what the news left out; only such hashes are read whole. So a
-flush costs two round trips and the sums that changed, whatever the catalogue and the window are.
+What a process tells of a source in a bucket is a hash of its own, sums by item id; a reader merges
+what several tell of the same source. Writing is one transaction: HSET of the sums that changed, so
+that a retry changes nothing, and one entry in a stream that tells the others what changed. Reading
+is one transaction as well: the news in the stream, and an index of the version of every hash, which
+shows what the news left out; only such hashes are read whole. So a flush costs two round trips and
+the sums that changed, whatever the catalogue and the window are.
 
 Everything expires some time after the window. Ids of events are kept for 10 to 20 minutes.
 """
@@ -13,31 +14,72 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import first_words
-from limelight.serve.replicas import News, Pair, Report
+from limelight.serve.parts import new_source
+from limelight.serve.reports import News, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from limelight.serve.reports import Event, Pair
+
+Made = TypeVar("Made")
 
 _SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
 _FORMAT = 1
+_OTHER_FORMAT = (
+    "processes of another version of limelight use the same ledger; what they show is not counted"
+)
 _TIMEOUT = 1.0
 _FIELDS = 4096
 """At most so many fields go into one command, because the server does nothing else meanwhile."""
 _NEWS = 512
 """The stream keeps about so many entries; whoever was away for longer reads whole hashes."""
 _AUDIT = 30
-"""After so many readings, own hashes are looked at: a server may have dropped some."""
+"""After so many readings all hashes are looked for: a server may have dropped some."""
+_SLOT = 600
+"""Seconds of which one set holds the ids of events."""
+_LARGEST = 1 << 62
+
+
+class _Hash(NamedTuple):
+    """What a process tells of a source in a bucket."""
+
+    bucket: int
+    source: str
+    teller: str
+
+    @property
+    def pair(self) -> Pair:
+        return self.bucket, self.source
+
+    def __str__(self) -> str:
+        return f"{self.bucket}:{self.source}:{self.teller}"
+
+    @classmethod
+    def of(cls, name: bytes) -> _Hash:
+        bucket, _, rest = name.decode().partition(":")
+        source, _, teller = rest.rpartition(":")
+        return cls(int(bucket), source, teller)
 
 
 class _Versions(NamedTuple):
-    """Of a hash that this process writes."""
+    """Of a hash: of what others were told in the stream, and of what is there."""
 
-    written: int
     announced: int
+    written: int
+
+    def __str__(self) -> str:
+        return f"{self.announced} {self.written}"
+
+    @classmethod
+    def of(cls, text: bytes) -> _Versions:
+        announced, written = text.split()
+        return cls(int(announced), int(written))
 
 
 class ValkeyTransport:
@@ -68,19 +110,23 @@ class ValkeyTransport:
         timeout: float = _TIMEOUT,
     ) -> None:
         self.address = public_address(url)
-        self._client, self._errors = _connect(url, timeout, self.address)
+        self._client, self._broken, self._errors = _connect(url, timeout, self.address)
         # Keys in braces lie on one node of a cluster, as a transaction needs it.
-        self._root = f"limelight:{_FORMAT}:{{{namespace}:{width:.6g}}}"
+        self._family = f"limelight:{{{namespace}:{width:.6g}}}"
+        self._width, self._n_buckets = width, n_buckets
         self._keep = int(1000 * width * (n_buckets + 2))
-        self._n_buckets = n_buckets
-        self._own: dict[Pair, _Versions] = {}
+        self._teller, self._version = new_source(), 0
+        self._own: dict[_Hash, _Versions] = {}
         self._news: dict[Pair, Report] = {}
-        self._new_events: list[tuple[int, int]] = []
+        self._new_events: list[Event] = []
+        self._clock: float | None = None
         self.forget()
 
     def forget(self) -> None:
         """Read everything the next time, as at the first."""
-        self._known: dict[Pair, int] = {}
+        self._known: dict[_Hash, int] = {}
+        self._tails: dict[_Hash, int] = {}
+        self._read_tails: dict[_Hash, int] = {}
         self._last: str | None = None
         self._readings = 0
 
@@ -89,197 +135,223 @@ class ValkeyTransport:
         self._client.close()
 
     def known_events(self, keys: Sequence[int]) -> set[int]:
-        """Return those of some events that any process counted in the last ten minutes."""
-        if not keys:
-            return set()
-        with self._told():
-            slots = self._event_slots()
-            found = self._client.pipeline(transaction=False)
-            for slot in slots:
-                found.smismember(slot, [str(key) for key in keys])
+        """Return those of some events that any process wrote in the last ten minutes."""
+
+        def ask() -> set[int]:
+            pipe = self._client.pipeline(transaction=False)
+            for slot in self._event_slots():
+                pipe.smismember(slot, [str(key) for key in keys])
             return {
                 key
-                for answers in found.execute()
+                for answers in pipe.execute()
                 for key, is_known in zip(keys, answers, strict=True)
                 if is_known
             }
 
+        return self._ask(ask) if keys else set()
+
     # Writing
 
     def write(
-        self, reports: Sequence[Report], events: Sequence[tuple[int, int]], *, announce: bool
+        self,
+        reports: Sequence[Report],
+        events: Sequence[Event],
+        *,
+        announce: bool,
+        state: str | None = None,
     ) -> None:
         """Store sums, and tell others of them if they are announced."""
-        with self._told():
-            pipe = self._client.pipeline(transaction=True)
-            slots = self._event_slots() if events else []
-            versions = {}
-            for report in reports:
-                pair = report.bucket, report.source
-                known = self._own.get(pair, _Versions(0, 0))
-                versions[pair] = _Versions(known.written + 1, known.announced)
-                self._put(pipe, report, versions[pair].written)
-            if events:
-                pipe.sadd(slots[0], *(str(key) for _, key in events))
-                pipe.pexpire(slots[0], 1_200_000)
-            news = _joined(self._news, reports)
-            all_events = [*self._new_events, *events]
-            if announce and (news or all_events):
-                versions |= self._announce(pipe, news, all_events, {**self._own, **versions})
-            if pipe.command_stack:
-                pipe.execute()
-            self._own |= versions
-            self._news, self._new_events = ({}, []) if announce else (news, all_events)
+        self._ask(lambda: self._write(reports, events, state, announce=announce))
 
-    def _put(self, pipe: Any, report: Report, version: int) -> None:
-        key = self._hash(report.bucket, report.source)
+    def _write(
+        self,
+        reports: Sequence[Report],
+        events: Sequence[Event],
+        state: str | None,
+        *,
+        announce: bool,
+    ) -> None:
+        # No version is used twice, also not after an attempt of which nobody knows what it did:
+        # what has another content must have another version.
+        self._version += 1
+        pipe = self._client.pipeline(transaction=True)
+        versions: dict[_Hash, _Versions] = {}
+        for report in reports:
+            told = _Hash(*report.pair, self._teller)
+            announced = self._own.get(told, _Versions(0, 0)).announced
+            versions[told] = _Versions(announced, self._version)
+            self._put(pipe, told, report)
+        if events:
+            slot = self._event_slots()[0]
+            pipe.sadd(slot, *(str(key) for _, key in events))
+            pipe.pexpire(slot, 2000 * _SLOT)
+        news, new_events = _joined(self._news, reports), [*self._new_events, *events]
+        if announce and (news or new_events):
+            versions |= self._announce(pipe, news, new_events)
+        if versions:
+            pipe.hset(self._key("index"), mapping={str(h): str(v) for h, v in versions.items()})
+            pipe.pexpire(self._key("index"), self._keep)
+        if state is not None:
+            pipe.set(self._key("state"), state, px=self._keep)
+        if pipe.command_stack:
+            pipe.execute()
+        self._own |= versions
+        self._news, self._new_events = ({}, []) if announce else (news, new_events)
+        if announce:
+            self._known |= {told: version.announced for told, version in versions.items()}
+
+    def _put(self, pipe: Any, told: _Hash, report: Report) -> None:
+        key = self._key(str(told))
         sums = {"lists": report.lists, "plain": report.plain, "shown": report.shown}
-        fields = {f"i:{item}": n for item, n in zip(report.ids, report.amounts, strict=True)}
-        if report.is_own:
-            for some in _chunks({**sums, "version": version, **fields}):
-                pipe.hset(key, mapping=some)
-        else:
-            # The source may be alive and know more: it is not overwritten, and finds a version
-            # that is not its own.
-            for name, value in {**sums, "version": -1, **fields}.items():
-                pipe.hsetnx(key, name, value)
+        fields = {f"i:{item}": amount for item, amount in report.amounts.items()}
+        for some in _portions([*sums.items(), *fields.items()], _FIELDS):
+            pipe.hset(key, mapping=dict(some))
         pipe.pexpire(key, self._keep)
 
     def _announce(
-        self,
-        pipe: Any,
-        news: dict[Pair, Report],
-        events: list[tuple[int, int]],
-        versions: dict[Pair, _Versions],
-    ) -> dict[Pair, _Versions]:
-        """Add to the stream and to the index what was written since that was last done."""
+        self, pipe: Any, news: dict[Pair, Report], events: list[Event]
+    ) -> dict[_Hash, _Versions]:
+        """Add to the stream what was written since that was last done."""
         told, found = [], {}
         for pair, report in news.items():
-            old, new = versions[pair].announced, versions[pair].written
-            found[pair] = _Versions(new, new)
-            if report.is_own:
-                told.append([*report[:7], old, new])
-                pipe.hset(self._key("index"), _field(pair), new)
-            else:
-                pipe.hsetnx(self._key("index"), _field(pair), -1)
-        entry = {"news": json.dumps([told, events], separators=(",", ":"))}
+            own = _Hash(*pair, self._teller)
+            announced = self._own.get(own, _Versions(0, 0)).announced
+            found[own] = _Versions(self._version, self._version)
+            told.append([*report, announced, self._version])
+        entry = {"news": json.dumps([self._teller, told, events], separators=(",", ":"))}
         pipe.xadd(self._key("news"), entry, maxlen=_NEWS, approximate=True)
-        for name in ("index", "news"):
-            pipe.pexpire(self._key(name), self._keep)
+        pipe.pexpire(self._key("news"), self._keep)
         return found
 
     # Reading
 
-    def read(self, source: str, oldest: int) -> News:
-        """Return what other sources told since the last time."""
-        with self._told():
-            last = self._last or self._end_of_news()
-            pipe = self._client.pipeline(transaction=True)
-            pipe.xread({self._key("news"): last}, count=2 * _NEWS)
-            pipe.hgetall(self._key("index"))
-            heard, index = pipe.execute()
-            versions = dict(_index(index))
-            reports, events, last = self._news_of(heard, source, oldest, last)
-            behind = [
-                pair
-                for pair, version in versions.items()
-                if pair[0] >= oldest and pair[1] != source and self._known.get(pair) != version
-            ]
-            reports += self._whole(behind)
-            self._known |= {pair: versions[pair] for pair in behind}
-            self._last = last
-            lost = self._lost(versions, oldest)
-            self._forget_old(versions, oldest)
-        return News(reports, events, frozenset(versions), lost)
+    def read(self, oldest: int) -> News:
+        """Return what other processes told since the last time."""
+        return self._ask(lambda: self._read(oldest))
 
-    def _end_of_news(self) -> str:
-        newest = self._client.xrevrange(self._key("news"), count=1)
-        return newest[0][0].decode() if newest else "0-0"
+    def _read(self, oldest: int) -> News:
+        is_first, format_ = self._last is None, str(_FORMAT)
+        pipe = self._client.pipeline(transaction=True)
+        pipe.xread({self._key("news"): self._last or "0-0"})
+        pipe.hgetall(self._key("index"))
+        pipe.time()
+        pipe.hgetall(f"{self._family}:formats")
+        pipe.get(self._key("state")) if is_first else pipe.echo("")
+        if self._clock is not None:
+            pipe.hset(f"{self._family}:formats", format_, int(self._now()))
+            pipe.pexpire(f"{self._family}:formats", self._keep)
+        heard, found, (seconds, _), formats, state, *_ = pipe.execute()
+        self._clock = int(seconds) - time.monotonic()
+        index = {_Hash.of(name): _Versions.of(text) for name, text in found.items()}
+        reports, events = self._news_of(heard, oldest)
+        behind = [told for told in index if told.bucket >= oldest and self._is_behind(told, index)]
+        reports += self._whole(behind)
+        self._known |= {told: index[told].announced for told in behind}
+        self._read_tails |= {told: index[told].written for told in behind}
+        self._tails = {told: versions.written for told, versions in index.items()}
+        self._last, self._readings = self._last or "0-0", self._readings + 1
+        self._clean(index, oldest)
+        others = {name for name, when in formats.items() if int(when) > int(seconds) - 60}
+        is_alone = others <= {format_.encode()}
+        return News(
+            reports,
+            events,
+            whole=frozenset(told.pair for told in behind),
+            present=frozenset(told.pair for told in index),
+            lost=frozenset(h.pair for h, v in self._own.items() if index.get(h) != v),
+            state=state.decode() if state else None,
+            notes=() if is_alone else (_OTHER_FORMAT,),
+        )
 
-    def _news_of(
-        self, heard: Any, source: str, oldest: int, last: str
-    ) -> tuple[list[Report], list[tuple[int, int]], str]:
+    def _news_of(self, heard: Any, oldest: int) -> tuple[list[Report], list[Event]]:
         """Return what the stream tells; a report that others came before is left out."""
         reports, events = [], []
+        is_first = self._last is None
         for _, entries in heard or []:
             for entry, fields in entries:
-                last = entry.decode()
-                told, some_events = json.loads(fields[b"news"])
+                self._last = entry.decode()
+                teller, told, some_events = json.loads(fields[b"news"])
+                if teller == self._teller:
+                    continue
                 events += [(int(bucket), int(key)) for bucket, key in some_events]
-                for *parts, old, new in told:
-                    report = Report(*parts)
-                    pair = report.bucket, report.source
-                    is_next = self._known.get(pair, 0) == old
-                    if report.source == source or report.bucket < oldest or not is_next:
-                        continue  # what is missed shows in the index
-                    self._known[pair] = new
-                    reports.append(report)
-        return reports, events, last
+                for bucket, source, amounts, *sums, old, new in told:
+                    hash_ = _Hash(int(bucket), str(source), teller)
+                    # What is missed shows in the index; at first, everything is read from there.
+                    if is_first or hash_.bucket < oldest or self._known.get(hash_, 0) != old:
+                        continue
+                    self._known[hash_] = int(new)
+                    reports.append(_report(hash_, amounts, *sums))
+        return reports, events
 
-    def _whole(self, pairs: Iterable[Pair]) -> list[Report]:
+    def _is_behind(self, told: _Hash, index: dict[_Hash, _Versions]) -> bool:
+        """Tell whether a hash has something that is not known."""
+        announced, written = index[told]
+        if told.teller == self._teller:
+            return told not in self._known
+        if self._known.get(told) != announced:
+            return True
+        # What was written and not announced for a whole interval was left by a process that is
+        # gone.
+        is_left = written != announced and self._tails.get(told) == written
+        return is_left and self._read_tails.get(told) != written
+
+    def _whole(self, hashes: Iterable[_Hash]) -> list[Report]:
         """Read hashes whole."""
         found = []
-        for some in _portions(list(pairs), 64):
+        for some in _portions(list(hashes), 64):
             pipe = self._client.pipeline(transaction=False)
-            for pair in some:
-                pipe.hgetall(self._hash(*pair))
-            for (bucket, source), fields in zip(some, pipe.execute(), strict=True):
-                items = {n[2:].decode(): int(v) for n, v in fields.items() if n[:2] == b"i:"}
-                sums = (int(fields.get(name, 0)) for name in (b"lists", b"plain", b"shown"))
-                found.append(Report(bucket, source, list(items), list(items.values()), *sums))
+            for told in some:
+                pipe.hgetall(self._key(str(told)))
+            for told, fields in zip(some, pipe.execute(), strict=True):
+                amounts = {name[2:].decode(): n for name, n in fields.items() if name[:2] == b"i:"}
+                sums = (fields.get(name, 0) for name in (b"lists", b"plain", b"shown"))
+                found.append(_report(told, amounts, *sums))
         return found
 
-    def _lost(self, versions: dict[Pair, int], oldest: int) -> frozenset[Pair]:
-        """Find own hashes that the server does not have as they were written."""
-        own = [pair for pair, known in self._own.items() if pair[0] >= oldest and known.announced]
-        lost = {pair for pair in own if versions.get(pair) != self._own[pair].announced}
-        self._readings += 1
-        if self._readings % _AUDIT == 1:
+    def _clean(self, index: dict[_Hash, _Versions], oldest: int) -> None:
+        """Forget what left the window, and what the server dropped; whoever knows it tells it."""
+        for kept in (self._own, self._known, self._read_tails):
+            for told in [told for told in kept if told.bucket < oldest]:
+                del kept[told]
+        # A whole window later, and not by the clock of this process alone: it may be wrong.
+        by_server = int(self._now() // self._width) - self._n_buckets
+        gone = [told for told in index if told.bucket < min(oldest, by_server) - self._n_buckets]
+        if self._readings % _AUDIT == 0:
+            there = [told for told in index if told.bucket >= oldest]
             pipe = self._client.pipeline(transaction=False)
-            for pair in own:
-                pipe.hget(self._hash(*pair), "version")
-            for pair, version in zip(own, pipe.execute(), strict=True):
-                if version is None or int(version) != self._own[pair].written:
-                    lost.add(pair)
-        return frozenset(lost)
+            for told in there:
+                pipe.exists(self._key(str(told)))
+            answers = zip(there, pipe.execute(), strict=True)
+            gone += [told for told, exists in answers if not exists]
+        if gone:
+            self._client.hdel(self._key("index"), *map(str, gone))
 
-    def _forget_old(self, versions: dict[Pair, int], oldest: int) -> None:
-        """Forget what left the window; in the index a whole window later, should a clock be off."""
-        self._own = {pair: known for pair, known in self._own.items() if pair[0] >= oldest}
-        self._known = {pair: known for pair, known in self._known.items() if pair[0] >= oldest}
-        old = [_field(pair) for pair in versions if pair[0] < oldest - self._n_buckets]
-        if old:
-            self._client.hdel(self._key("index"), *old)
-
-    # Names and errors
+    # Names, time and errors
 
     def _key(self, name: str) -> str:
-        return f"{self._root}:{name}"
+        return f"{self._family}:{_FORMAT}:{name}"
 
-    def _hash(self, bucket: int, source: str) -> str:
-        return f"{self._root}:{bucket}:{source}"
+    def _now(self) -> float:
+        """Return the server's time, as far as it is known."""
+        if self._clock is None:
+            self._clock = int(self._client.time()[0]) - time.monotonic()
+        return time.monotonic() + self._clock
 
     def _event_slots(self) -> list[str]:
         """Return the sets of events of this and the last ten minutes, by the server's clock."""
-        now = int(self._client.time()[0]) // 600
+        now = int(self._now()) // _SLOT
         return [self._key(f"events:{slot}") for slot in (now, now - 1)]
 
-    def _told(self) -> _Told:
-        return _Told(self._errors, self.address)
-
-
-class _Told:
-    """Tells of failures of the server or the way to it as our own error."""
-
-    def __init__(self, errors: tuple[type[Exception], ...], address: str) -> None:
-        self._errors, self._address = errors, address
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, self._errors):
-            message = f"the ledger at {self._address} cannot be used: {first_words(error)}"
+    def _ask(self, call: Callable[[], Made]) -> Made:
+        """Talk to the server; its failures, and those of the way to it, are told as our own."""
+        try:
+            try:
+                return call()
+            except self._broken:
+                # The server may only have closed the connection, such as when it was restarted.
+                return call()
+        except self._errors as error:
+            message = f"the ledger at {self.address} cannot be used: {first_words(error)}"
             hint = "answers go on; see that the server runs, and that its address is right"
             raise DataError(message, hint=hint) from error
 
@@ -294,13 +366,19 @@ def public_address(url: str) -> str:
     """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _SCHEMES:
-        message = f"not the address of a Valkey or Redis server, by its scheme: {scheme[:20]!r}"
+        said = f"by its scheme: {scheme[:20]!r}" if separator else "for it has no scheme"
+        message = f"not the address of a Valkey or Redis server, {said}"
         raise ConfigError(message, hint="such as redis://localhost:6379/0")
-    place = re.split(r"[?#]", rest, maxsplit=1)[0]
+    place, *more = re.split(r"[?#]", rest, maxsplit=1)
+    if "@" not in place and more and "@" in more[0]:
+        return f"{scheme}://..."  # what is before the mark may be a part of a password
     return f"{scheme}://{place.rpartition('@')[2]}"
 
 
-def _connect(url: str, timeout: float, address: str) -> tuple[Any, tuple[type[Exception], ...]]:
+def _connect(
+    url: str, timeout: float, address: str
+) -> tuple[Any, type[Exception], tuple[type[Exception], ...]]:
+    """Return a client, and what it raises: of a broken connection, and of anything."""
     try:
         import valkey
     except ImportError as error:
@@ -310,34 +388,35 @@ def _connect(url: str, timeout: float, address: str) -> tuple[Any, tuple[type[Ex
         client = valkey.Valkey.from_url(
             url, socket_timeout=timeout, socket_connect_timeout=timeout, socket_keepalive=True
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError):
+        # Without the cause, which may quote the password.
         message = f"not the address of a server: {address}"
-        raise ConfigError(message, hint="such as redis://localhost:6379/0") from error
+        raise ConfigError(message, hint="such as redis://localhost:6379/0") from None
+    # Answers are read as they are by default, whatever the address asks for.
+    client.connection_pool.connection_kwargs |= {"decode_responses": False, "protocol": 2}
     # What is not in our form, because somebody else wrote it, counts as a server that is away.
-    return client, (valkey.ValkeyError, OSError, ValueError, KeyError, TypeError)
+    rubbish = (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError)
+    return client, valkey.ConnectionError, (valkey.ValkeyError, OSError, *rubbish)
+
+
+def _report(told: _Hash, amounts: dict[str, Any], lists: Any, plain: Any, shown: Any) -> Report:
+    """Make a report of what was read; refuses what nobody of us writes."""
+    found = {str(item): int(amount) for item, amount in amounts.items()}
+    report = Report(*told.pair, found, int(lists), int(plain), int(shown))
+    least = min(report.lists, *found.values(), 0)
+    largest = max(report.lists, *found.values(), abs(report.plain), abs(report.shown))
+    if least < 0 or largest >= _LARGEST:
+        message = f"sums that cannot be: {least}, {largest}"
+        raise ValueError(message)
+    return report
 
 
 def _joined(known: dict[Pair, Report], reports: Iterable[Report]) -> dict[Pair, Report]:
-    found = dict(known)
+    found = {pair: report.copy() for pair, report in known.items()}
     for report in reports:
-        pair = report.bucket, report.source
+        pair = report.pair
         found[pair] = found[pair].updated(report) if pair in found else report
     return found
-
-
-def _field(pair: Pair) -> str:
-    return f"{pair[0]}:{pair[1]}"
-
-
-def _index(fields: dict[bytes, bytes]) -> Iterator[tuple[Pair, int]]:
-    for name, version in fields.items():
-        bucket, _, source = name.decode().partition(":")
-        yield (int(bucket), source), int(version)
-
-
-def _chunks(fields: dict[str, int]) -> Iterator[dict[str, int]]:
-    for some in _portions(list(fields.items()), _FIELDS):
-        yield dict(some)
 
 
 def _portions(entries: list[Any], size: int) -> Iterator[list[Any]]:
