@@ -82,8 +82,9 @@ class BatchResponse(Response):
         try:
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
-            for n_lines, line in enumerate(_lines(content), start=1):
-                tasks.append(asyncio.create_task(self._answer(line, n_lines)))
+            for number, line in _lines(content):
+                n_lines += 1
+                tasks.append(asyncio.create_task(self._answer(line, number)))
                 if len(tasks) == _AT_ONCE:
                     await send_first()
             while tasks:
@@ -129,13 +130,13 @@ class BatchResponse(Response):
             await asyncio.sleep(_PAUSE)
 
 
-def _lines(content: bytearray) -> Iterator[bytearray]:
-    """Cut a body into lines; empty ones are left out."""
-    start = 0
+def _lines(content: bytearray) -> Iterator[tuple[int, bytearray]]:
+    """Cut a body into lines with their numbers; empty ones are left out."""
+    start = number = 0
     while start < len(content):
         end = content.find(b"\n", start)
         end = len(content) if end < 0 else end
         line = content[start:end].strip()
-        start = end + 1
+        start, number = end + 1, number + 1
         if line:
-            yield line
+            yield number, line

@@ -22,8 +22,6 @@ MOST_LINES = 100_000
 """How many items a request may name, how long a list may be, characters of an id, how many events
 one call may report, and how many lines a batch may have."""
 
-ONE_OF = ("gini", "min_coverage", "max_relevance_loss")
-"""What can be asked of all items; one at a time."""
 _WHOLE = 2**63
 
 TextId = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
@@ -189,10 +187,7 @@ class ReloadAnswer(Struct):
 
 
 class TargetBody(Struct, forbid_unknown_fields=True):
-    """What exposure over the window should be; what is left out stays, and null ends it.
-
-    Of the first three, one holds at a time.
-    """
+    """What exposure over the window should be; what is left out stays, and null ends it."""
 
     gini: Annotated[float, Meta(gt=0.0, lt=1.0)] | UnsetType | None = UNSET
     min_coverage: Annotated[float, Meta(gt=0.0, le=1.0)] | UnsetType | None = UNSET
@@ -207,13 +202,11 @@ class TargetBody(Struct, forbid_unknown_fields=True):
 
         Examples
         --------
-        >>> TargetBody(gini=0.5).moved({"min_coverage": 0.9, "group_cap": 0.03})
+        >>> TargetBody(gini=0.5, min_coverage=None).moved({"min_coverage": 0.9, "group_cap": 0.03})
         {'group_cap': 0.03, 'gini': 0.5}
         """
-        names = (*ONE_OF, "group_cap", "group_floor")
+        names = (name for name in self.__struct_fields__ if name != "model")
         given = {name: value for name in names if (value := getattr(self, name)) is not UNSET}
-        if any(given.get(name) is not None for name in ONE_OF):
-            target = {name: value for name, value in target.items() if name not in ONE_OF}
         return {name: value for name, value in (target | given).items() if value is not None}
 
 
