@@ -181,7 +181,7 @@ def serve(
     """
     try:
         from limelight.serve import service
-        from limelight.serve.http.opening import load_arm, open_arms
+        from limelight.serve.http.opening import open_arms
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("limelight"):
             raise
@@ -200,19 +200,13 @@ def serve(
     )
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     service.LOG.setLevel(logging.INFO)
+    needs_token = _needs_token(settings)
     place = service.listen(listening.host, listening.port)
-    arms: dict[str, Arm] | None = None
     with place:
-        if settings.workers == 1:
-            arms = open_arms(settings)
-        else:
-            # A worker that cannot start is started again and again, so this is found out before.
-            for name in settings.models:
-                load_arm(settings, name)
-        for line in _hello(settings, arms, f"http://{place_of(place)}"):
-            note(line)
+        arms = open_arms(settings)
+        lines = _hello(settings, arms, f"http://{place_of(place)}", needs_token=needs_token)
         try:
-            service.run(settings, place, arms)
+            service.run(settings, place, arms, lambda: note("\n".join(lines)))
         except (KeyboardInterrupt, Terminated):
             note("all requests are answered, and the ledger is written")
 
@@ -276,10 +270,12 @@ def _settings(
     )
 
 
-def _hello(settings: "ServeSettings", arms: dict[str, "Arm"] | None, address: str) -> list[str]:
+def _hello(
+    settings: "ServeSettings", arms: dict[str, "Arm"], address: str, *, needs_token: bool
+) -> list[str]:
     """Say what is served, what is held, and three lines to try."""
     lines = []
-    for name, arm in (arms or {}).items():
+    for name, arm in arms.items():
         engine = arm.engine
         users, items = count(len(engine.model.user_ids), "user"), count(engine.n_items, "item")
         lines.append(f"{name}: {engine.name}, {users}, {items}")
@@ -290,11 +286,9 @@ def _hello(settings: "ServeSettings", arms: dict[str, "Arm"] | None, address: st
         lines.append(f"holds {settings.goal} over {span}")
     else:
         lines.append("holds no target; give one with --gini, or on the page")
-    user, item = "1", "1"
-    if arms:
-        engine = next(iter(arms.values())).engine
-        user, item = _json_id(engine.model.user_ids[0]), _json_id(engine.item_ids[0])
-    token = ' -H "authorization: Bearer $LIMELIGHT_TOKEN"' if _needs_token(settings) else ""
+    engine = next(iter(arms.values())).engine
+    user, item = _json_id(engine.model.user_ids[0]), _json_id(engine.item_ids[0])
+    token = ' -H "authorization: Bearer $LIMELIGHT_TOKEN"' if needs_token else ""
     head = f"curl -s '{address}/v1/%s'{token}"
     post = "-H 'content-type: application/json' -d"
     return [
@@ -313,6 +307,8 @@ def _json_id(value: Any) -> str:
 
 
 def _needs_token(settings: "ServeSettings") -> bool:
-    from limelight.serve.http.settings import TOKEN, read_tokens
+    """Tell whether clients need a token; refuse files of tokens that cannot be used."""
+    from limelight.serve.http.settings import ADMIN_TOKEN, TOKEN, read_tokens
 
+    read_tokens(settings.admin_token_file, ADMIN_TOKEN)
     return bool(read_tokens(settings.token_file, TOKEN))

@@ -56,11 +56,15 @@ LOG = logging.getLogger("limelight.serve")
 """Where faults of the service itself go."""
 _TICK = 0.25
 """How often what is due is looked for when nobody asks."""
-_BACKLOG, _DRAIN_SECONDS = 2048, 30
+_BACKLOG, _DRAIN_SECONDS, _LAST_PORT = 2048, 30, 65_535
 
 
 def create_app(
-    settings: ServeSettings, *, arms: Mapping[str, Arm] | None = None, log: RequestLog | None = None
+    settings: ServeSettings,
+    *,
+    arms: Mapping[str, Arm] | None = None,
+    log: RequestLog | None = None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> Starlette:
     """Make the application of a service; models are read before the first request.
 
@@ -72,6 +76,8 @@ def create_app(
         The models, if they are open already.
     log
         Where a line for every request goes.
+    on_start
+        Called when requests can be answered.
 
     Examples
     --------
@@ -83,7 +89,7 @@ def create_app(
         read_tokens(settings.token_file, TOKEN),
         read_tokens(settings.admin_token_file, ADMIN_TOKEN),
     )
-    running = _Running(settings, Telemetry(log), arms)
+    running = _Running(settings, Telemetry(log), arms, on_start)
     routes = _routes(running, ENCODE(document(settings.limits, needs_token=keys.are_needed)))
     rate = None if settings.limits.rate is None else RateLimit(settings.limits.rate)
     guard = Middleware(
@@ -145,9 +151,14 @@ class _Running:
     admin: AdminCalls
 
     def __init__(
-        self, settings: ServeSettings, telemetry: Telemetry, arms: Mapping[str, Arm] | None
+        self,
+        settings: ServeSettings,
+        telemetry: Telemetry,
+        arms: Mapping[str, Arm] | None,
+        on_start: Callable[[], None],
     ) -> None:
-        self.settings, self.telemetry, self._given = settings, telemetry, arms
+        self.settings, self.telemetry = settings, telemetry
+        self._given, self._on_start = arms, on_start
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: ASGIApp) -> AsyncIterator[None]:
@@ -164,6 +175,7 @@ class _Running:
             self._measure(arm)
         ticking = asyncio.create_task(_tick(arms))
         self._hear_hup()
+        self._on_start()
         try:
             yield
         finally:
@@ -229,18 +241,25 @@ def listen(host: str, port: int) -> socket.socket:
     ConfigError
         If the address cannot be had.
     """
+    if not 0 <= port <= _LAST_PORT:
+        message = f"a port is a number from 0 to {_LAST_PORT}: {port}"
+        raise ConfigError(message, hint="8080 is usual, and 0 takes one that is free")
     try:
         kind = socket.AF_INET6 if ":" in host else socket.AF_INET
         found = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        message = f"cannot listen on {host}, port {port}: {reason}"
+    except OSError as error:
+        message = f"cannot listen on {host}, port {port}: {error.strerror}"
         raise ConfigError(message, hint="choose another one with --host and --port") from None
     found.set_inheritable(True)
     return found
 
 
-def run(settings: ServeSettings, place: socket.socket, arms: Mapping[str, Arm] | None) -> None:
+def run(
+    settings: ServeSettings,
+    place: socket.socket,
+    arms: Mapping[str, Arm],
+    on_start: Callable[[], None],
+) -> None:
     """Serve until SIGTERM or SIGINT, then answer all that was asked and write the ledgers.
 
     Parameters
@@ -250,20 +269,27 @@ def run(settings: ServeSettings, place: socket.socket, arms: Mapping[str, Arm] |
     place
         Where to listen.
     arms
-        The models, open already; several workers each open their own.
+        The models, open already. Several workers each open their own; that they can is known before
+        they start, because one that cannot is started again and again.
+    on_start
+        Called when requests can be answered, or when workers are about to start.
     """
     if settings.workers == 1:
         log = RequestLog(sys.stdout) if settings.log_requests else None
-        app = create_app(settings, arms=arms, log=log)
+        app = create_app(settings, arms=arms, log=log, on_start=on_start)
         GuardedProtocol.limits = settings.limits
         config = uvicorn.Config(app, **server_settings(settings.limits))
         uvicorn.Server(config).run(sockets=[place])
         if log is not None:
             log.close()
         return
+    for arm in arms.values():
+        if arm.keeper is not None:
+            arm.keeper.close()
     os.environ[VARIABLE] = settings.to_json()
     host, port = place.getsockname()[:2]
     place.close()  # the workers' supervisor takes it again
+    on_start()
     uvicorn.run(
         f"{__name__}:from_environment",
         factory=True,
