@@ -198,6 +198,16 @@ def read_all(link: socket.socket) -> bytes:
     return b"".join(parts)
 
 
+def read_until(link: socket.socket, end: bytes) -> bytes:
+    """Read until some bytes have come."""
+    found = b""
+    while end not in found:
+        part = link.recv(1 << 12)
+        assert part, f"the connection ended after {found!r}"
+        found += part
+    return found
+
+
 @contextmanager
 def serving(*arms: Arm, **settings: Any) -> Iterator[LiveService]:
     """Serve while the block runs."""
