@@ -195,7 +195,7 @@ def test_the_target_is_moved_by_who_has_the_admin_token(
     open_page: Open, service: MadeUpService
 ) -> None:
     page = open_page()
-    has_text(page, "#cost", "about 2.00 % of relevance; it is 1.23 % now")
+    has_text(page, "#cost", "that cost about 2.00 % of nDCG. Relevance lost now: 1.23 %.")
     aim = page.get_by_role("slider", name="Target of the Gini")
     assert aim.get_attribute("aria-valuetext") == "0.600"
     for _ in range(60):

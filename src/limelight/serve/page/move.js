@@ -68,9 +68,9 @@ const OTHER_AIMS = [
 
 function costSays(now, asked) {
   const loss = lossAt(now.front, asked);
-  const today = known(now.relevance_loss) ? `; it is ${percent(now.relevance_loss, 2)} now` : "";
+  const today = known(now.relevance_loss) ? ` Relevance lost now: ${percent(now.relevance_loss, 2)}.` : "";
   if (loss === null) return "What it would cost is not known.";
-  return `It would cost about ${percent(loss, 2)} of relevance${today}.`;
+  return `When the model was fitted, that cost about ${percent(loss, 2)} of nDCG.${today}`;
 }
 
 // What the stored front says of a Gini: between two of its points, and nothing beyond its ends.
