@@ -126,7 +126,8 @@ class Replicas:
         # Of the ledger's thread
         self._early: dict[Pair, Part] = {}
         self._short: set[Pair] = set()
-        self._patience: dict[Pair, int] = {}
+        self._lost: set[Pair] = set()
+        self._waits: dict[Pair, int] = {}
         self._notes: tuple[str, ...] = ()
         # Of whoever has the transport
         self._last_good: float | None = None
@@ -197,6 +198,7 @@ class Replicas:
             self._incoming.clear()
         self._early.clear()
         self._short.clear()
+        self._lost.clear()
         self._hand_over_changes()
         self._take_name()
 
@@ -220,7 +222,10 @@ class Replicas:
         self._thread.join()
         self._hand_over_changes()
         self._exchange(at_once=True)
-        self._take_in()
+        # Nobody else may know what the other side has lost, and this process cannot wait.
+        self._take_in(is_last=True)
+        if self._outgoing and self.error is None:
+            self._exchange(at_once=True)
         self.transport.close()
 
     # What is known of the others
@@ -301,7 +306,7 @@ class Replicas:
             known = self._outgoing.get(report.pair)
             self._outgoing[report.pair] = report if known is None else known.updated(report)
 
-    def _take_in(self) -> None:
+    def _take_in(self, *, is_last: bool = False) -> None:
         """Merge what the thread has heard."""
         with self._lock:
             incoming, self._incoming = self._incoming, []
@@ -314,7 +319,7 @@ class Replicas:
         if incoming and incoming[-1][0] is self._catalogue:
             news = incoming[-1][1]
             self._notes = news.notes
-            self._tell_what_others_lost(news)
+            self._tell_what_others_lost(news, patience=0 if is_last else _PATIENCE)
 
     def _take_in_news(self, news: News, parts: list[tuple[int, str, Part]]) -> None:
         told: dict[Pair, Part] = {}
@@ -331,6 +336,7 @@ class Replicas:
                 self._short.add(pair)
             else:
                 self._short.discard(pair)
+        self._lost |= news.lost
         self.ledger.know_events(news.events)
 
     def _merge(self, bucket: int, source: str, part: Part) -> None:
@@ -340,27 +346,29 @@ class Replicas:
             known = self._early.get(pair)
             self._early[pair] = part if known is None else known.merged(part)
 
-    def _tell_what_others_lost(self, news: News) -> None:
+    def _tell_what_others_lost(self, news: News, *, patience: int) -> None:
         """Tell what is known here and not on the other side."""
         if news.present is None:
             return
         missing = self._short | {pair for pair in self.ledger.others() if pair not in news.present}
-        self._patience = {
-            pair: self._patience.get(pair, _PATIENCE + secrets.randbelow(_PATIENCE)) - 1
+        waits = {
+            pair: self._waits.get(pair, patience + secrets.randbelow(_PATIENCE)) - 1
             for pair in missing
         }
-        due = [pair for pair, left in self._patience.items() if left <= 0 or pair in news.lost]
-        due += [pair for pair in news.lost if pair not in missing]
+        self._waits = waits
+        due = [*self._lost]
+        due += [pair for pair, left in waits.items() if min(left, patience) <= 0]
         told = 0
         for bucket, source in due:
-            if told > _MOST_AT_A_TIME:
+            if told > _MOST_AT_A_TIME and patience:
                 break
             part = self.ledger.part(bucket, source)
             with self._lock:
                 self._add([self._catalogue.report(bucket, source, part)])
             told += len(part.items) + 1
+            self._lost.discard((bucket, source))
             self._short.discard((bucket, source))
-            self._patience.pop((bucket, source), None)
+            self._waits.pop((bucket, source), None)
 
     # The thread
 

@@ -117,6 +117,7 @@ class ValkeyTransport:
         self._keep = int(1000 * width * (n_buckets + 2))
         self._teller, self._version = new_source(), 0
         self._own: dict[_Hash, _Versions] = {}
+        self._lost: set[Pair] = set()
         self._news: dict[Pair, Report] = {}
         self._new_events: list[Event] = []
         self._clock: float | None = None
@@ -180,7 +181,10 @@ class ValkeyTransport:
             told = _Hash(*report.pair, self._teller)
             announced = self._own.get(told, _Versions(0, 0)).announced
             versions[told] = _Versions(announced, self._version)
-            self._put(pipe, told, report)
+            pipe.hget(self._key(str(told)), "version")
+        before = list(versions)
+        for report in reports:
+            self._put(pipe, _Hash(*report.pair, self._teller), report)
         if events:
             slot = self._event_slots()[0]
             pipe.sadd(slot, *(str(key) for _, key in events))
@@ -193,8 +197,11 @@ class ValkeyTransport:
             pipe.pexpire(self._key("index"), self._keep)
         if state is not None:
             pipe.set(self._key("state"), state, px=self._keep)
-        if pipe.command_stack:
-            pipe.execute()
+        answers = pipe.execute() if pipe.command_stack else []
+        # What was written here before and is not there any more is now there in part only.
+        for told, found in zip(before, answers, strict=False):
+            if int(found or 0) != self._own.get(told, _Versions(0, 0)).written:
+                self._lost.add(told.pair)
         self._own |= versions
         self._news, self._new_events = ({}, []) if announce else (news, new_events)
         if announce:
@@ -203,6 +210,7 @@ class ValkeyTransport:
     def _put(self, pipe: Any, told: _Hash, report: Report) -> None:
         key = self._key(str(told))
         sums = {"lists": report.lists, "plain": report.plain, "shown": report.shown}
+        sums["version"] = self._version
         fields = {f"i:{item}": amount for item, amount in report.amounts.items()}
         for some in _portions([*sums.items(), *fields.items()], _FIELDS):
             pipe.hset(key, mapping=dict(some))
@@ -253,12 +261,14 @@ class ValkeyTransport:
         self._clean(index, oldest)
         others = {name for name, when in formats.items() if int(when) > int(seconds) - 60}
         is_alone = others <= {format_.encode()}
+        lost, self._lost = self._lost, set()
+        lost |= {told.pair for told, known in self._own.items() if index.get(told) != known}
         return News(
             reports,
             events,
             whole=frozenset(told.pair for told in behind),
             present=frozenset(told.pair for told in index),
-            lost=frozenset(h.pair for h, v in self._own.items() if index.get(h) != v),
+            lost=frozenset(lost),
             state=state.decode() if state else None,
             notes=() if is_alone else (_OTHER_FORMAT,),
         )

@@ -31,7 +31,7 @@ class Memory:
 
     def __init__(self, shelf):
         self.shelf, self.name, self.picks, self.fails = shelf, new_source(), None, None
-        self.wrote, self.notes, self.n_writes = set(), (), 0
+        self.wrote, self.lost, self.notes, self.n_writes = set(), set(), (), 0
         self.forget()
 
     def forget(self):
@@ -52,6 +52,8 @@ class Memory:
         for report in reports:
             place = (report.pair, self.name)
             known = self.shelf.kept.get(place)
+            if known is None and report.pair in self.wrote:
+                self.lost.add(report.pair)
             self.shelf.kept[place] = report.copy() if known is None else known.updated(report)
             self.shelf.letters.append((self.name, report.copy()))
             self.wrote.add(report.pair)
@@ -73,13 +75,14 @@ class Memory:
             others = [letters[pick % len(letters)] for pick in self.picks if letters]
         found = {pair for pair, name in shelf.kept if name == self.name}
         state = shelf.state if self.is_first else None
-        self.is_first = False
+        lost = self.lost | (self.wrote - found)
+        self.is_first, self.lost = False, set()
         return News(
             [report for report in others if report.bucket >= oldest],
             list(shelf.events),
             whole=frozenset(pair for pair in whole if pair[0] >= oldest),
             present=frozenset(pair for pair, _ in shelf.kept),
-            lost=frozenset(pair for pair in self.wrote - found if pair[0] >= oldest),
+            lost=frozenset(pair for pair in lost if pair[0] >= oldest),
             state=state,
             notes=self.notes,
         )
