@@ -24,6 +24,7 @@ _REASONS = {
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
+_OF_BODIES = frozenset({b"content-length", b"transfer-encoding"})
 _WORTH = 16
 """A byte of a body pays for so many around it: one that comes alone needs five to say its size."""
 
@@ -47,6 +48,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _is_in_head = True
     _is_over = False
     """Whether nothing that comes is read any more."""
+    _reason = (400, "this is no HTTP request", "this service speaks HTTP/1.1")
+    """Why the parser does not go on, if it does not."""
     _extra = 0
     """Bytes of the head so far, or of all that comes with a body but is none."""
 
@@ -108,14 +111,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._extra += len(data)
         super().data_received(data)
         if self._extra > self.limits.header_bytes and not self._is_over:
-            what = "the head of a request" if self._is_in_head else "what comes with a body"
-            message = f"{what} has at most {self.limits.header_bytes:,} bytes"
-            self._refuse(431, message, "send ids in the body, and fewer headers")
+            self._refuse(*self._too_large())
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self._is_in_head = True
+        self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; one that follows a body is dropped, because it was not looked at."""
@@ -125,6 +126,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the application."""
         self._stop("head")
+        self._require_usual_head()
         super().on_headers_complete()
         self._is_in_head, self._extra = False, 0
         if self.parser.should_upgrade():
@@ -159,9 +161,27 @@ class GuardedProtocol(HttpToolsProtocol):
     # What is refused
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP."""
+        """Refuse what the parser did not get through."""
         del msg
-        self._refuse(400, "this is no HTTP request", "this service speaks HTTP/1.1")
+        self._refuse(*self._reason)
+
+    def _require_usual_head(self) -> None:
+        """End the work of the parser with an error if a head is not to be answered."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.limits.header_bytes:
+            self._reason = self._too_large()
+            raise ValueError
+        has_body = any(name in _OF_BODIES for name, _ in self.headers)
+        if has_body and self.parser.should_upgrade():
+            # The parser would take the body for what is spoken after the upgrade.
+            message = "a request with a body cannot ask for another protocol"
+            self._reason = (400, message, "leave the header Upgrade out")
+            raise ValueError
+
+    def _too_large(self) -> tuple[int, str, str]:
+        what = "the head of a request" if self._is_in_head else "what comes with a body"
+        message = f"{what} has at most {self.limits.header_bytes:,} bytes"
+        return 431, message, "send ids in the body, and fewer headers"
 
     def _should_upgrade_to_ws(self) -> bool:
         return False
