@@ -394,16 +394,20 @@ def _connect(
     except ImportError as error:
         message = f"the ledger at {address} needs the package valkey"
         raise ConfigError(message, hint="pip install 'limelight[serve]'") from error
+    given: dict[str, Any] = {"socket_timeout": timeout}
+    if not url.startswith("unix:"):
+        given |= {"socket_connect_timeout": timeout, "socket_keepalive": True}
     try:
-        client = valkey.Valkey.from_url(
-            url, socket_timeout=timeout, socket_connect_timeout=timeout, socket_keepalive=True
-        )
+        pools: Any = valkey.ConnectionPool  # without types
+        pool = pools.from_url(url, **given)
+        # Answers are read as they are by default, whatever the address asks for.
+        pool.connection_kwargs |= {"decode_responses": False, "protocol": 2}
+        pool.connection_class(**pool.connection_kwargs)  # which connects later
+        client = valkey.Valkey.from_pool(pool)
     except (ValueError, TypeError):
         # Without the cause, which may quote the password.
         message = f"not the address of a server: {address}"
         raise ConfigError(message, hint="such as redis://localhost:6379/0") from None
-    # Answers are read as they are by default, whatever the address asks for.
-    client.connection_pool.connection_kwargs |= {"decode_responses": False, "protocol": 2}
     # What is not in our form, because somebody else wrote it, counts as a server that is away.
     rubbish = (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError)
     return client, valkey.ConnectionError, (valkey.ValkeyError, OSError, *rubbish)

@@ -12,6 +12,7 @@ from limelight.serve import journal as journals
 from limelight.serve.journal import Journal
 from limelight.serve.journal_files import (
     SNAPSHOT,
+    STATE,
     FileHead,
     free_folder,
     load_snapshot,
@@ -415,3 +416,63 @@ def test_a_damaged_snapshot_is_an_error(tmp_path):
 def test_seconds_between_flushes_must_make_sense(tmp_path):
     with pytest.raises(ConfigError, match="above 0"):
         open_journal(tmp_path, a_ledger(), flush_every=0)
+
+
+def test_what_holds_the_target_is_kept_beside_the_lists(tmp_path):
+    with open_journal(tmp_path, a_ledger()) as journal:
+        assert journal.read_state() is None
+        journal.write_state({"strength": 0.5})
+    _, again = reopened(tmp_path)
+    assert again.read_state() == {"strength": 0.5}
+    assert again.status() == {"notes": [], "start_notes": []}
+
+
+def test_a_thread_writes_what_holds_the_target_when_it_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(journals, "_STATE_EVERY", 0.0)
+    journal = open_journal(tmp_path, a_ledger(), durable=False, flush_every=0.001)
+    for strength in (0.1, 0.2):
+        journal.write_state({"strength": strength})
+        while journal.read_state() != {"strength": strength}:
+            os.sched_yield()
+    crash(journal)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    assert reopened(tmp_path)[1].read_state() == {"strength": 0.2}
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", "null", "[" * 100_000, "\x00"])
+def test_a_damaged_state_is_left_out_with_a_note(tmp_path, damaged):
+    reopened(tmp_path)
+    (tmp_path / STATE).write_text(damaged)
+    _, again = reopened(tmp_path)
+    assert again.read_state() is None
+    [note] = again.status()["start_notes"]
+    assert "state.json was left out" in note
+
+
+def test_status_says_what_is_not_on_disk(tmp_path, monkeypatch):
+    ledger = a_ledger()
+    journal = open_journal(tmp_path, ledger)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "")
+
+    monkeypatch.setattr(journals, "write_all", full)
+    fill(ledger, 0, 1)
+    journal.flush()
+    (tmp_path / STATE).mkdir()  # nothing can be put in its place
+    journal.write_state({"strength": 0.5})
+    journal._write_beside()
+    lists, state = journal.status()["notes"]
+    assert lists.startswith("The ledger is not on disk: cannot write")
+    assert state.startswith("What holds the target is not on disk: cannot write")
+    monkeypatch.undo()
+    (tmp_path / STATE).rmdir()
+    journal.close()
+    assert journal.status()["notes"] == []
+
+
+def test_every_ledger_of_a_folder_has_a_name_of_its_own(tmp_path):
+    one, two = a_ledger(), a_ledger()
+    with open_journal(tmp_path / "a", one), open_journal(tmp_path / "b", two):
+        assert one.source != two.source
+    assert reopened(tmp_path / "a")[0].source == one.source
