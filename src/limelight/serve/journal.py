@@ -40,7 +40,7 @@ from limelight.store.checkpoint import digest_ids
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -201,6 +201,9 @@ class Journal:
             self._checkpoint()
         elif self.durable:
             self._write()
+
+    def learn(self, events: Iterable[str | None]) -> None:
+        """Do nothing: only this process counts."""
 
     def renumbered(self, item_ids: Any) -> None:
         """Take notice that the ledger has another catalogue now."""

@@ -18,7 +18,7 @@ from limelight.serve.ledger import UNIT
 from limelight.serve.target import TargetHolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from limelight._base.arrays import Float64
     from limelight.serve.engine import Engine
@@ -33,6 +33,10 @@ class Keeper(Protocol):
 
     def flush(self, time: float) -> None:
         """Write and exchange what is due."""
+        ...
+
+    def learn(self, events: Iterable[str | None]) -> None:
+        """Find out which events others counted just now, before they are counted here."""
         ...
 
     def renumbered(self, item_ids: Any) -> None:
@@ -140,6 +144,8 @@ class Arm:
         )
         self.answered = self.reported = 0
         """Lists that were made, and those that were reported as shown, since the start."""
+        self.notes: list[str] = []
+        """What was found at the start."""
         self.engine.control = self._control()
         self.aim(target or {})
         self._take_up()
@@ -175,13 +181,18 @@ class Arm:
         """Go on holding the target from where the last process was."""
         state = None if self.keeper is None else self.keeper.read_state()
         if self.holder is not None and state is not None:
-            self.holder.restore(state)
+            try:
+                self.holder.restore(state)
+            except LimelightError as error:
+                self.notes.append(f"what held the target before was left out: {error.message}")
 
     # All that follows is done by the thread of the batcher.
 
     def _answer(self, requests: list[Request]) -> Sequence[Answer | LimelightError]:
         now = self.clock()
         self.ledger.advance(now)
+        if self.counts_served and self.durable and self.keeper is not None:
+            self.keeper.learn(request.id for request in requests)
         made = self.engine.answer(requests, self.ledger, time=now, count=self.counts_served)
         for request, one in zip(requests, made, strict=True):
             if not isinstance(one, LimelightError):
@@ -202,6 +213,8 @@ class Arm:
         """Count what was shown."""
         now = self.clock()
         self.ledger.advance(now)
+        if self.durable and self.keeper is not None:
+            self.keeper.learn(event.id for event in events)
         accepted = known = late = 0
         unknown: list[str] = []
         for event in events:
@@ -257,7 +270,7 @@ class Arm:
             told.append(self.holder.status().to_dict())
         if self.keeper is not None:
             told.append(self.keeper.status())
-        notes = [note for one in told for note in one.get("notes", ())]
+        notes = [*self.notes, *(note for one in told for note in one.get("notes", ()))]
         found = {name: value for one in told for name, value in one.items()}
         return found | {"notes": notes, "target": self.target or None}
 

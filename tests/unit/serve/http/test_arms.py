@@ -17,6 +17,8 @@ from limelight.serve.ledger import UNIT, Ledger
 from limelight.serve.start import start_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from limelight.serve.http.arms import Arm
 
 NOW = 1_800_000_000.0
@@ -30,6 +32,9 @@ class Kept:
 
     def flush(self, time: float) -> None:
         self.calls.append("flush")
+
+    def learn(self, events: Iterable[str | None]) -> None:
+        self.calls.append(f"learn {' '.join(map(str, events))}")
 
     def renumbered(self, item_ids: Any) -> None:
         self.calls.append(f"renumbered {len(item_ids)}")
@@ -108,12 +113,12 @@ def test_durable_counts_are_kept_before_the_answer() -> None:
     kept = Kept()
     arm = make_arm(keeper=kept, counts_served=True, durable=True)
     serve(arm, range(3))
-    assert kept.calls == ["flush"]
+    assert kept.calls == ["learn r0 r1 r2", "flush"]
     arm = make_arm(keeper=(kept := Kept()), durable=True)
     serve(arm, range(3))
     assert kept.calls == [], "an answer that is not counted need not be kept"
     arm.count([ShownEvent(id="r1")])
-    assert kept.calls == ["flush"]
+    assert kept.calls == ["learn r1", "flush"]
 
 
 def test_notes_of_the_target_and_of_the_keeper_are_both_told() -> None:
@@ -121,6 +126,11 @@ def test_notes_of_the_target_and_of_the_keeper_are_both_told() -> None:
     assert status["notes"][-1] == "kept"
     assert len(status["notes"]) == 2
     assert status["stale_seconds"] == 0.5
+
+
+def test_a_state_that_is_none_of_ours_is_left_out_with_a_note() -> None:
+    arm = make_arm(target={"gini": 0.3}, keeper=Kept({"strength": "much"}))
+    assert arm.status()["notes"][0].startswith("what held the target before was left out")
 
 
 def test_another_model_goes_on_with_the_ledger_by_item_ids() -> None:
