@@ -47,6 +47,10 @@ class HostileTo:
         text = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.findall(rf"{what}:\s+(\d+) kB", text)[0]) >> 10
 
+    @property
+    def most_files(self) -> int:
+        return resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE)[0]
+
     def call(self, *request: object) -> Reply:
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
@@ -129,6 +133,12 @@ def test_heads_and_trailers_without_end(service):
             assert answer[:12] in (b"HTTP/1.1 431", b"HTTP/1.1 400", b"")
 
 
+def test_what_is_no_http(service):
+    with grows_at_most(service, 8):
+        for _ in range(200 * ROUNDS):
+            assert service.raw(b"\x16\x03\x01 no HTTP\r\n\r\n").startswith(b"HTTP/1.1 400")
+
+
 def test_many_bad_requests_at_once(service):
     def send(name):
         bad = BAD_REQUESTS[name]
@@ -178,6 +188,8 @@ def test_two_thousand_connections(service):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2500:
         pytest.skip(f"only {hard} files may be open")
+    # The service sees to it that it may open enough, whatever the shell lets it.
+    assert service.most_files > 1000
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2500), hard))
     links = []
     try:

@@ -57,6 +57,8 @@ LOG = logging.getLogger("limelight.serve")
 _TICK = 0.25
 """How often what is due is looked for when nobody asks."""
 _BACKLOG, _DRAIN_SECONDS, _LAST_PORT = 2048, 30, 65_535
+_OTHER_FILES = 512
+"""Of ledgers, models and libraries, beside connections."""
 
 
 def create_app(
@@ -274,6 +276,7 @@ def run(
     on_start
         Called when requests can be answered, or when workers are about to start.
     """
+    _allow_files(settings.limits.connections)
     if settings.workers == 1:
         log = RequestLog(sys.stdout) if settings.log_requests else None
         app = create_app(settings, arms=arms, log=log, on_start=on_start)
@@ -300,6 +303,20 @@ def run(
     )
 
 
+def _allow_files(connections: int) -> None:
+    """Let the process open as many files as connections need, where the system lets it."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # not a Unix
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def server_settings(limits: Limits) -> dict[str, Any]:
     """Return how uvicorn is to run the application."""
     return {
@@ -307,6 +324,8 @@ def server_settings(limits: Limits) -> dict[str, Any]:
         "ws": "none",
         "access_log": False,
         "log_config": None,
+        # It would warn of every request that is no HTTP, which anybody can send by the thousand.
+        "log_level": "error",
         "server_header": False,
         "date_header": True,
         "proxy_headers": False,
