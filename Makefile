@@ -17,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := requirements/build.txt
 # What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
+.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -39,7 +39,7 @@ unit: $(VENV)/.editable ## Run the unit tests and the examples of docstrings, wi
 test: $(VENV)/.dev ## Install and run all tests, doctests included, but those of memory
 	$(PYTEST) tests --pyargs limelight -m "not memory" $(if $(COVERAGE),--cov=limelight --cov-fail-under=90) $(TESTS)
 
-test-all: test memory kills losses soak ## All of that, and what takes long or the whole machine
+test-all: test memory kills serve-kills losses soak ## All of that, and what takes long or the whole machine
 
 memory: $(VENV)/.dev ## Run the tests that count the memory of a process, alone
 	$(BIN)/python -m pytest tests/memory
@@ -71,6 +71,10 @@ losses: $(VENV)/.dev ## Kill workers, machines and the driver of a fit on a clus
 KILLS ?= 1000
 kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left
 	$(BIN)/python -m tests.kills.kills --kills $(KILLS)
+
+SERVE_KILLS ?= 200
+serve-kills: $(VENV)/.dev ## Kill services under load, and the server that they share, and compare their ledgers
+	$(BIN)/python -m tests.kills.serving --kills $(SERVE_KILLS)
 
 # All tests but those that count memory, of which a sanitizer takes a lot.
 sanitize: build/address/.done ## Run the tests under the address and undefined-behaviour sanitizers
