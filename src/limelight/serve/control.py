@@ -16,6 +16,7 @@ from limelight.data.candidates.candidates import Block
 from limelight.metrics.lists import position_weights
 from limelight.rerank.relevance.laws import BY_RANK, BY_SCORES, HEAD
 from limelight.rerank.welfare import LOG
+from limelight.serve.memory import FadingMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,6 +184,7 @@ class RequestControl:
         self._group_marginal: Callable[[Float64], Float64] | None = None
         self._compared = -1.0
         self._plain = PlainExposure(config.n_items)
+        self._memory = FadingMemory()
 
     @property
     def unit(self) -> float:
@@ -275,6 +277,7 @@ class RequestControl:
 
     def _slopes(self, items: Int32, ledger: Ledger) -> Float64 | float:
         """Return what one more unit of exposure is worth to items, and to their groups."""
+        self._memory.follow(ledger)
         if ledger.lists - self._compared >= max(_FEWEST_BETWEEN, ledger.lists / _COMPARISONS) or (
             ledger.lists < self._compared or self._marginal is None
         ):
@@ -283,8 +286,10 @@ class RequestControl:
         accounts = self.config.accounts
         slopes: Float64 | float = 0.0
         if accounts is None or accounts.items:
-            held = ledger.totals[items] * (1 / _UNIT)
-            x = self._relative(held, _at(self._share, items), ledger.lists)
+            held, memory = ledger.totals[items] * (1 / _UNIT), self._memory
+            if memory.exposure is not None:
+                held += memory.exposure[items] * (1 / _UNIT)
+            x = self._relative(held, _at(self._share, items), ledger.lists + memory.lists)
             slopes = _at(self._pull, items) * self._marginal(x)
         if accounts is None:
             return slopes
@@ -313,9 +318,12 @@ class RequestControl:
         self._compared = ledger.lists
         self._marginal = welfare.marginal
         if not welfare.is_separable:
-            held = ledger.totals / _UNIT
+            held, memory = ledger.totals / _UNIT, self._memory
+            if memory.exposure is not None:
+                held += memory.exposure / _UNIT
+            lists = ledger.lists + memory.lists
             self._marginal = welfare.marginal_given(
-                np.asarray(self._relative(held, self._share, ledger.lists))
+                np.asarray(self._relative(held, self._share, lists))
             )
         if accounts is not None:
             given = self._relative_groups(accounts, ledger)

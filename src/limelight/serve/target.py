@@ -38,7 +38,7 @@ _USUAL_SLOPES = {"gini": 0.12, "min_coverage": 0.3, "max_relevance_loss": 1.5}
 """By how much a figure moves when strength grows e-fold; a loss relative to its bound. Measured
 slopes are from a half to twice as much where targets make sense, and smaller near what is possible,
 where control is slower."""
-_AT_ONCE, _IN_TIME = 6.0, 4.0
+_AT_ONCE, _IN_TIME = 7.0, 7.0
 """How strength answers an error that e-fold strength would mend: as a power of e at once, and in
 the course of one window in which it stays. A share of all lists in the window has to make up for
 the others, hence more than 1. Larger numbers hold nearer, and waste relevance by swings."""
@@ -259,11 +259,13 @@ class TargetHolder:
         than the whole window. If they were as even, relevance would be wasted on them, and prices
         would swing when they are forgotten.
         """
-        room = 1 - self._floor
+        floor, room = self._floor, 1 - self._floor
+        # Where there are fewer places than items, each further one must go to an item without any.
+        spare = 0.1 * min(floor, room)
         thinned = thinned_evenness(self._per_item, filled)
         if goal.kind == "gini":
-            return Goal("gini", max(1 - (1 - goal.value) * thinned, self._floor + 0.1 * room))
-        return Goal(goal.kind, min(goal.value * thinned, 0.9 * room))
+            return Goal("gini", max(1 - (1 - goal.value) * thinned, floor + spare))
+        return Goal(goal.kind, min(goal.value * thinned, room - spare))
 
     def status(self) -> TargetStatus:
         """Say what is asked, what is held, at what cost, and what is out of reach."""
