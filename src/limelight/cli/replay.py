@@ -28,8 +28,11 @@ def replay(
     ],
     *,
     window: Annotated[
-        str, option("TIME", "Over how long the target is held: 7d, 12h, 30m, 90s.", "--window")
-    ],
+        str | None, option("TIME", "Over how long the target is held: 7d, 12h, 30m, 90s.")
+    ] = None,
+    half_life: Annotated[
+        str | None, option("TIME", "Instead: after how long a list counts half, such as 3d.")
+    ] = None,
     gini: Gini = None,
     min_coverage: MinCoverage = None,
     max_relevance_loss: Annotated[
@@ -64,8 +67,8 @@ def replay(
     answered live under the target: strength, Gini index and loss of relevance over time. It is the
     code that `limelight serve` runs. The model folder is not written to.
 
-    The first window is needed to fill the ledger, so a log should be several windows long. Requests
-    of users that the model does not know are answered as those of unseen users.
+    The first window is needed to fill the ledger, so a log should be several windows long. Rows may
+    be in any order. Users that the model does not know are answered as unseen ones.
 
     \b
     Examples:
@@ -81,7 +84,9 @@ def replay(
 
     files = output or []
     _check_files(files, folder, log)
-    seconds = duration(window, "window")
+    if (window is None) == (half_life is None):
+        message = f"give --window or --half-life: window={window}, half_life={half_life}"
+        raise ConfigError(message, hint="a target is held over a time, such as --window 7d")
     wishes = given_flags(
         gini=gini,
         min_coverage=parse_share("--min-coverage", min_coverage),
@@ -99,10 +104,11 @@ def replay(
         model,
         asked,
         goal,
-        window=seconds,
+        window=None if window is None else duration(window, "window"),
+        half_life=None if half_life is None else duration(half_life, "half_life"),
         k=k,
         groups=_members(groups, model),
-        threads=threads or 1,
+        threads=1 if threads is None else threads,
     )
     for file in files:
         _write(found, file)

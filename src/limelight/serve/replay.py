@@ -22,7 +22,7 @@ from limelight.serve.engine import Engine
 from limelight.serve.ledger import Ledger
 from limelight.serve.requests import Request
 from limelight.serve.start import start_of
-from limelight.serve.target import TargetHolder
+from limelight.serve.target import LEAST, TargetHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limelight.models.recommender import Recommender
     from limelight.serve.goal import ServedGoal
     from limelight.serve.history import WindowPoint
-    from limelight.serve.target import TargetStatus
+    from limelight.serve.status import TargetStatus
 
 USERS = tuple(dict.fromkeys(user for user, _ in PAIRS))
 TIMES = ("timestamp", "time", "datetime", "date", "ts", "timestamp:float", "event_time")
@@ -101,8 +101,8 @@ class ReplayResult:
     """What a log of requests would have come to under a target."""
 
     goal: ServedGoal
-    window: float
-    """In seconds."""
+    look_back: dict[str, float]
+    """The window, or the half-life, in seconds."""
     status: TargetStatus
     """At the end."""
     n_requests: int
@@ -118,9 +118,14 @@ class ReplayResult:
         return self.status.history
 
     @property
+    def warm_up(self) -> float:
+        """In how many seconds the ledger fills: one window, or three half-lives."""
+        return self.look_back.get("window") or 3 * self.look_back["half_life"]
+
+    @property
     def settled(self) -> tuple[WindowPoint, ...]:
-        """The points after the first window, in which it was being filled."""
-        return tuple(point for point in self.points if point.time >= self.span[0] + self.window)
+        """The points after the ledger was filled."""
+        return tuple(point for point in self.points if point.time >= self.span[0] + self.warm_up)
 
     def sentences(self) -> list[str]:
         """Say in plain words what would have happened."""
@@ -132,21 +137,31 @@ class ReplayResult:
         if measured is None:
             return [*said, "There were too few to measure anything."]
         if not settled:
-            said.append("The log is no longer than the window, so nothing can be said of holding.")
+            name = "window" if "window" in self.look_back else "time in which the ledger fills"
+            said.append(f"The log is no longer than the {name}: that says nothing of holding.")
         elif self.goal.gini is not None:
-            off = np.array([abs(point.gini - self.goal.gini) for point in settled])
+            # Strength cannot make exposure less even than plain lists are.
+            off = np.array(
+                [
+                    0.0 if point.strength <= LEAST * 1.001 else abs(point.gini - self.goal.gini)
+                    for point in settled
+                ]
+            )
             share = f"{100 * float(np.mean(off <= _NEAR)):.0f} %"
             said.append(
-                f"After the first window the Gini index was within {_NEAR:g} of it {share} of the "
-                f"time, and at most {off.max():.3f} away."
+                f"Once the ledger was filled, the Gini index was within {_NEAR:g} of it {share} of "
+                f"the time, and at most {off.max():.3f} away."
             )
         said.append(
             f"At the end: Gini index {measured.gini:.3f}, coverage {measured.coverage:.3f}, "
             f"loss of relevance {100 * measured.loss:.2f} %, strength {self.status.strength:.3g}."
         )
+        if self.status.gini_plain is not None:
+            said.append(f"Without control, the Gini index is {self.status.gini_plain:.3f}.")
         if self.status.accounts:
             first = self.status.accounts[0]
-            said.append(f"Nearest to its bound: {first.group!r} with {100 * first.share:.2f} %.")
+            where = "Farthest beyond" if first.outside > 0 else "Nearest to"
+            said.append(f"{where} its bound: {first.group!r} with {100 * first.share:.2f} %.")
         return [*said, *self.status.notes, *self.notes]
 
     def table(self) -> pa.Table:
@@ -157,19 +172,15 @@ class ReplayResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
-        measured = self.status.measure
-        return {
-            "asked": self.goal.asked,
-            "window_seconds": self.window,
+        status = self.status.to_dict()
+        del status["history"]
+        return status | {
+            "asked": status.pop("target"),
+            **{f"{name}_seconds": seconds for name, seconds in self.look_back.items()},
             "requests": self.n_requests,
             "failed": self.n_failed,
             "first": self.span[0],
             "last": self.span[1],
-            "measured": None if measured is None else measured._asdict(),
-            "strength": self.status.strength,
-            "is_met": self.status.is_met,
-            "is_reachable": self.status.is_reachable,
-            "accounts": [account._asdict() for account in self.status.accounts],
             "notes": [*self.status.notes, *self.notes],
             "history": [point._asdict() for point in self.points],
         }
@@ -188,12 +199,13 @@ class ReplayResult:
         return "\n".join(self.sentences())
 
 
-def replay(
+def replay(  # noqa: PLR0913
     recommender: Recommender,
     log: RequestLog,
     goal: ServedGoal,
     *,
-    window: float,
+    window: float | None = None,
+    half_life: float | None = None,
     k: int = 20,
     groups: Groups | None = None,
     threads: int = 1,
@@ -209,8 +221,8 @@ def replay(
         Who asked, and when.
     goal
         What is to be held.
-    window
-        Over how many seconds.
+    window, half_life
+        Over how many seconds, or after how many of them a list counts half. One of them is given.
     k
         Length of the lists.
     groups
@@ -224,13 +236,19 @@ def replay(
     control = RequestControl(start.config, start.strength)
     engine = Engine(recommender, k=k, control=control, threads=threads)
     first = float(log.times[0])
-    ledger = Ledger(engine.n_items, window=window, groups=start.config.groups, time=first)
+    ledger = Ledger(
+        engine.n_items,
+        window=window,
+        half_life=half_life,
+        groups=start.config.groups,
+        time=first,
+    )
     if start.exposure is not None and start.lists:
         ledger.start_from(start.exposure, start.lists, time=first)
-    holder = TargetHolder(goal, control, ledger, window=window)
+    holder = TargetHolder(goal, control, ledger)
     failed = 0
     with progress_bar("replay", _STEPS, show=show_progress) as advance:
-        for rows, steps in _batches(log.times, window):
+        for rows, steps in _batches(log.times, holder.window):
             time = float(log.times[rows.stop - 1])
             ledger.advance(time)
             asked = [Request(user=user) for user in log.users[rows]]
@@ -240,13 +258,19 @@ def replay(
             _repeat(advance, steps)
     return ReplayResult(
         goal=goal,
-        window=window,
+        look_back=given_seconds(window, half_life),
         status=holder.status(),
         n_requests=len(log.users),
         n_failed=failed,
         span=(first, float(log.times[-1])),
         notes=_notes(recommender, log, failed),
     )
+
+
+def given_seconds(window: float | None, half_life: float | None) -> dict[str, float]:
+    """Return the one of two that was given, by its name."""
+    given = {"window": window, "half_life": half_life}
+    return {name: seconds for name, seconds in given.items() if seconds is not None}
 
 
 def _batches(times: Float64, window: float) -> Iterator[tuple[slice, int]]:
