@@ -18,17 +18,17 @@ from limelight._base.errors import DataError, LimelightError
 from limelight._base.text import first_words
 from limelight.serve.buckets import event_key
 from limelight.serve.parts import Part, new_source
-from limelight.serve.reports import Catalogue, Report
+from limelight.serve.reports import Catalogue, portions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limelight.serve.ledger import Ledger
-    from limelight.serve.reports import Event, News, Pair, Transport
+    from limelight.serve.reports import Event, News, Pair, Report, Transport
 
 _AT_ONCE, _AT_ONCE_OF_GROUP = 0.02, 0.05
 _MOST_AT_A_TIME = 50_000
-"""So many sums that others lost are told with one flush, because that takes time."""
+"""So many sums are written at a time, because the other side must answer in time."""
 _FIRST_REST, _LONGEST_REST = 0.1, 5.0
 _STATE_EVERY = 10.0
 _PATIENCE = 3
@@ -392,8 +392,10 @@ class Replicas:
             kept = {pair: r for pair, r in outgoing.items() if r.bucket >= self._oldest}
             try:
                 if kept or events or not only_write:
-                    reports = list(kept.values())
-                    self.transport.write(reports, events, announce=not only_write, state=state)
+                    *more, last = portions(kept.values(), _MOST_AT_A_TIME)
+                    for reports in more:
+                        self.transport.write(reports, [], announce=not only_write)
+                    self.transport.write(last, events, announce=not only_write, state=state)
                 if not only_write:
                     self._read(catalogue)
             except DataError as error:

@@ -13,7 +13,7 @@ from limelight.serve.journal_files import arrow_ids
 from limelight.serve.parts import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from limelight._base.arrays import Int32
 
@@ -59,6 +59,29 @@ class Report(NamedTuple):
     def copy(self) -> Report:
         """Return a report that stays as this one is now."""
         return self._replace(amounts=dict(self.amounts))
+
+
+def portions(reports: Iterable[Report], most: int) -> list[list[Report]]:
+    """Cut reports into portions of not more than so many sums; there is at least one.
+
+    Examples
+    --------
+    >>> report = Report(7, "a", {"x": 2, "y": 3, "z": 4}, 2, 0, 0)
+    >>> [[list(piece.amounts) for piece in portion] for portion in portions([report], 2)]
+    [[['x', 'y']], [['z']]]
+    """
+    found: list[list[Report]] = [[]]
+    room = most
+    for report in reports:
+        sums = list(report.amounts.items())
+        for start in range(0, max(len(sums), 1), most):
+            some = dict(sums[start : start + most])
+            if len(some) > room:
+                found.append([])
+                room = most
+            found[-1].append(report._replace(amounts=some))
+            room -= len(some)
+    return found
 
 
 class News(NamedTuple):

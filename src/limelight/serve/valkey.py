@@ -37,8 +37,8 @@ _OTHER_FORMAT = (
 _TIMEOUT = 1.0
 _FIELDS = 4096
 """At most so many fields go into one command, because the server does nothing else meanwhile."""
-_NEWS = 512
-"""The stream keeps about so many entries; whoever was away for longer reads whole hashes."""
+_NEWS, _NEWS_SECONDS = 512, 120
+"""The stream keeps about so many entries of so long; who was away for longer reads whole hashes."""
 _AUDIT = 30
 """After so many readings all hashes are looked for: a server may have dropped some."""
 _SLOT = 600
@@ -228,6 +228,8 @@ class ValkeyTransport:
             told.append([*report, announced, self._version])
         entry = {"news": json.dumps([self._teller, told, events], separators=(",", ":"))}
         pipe.xadd(self._key("news"), entry, maxlen=_NEWS, approximate=True)
+        oldest = int(1000 * (self._now() - _NEWS_SECONDS))
+        pipe.xtrim(self._key("news"), minid=max(oldest, 0), approximate=True)
         pipe.pexpire(self._key("news"), self._keep)
         return found
 

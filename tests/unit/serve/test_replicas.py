@@ -429,6 +429,17 @@ def test_a_thread_does_it_all():
     one.close()  # a second time
 
 
+def test_much_is_written_in_portions(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_AT_A_TIME", 3)
+    shelf = Shelf()
+    one, two = share(shelf), share(shelf)
+    for number in range(3):
+        count(one, 0, 1, 2, 3, time=NOW - number * WIDTH)
+    exchange(one, two)
+    assert one.transport.n_writes == 6
+    agree(one, two, lists=3)
+
+
 def test_a_fault_in_what_others_told_does_not_end_the_thread():
     shelf = Shelf()
     one, two = share(shelf), share(shelf)
