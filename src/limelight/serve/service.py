@@ -163,7 +163,7 @@ class _Running:
         self._given, self._on_start = arms, on_start
 
     @contextlib.asynccontextmanager
-    async def lifespan(self, app: ASGIApp) -> AsyncIterator[None]:
+    async def lifespan(self, app: ASGIApp) -> AsyncIterator[dict[str, Any]]:
         """Open the models, answer, and close them."""
         del app
         settings = self.settings
@@ -179,9 +179,8 @@ class _Running:
         self._hear_hup()
         self._on_start()
         try:
-            yield
+            yield {"telemetry": self.telemetry}  # for connections, which uvicorn gives it to
         finally:
-            self.calls.is_draining = True
             ticking.cancel()
             for arm in arms.values():
                 await arm.close()

@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight._base.errors import LimelightError
 from limelight.data.ids import ids_to_arrow, positions
+from limelight.serve.buckets import event_key
 from limelight.serve.control import RequestControl
 from limelight.serve.goal import ServedGoal
 from limelight.serve.http.batching import Batcher
@@ -67,6 +68,8 @@ class ShownCounts(NamedTuple):
     known: int
     late: int
     unknown: list[str]
+    """Ids of requests that nobody remembers."""
+    unknown_items: list[str | int]
 
 
 class LedgerCopy(NamedTuple):
@@ -217,13 +220,20 @@ class Arm:
             self.keeper.learn(event.id for event in events)
         accepted = known = late = 0
         unknown: list[str] = []
+        strangers: dict[str | int, None] = {}
         for event in events:
             found = None if event.id is None else self.recent.find(event.id)
             at = now if event.time is None else min(event.time, now)
             if event.items is not None:
                 numbers = self.engine.numbers(event.items)
+                if numbers.min() < 0:
+                    pairs = zip(event.items, numbers.tolist(), strict=True)
+                    strangers |= dict.fromkeys(id_ for id_, number in pairs if number < 0)
             elif found is not None:
                 numbers = found.numbers
+            elif self.has_counted(event.id or ""):
+                known += 1
+                continue
             else:
                 unknown.append(event.id or "")
                 continue
@@ -237,7 +247,11 @@ class Arm:
                 known += 1
         self.reported += accepted
         self._settle(now, is_counted=accepted > 0)
-        return ShownCounts(accepted, known, late, unknown)
+        return ShownCounts(accepted, known, late, unknown, list(strangers))
+
+    def has_counted(self, event: str) -> bool:
+        """Tell whether an event was counted."""
+        return event_key(event) in self.ledger.events
 
     def tick(self) -> None:
         """Do what is due though nobody asks."""
@@ -303,7 +317,7 @@ class Arm:
         if self.keeper is not None:
             self.keeper.renumbered(new)
         self.loaded = loaded
-        self.recent.clear()
+        self.recent.renumber(numbers)
         self.engine.control = self._control(always=self.holder is not None)
         if self.holder is not None:
             assert self.engine.control is not None

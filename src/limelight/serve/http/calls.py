@@ -35,6 +35,7 @@ _RECOMMEND = msgspec.json.Decoder(wire.RecommendBody)
 _RERANK = msgspec.json.Decoder(wire.RerankBody)
 _SHOWN = msgspec.json.Decoder(wire.ShownBody)
 _MOST_TOP = 1000
+_NAMED = 100
 _MORE = "come back later, or start more replicas"
 _LATER = {"Retry-After": "1"}
 _BATCHES = 4
@@ -58,7 +59,6 @@ class Calls:
         self._audits = {
             name: WindowAudit(arm, settings, telemetry.latencies) for name, arm in arms.items()
         }
-        self.is_draining = False
 
     # Lists
 
@@ -139,14 +139,15 @@ class Calls:
         by_arm: dict[str, list[wire.ShownEvent]] = {}
         for number, event in enumerate(body.events):
             _check_event(event, number)
-            by_arm.setdefault(self._arm_of(event), []).append(event)
-        total = wire.ShownAnswer(0, 0)
+            by_arm.setdefault(await self._arm_of(event), []).append(event)
+        total, strangers = wire.ShownAnswer(0, 0), list[str | int]()
         for name, events in by_arm.items():
             found = await self._count(self._arms[name], events)
             total.accepted += found.accepted
             total.known += found.known
             total.late += found.late
             total.unknown = total.unknown + found.unknown
+            strangers += found.unknown_items
             for kind, number in (
                 ("accepted", found.accepted),
                 ("known", found.known),
@@ -154,6 +155,8 @@ class Calls:
                 ("unknown", len(found.unknown)),
             ):
                 self._telemetry.events(name, kind, number)
+        if strangers:
+            total.unknown_items = strangers[:_NAMED]
         call.scope["limelight"] |= {"accepted": total.accepted, "known": total.known}
         return JsonResponse(wire.ENCODE(total))
 
@@ -167,11 +170,15 @@ class Calls:
         message = f"too many requests wait: {self._limits.queue}"
         return Refusal(503, message, _MORE, headers=_LATER, id_=id_)
 
-    def _arm_of(self, event: wire.ShownEvent) -> str:
+    async def _arm_of(self, event: wire.ShownEvent) -> str:
         """Find the model that made a list: the one that remembers it, or the one of its user."""
         if len(self._arms) > 1 and event.id is not None:
             for name, arm in self._arms.items():
                 if arm.recent.find(event.id) is not None:
+                    return name
+            for name, arm in self._arms.items():
+                # Forgotten, but counted: the same event must not count for another model.
+                if await arm.batcher.run(partial(arm.has_counted, event.id)):
                     return name
         return self._split.of(event.user if event.user is not None else event.id or "")
 
@@ -193,8 +200,6 @@ class Calls:
 
     async def ready(self, _: HttpRequest) -> Response:
         """Say whether requests may be sent."""
-        if self.is_draining:
-            raise Refusal(503, "the service is about to end", "ask another replica", headers=_LATER)
         models = {name: arm.fingerprint for name, arm in self._arms.items()}
         return JsonResponse(wire.ENCODE(wire.Health("ready", models)))
 

@@ -213,6 +213,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if is_busy and not self.cycle.more_body:
             self.cycle.keep_alive = False
             return
+        if (telemetry := self.app_state.get("telemetry")) is not None:
+            telemetry.refused(status)
         if not (is_busy and (self.pipeline or self.cycle.response_started)):
             self.transport.write(bare_answer(status, message, hint))
         self.transport.close()

@@ -6,7 +6,11 @@ import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limelight._base.arrays import Int32
     from limelight.serve.requests import Answer
 
@@ -42,6 +46,8 @@ class RecentLists:
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
         self._lists: OrderedDict[str, RecentList] = OrderedDict()
+        self._before: tuple[Mapping[str, RecentList], Int32] = ({}, np.empty(0, np.int32))
+        """Lists of the catalogue before this one, and the numbers that its items have here."""
 
     def __len__(self) -> int:
         return len(self._lists)
@@ -55,11 +61,23 @@ class RecentLists:
 
     def find(self, id_: str) -> RecentList | None:
         """Return what was answered, unless it was forgotten."""
-        return self._lists.get(id_)
+        found = self._lists.get(id_)
+        if found is not None:
+            return found
+        lists, numbers = self._before
+        before = lists.get(id_)
+        if before is None:
+            return None
+        # What the catalogue did not have, it has not got now.
+        return before._replace(numbers=np.where(before.numbers < 0, -1, numbers[before.numbers]))
 
-    def clear(self) -> None:
-        """Forget all, because items have other numbers now."""
-        self._lists.clear()
+    def renumber(self, numbers: Int32) -> None:
+        """Give items their numbers in another catalogue, -1 for those that it does not have.
+
+        Lists are looked at when they are asked for, because nobody should wait for all of them;
+        those of a catalogue before the last are forgotten.
+        """
+        self._before, self._lists = (self._lists, numbers), OrderedDict()
 
 
 def _worth(n_places: int) -> float:

@@ -230,7 +230,7 @@ class UserSplit:
     >>> split.of(17) == split.of("17")
     True
     >>> sum(split.of(user) == "b" for user in range(10_000))
-    1016
+    1001
     """
 
     def __init__(self, names: Sequence[str], shares: Mapping[str, float]) -> None:

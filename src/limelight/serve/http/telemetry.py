@@ -78,6 +78,12 @@ class Telemetry:
         pair[0].inc()
         pair[1].observe(seconds)
 
+    def refused(self, status: int) -> None:
+        """Count and log what was refused before it was a request."""
+        self.request("connection", status, 0.0)
+        if self.log is not None:
+            self.log.write(event="request", route="connection", status=status)
+
     def list_made(self, model: str, basis: str) -> None:
         """Count a list."""
         key = ("list", model, basis)

@@ -149,6 +149,8 @@ class ShownAnswer(Struct):
     """How many are older than the window, and were not counted."""
     unknown: list[str] = []
     """Ids of requests that this service does not remember: name the items."""
+    unknown_items: list[str | int] | UnsetType = UNSET
+    """Items that the catalogue does not have, if there are any; the first hundred."""
 
 
 class ErrorDetail(Struct, omit_defaults=True):

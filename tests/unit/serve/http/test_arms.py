@@ -163,7 +163,7 @@ def test_what_was_shown() -> None:
         ShownEvent(user=7, items=first, time=NOW - 1e6),
         ShownEvent(user=7, items=[*first, "no such item"], time=NOW + 1e6),
     ]
-    assert arm.count(events) == (3, 1, 1, ["gone"])
+    assert arm.count(events) == (3, 1, 1, ["gone"], ["no such item"])
     assert arm.reported == 3
     assert arm.ledger.time == pytest.approx(NOW), "a client's clock that is ahead moves nothing"
     assert arm.copy().exposure.sum() == pytest.approx(arm.ledger.totals.sum() / UNIT)

@@ -6,10 +6,13 @@ import http.client
 import json
 import threading
 import time
+from functools import partial
 
+import pyarrow as pa
 import pytest
 from tests.support.service import JSON, K, ask, holding, make_arm, serving, small_model
 
+import limelight as ll
 from limelight.serve.http.settings import Limits
 
 
@@ -156,11 +159,54 @@ def test_what_is_older_than_the_window_is_not_counted(fresh):
 
 
 def test_unknown_items_of_a_report_do_no_harm(fresh):
-    assert shown(fresh, {"id": "a", "items": ["none", 1]})["accepted"] == 1
+    found = shown(fresh, {"id": "a", "items": ["none", 1, "none"]}, {"id": "b", "items": [-7]})
+    assert found["accepted"] == 2
+    assert found["unknown_items"] == ["none", -7]
     most = fresh.call("GET", "/v1/exposure?top=1").body["most"]
     assert most[0]["id"] == 1
     # The first place was that of the unknown item.
     assert most[0]["exposure"] == pytest.approx(0.6309, abs=1e-4)
+
+
+def test_so_many_unknown_items_are_named(fresh):
+    found = shown(fresh, {"id": "a", "items": [f"none-{n}" for n in range(500)]})
+    assert found["unknown_items"] == [f"none-{n}" for n in range(100)]
+
+
+def test_a_list_that_was_counted_and_forgotten_is_known(fresh):
+    id_ = fresh.post("/v1/recommend", {"user": 3}).body["id"]
+    assert shown(fresh, {"id": id_})["accepted"] == 1
+    fresh.arms["demo"].recent._lists.clear()
+    found = shown(fresh, {"id": id_}, {"id": id_, "items": [1]}, {"id": "x"})
+    assert (found["known"], found["unknown"]) == (2, ["x"])
+
+
+def test_a_list_is_counted_for_one_model_only():
+    arms = make_arm("old"), make_arm("new")
+    with serving(*arms) as service:
+        ids = [service.post("/v1/recommend", {"user": user}).body["id"] for user in range(20)]
+        assert shown(service, *({"id": id_} for id_ in ids))["accepted"] == 20
+        for arm in arms:
+            arm.recent._lists.clear()
+        assert shown(service, *({"id": id_, "items": [1]} for id_ in ids))["known"] == 20
+
+
+def test_lists_are_remembered_when_a_model_is_read_again(fresh):
+    """Exposure follows items by their ids, also that of lists that are reported later."""
+    arm = fresh.arms["demo"]
+    reply = fresh.post("/v1/rerank", {"items": [{"id": id_, "score": 1} for id_ in (7, "new", 3)]})
+    ids = small_model().item_ids
+    keep = ids[ids != 3][::-1]
+    other = ll.IALS(factors=4, epochs=1).fit(
+        ll.read(pa.table({"user_id": [1] * len(keep), "item_id": keep}))
+    )
+    arm.batcher._loop.call_soon_threadsafe(
+        arm.batcher.run, partial(arm.swap, make_arm(model=other).loaded)
+    )
+    assert shown(fresh, {"id": reply.body["id"]})["accepted"] == 1
+    most = fresh.call("GET", "/v1/exposure?top=2").body["most"]
+    assert most[0] == {"id": 7, "exposure": 1.0}
+    assert most[1]["exposure"] == 0
 
 
 def test_where_answers_count_nothing_need_be_reported():

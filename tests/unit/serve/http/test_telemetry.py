@@ -51,6 +51,17 @@ def test_figures_of_all_that_was_asked():
     assert found["limelight_waiting", ("model", "demo")] == 0
 
 
+def test_what_is_refused_before_it_is_a_request_is_counted_too():
+    with serving() as service:
+        service.raw(b"no HTTP\r\n\r\n")
+        service.raw(b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\n\r\n")
+        found = figures(service)
+    for status in ("400", "431"):
+        key = ("limelight_requests_total", ("route", "connection"), ("status", status))
+        assert found[key] == 1
+    assert [line["status"] for line in service.log_lines] == [400, 431, 200]
+
+
 def test_a_line_for_every_request_without_users():
     with serving() as service:
         service.post("/v1/recommend", {"id": "a", "user": "secret-user", "history": [1]})
