@@ -12,8 +12,11 @@ import pytest
 from tests.support.places import ROOT
 from tests.support.valkey import valkey_server
 
+import limelight as ll
 from limelight._base.errors import ConfigError, DataError
+from limelight.serve import ServeSettings
 from limelight.serve import valkey as module
+from limelight.serve.http.opening import open_arms
 from limelight.serve.journal import Journal
 from limelight.serve.ledger import UNIT, Ledger
 from limelight.serve.parts import new_source
@@ -475,6 +478,27 @@ def test_addresses_with_options_are_read_as_any(group):
     count(one, 0)
     group.exchange(2)
     assert two.ledger.lists == 1
+
+
+def test_what_a_fit_had_shown_counts_once_for_all_replicas(tmp_path, name):
+    data = ll.marketplace(300, 60, 4000, seed=8).interactions
+    model = ll.IALS(factors=8, epochs=2, num_threads=1)
+    fitted = ll.fit_to(data, gini=0.5, at=5, model=model, serve="stream", show_progress=False)
+    fitted.model.save(tmp_path / name)
+    with valkey_server() as server:
+        settings = ServeSettings({"model": str(tmp_path / name)}, ledger=server.url, k=5)
+        [one] = open_arms(settings).values()
+        n_lists = one.ledger.lists
+        assert n_lists > 0
+        one.keeper.close()
+        [two] = open_arms(settings).values()
+        assert two.ledger.lists == n_lists
+        two.keeper.close()
+        server.stop()
+        [three] = open_arms(settings).values()
+        assert three.ledger.lists == 0
+        server.start()
+        three.keeper.close()
 
 
 COUNTING = """

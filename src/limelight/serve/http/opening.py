@@ -87,8 +87,10 @@ def _open_arm(settings: ServeSettings, name: str, loaded: Loaded) -> Arm:
     )
     keeper = _keeper(settings, name, ledger, engine)
     try:
-        # What the fit had shown counts until the ledger has lists of its own.
-        if start.exposure is not None and start.lists and not ledger.lists:
+        # What the fit had shown counts until the ledger has lists of its own. Where other replicas
+        # cannot be asked, they may have some, and it would be counted again.
+        is_empty = not ledger.lists and not keeper.status()["notes"]
+        if start.exposure is not None and start.lists and is_empty:
             ledger.start_from(start.exposure, start.lists, time=now)
         return Arm(
             name,
