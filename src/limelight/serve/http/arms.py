@@ -81,6 +81,8 @@ class LedgerCopy(NamedTuple):
     plain: float
     shown: float
     time: float
+    plain_exposure: Float64 | None
+    """By item, of the lists without control, up to a factor; None where that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,8 +268,9 @@ class Arm:
 
     def copy(self) -> LedgerCopy:
         """Copy what the ledger holds."""
-        ledger = self.ledger
+        ledger, control = self.ledger, self.engine.control
         ledger.advance(self.clock())
+        plain = None if control is None else control.plain_exposure(ledger.lists)
         return LedgerCopy(
             np.asarray(ledger.totals, np.float64) / UNIT,
             np.asarray(ledger.group_totals, np.float64) / UNIT,
@@ -275,6 +278,7 @@ class Arm:
             ledger.plain,
             ledger.shown,
             ledger.time,
+            None if plain is None else plain.copy(),
         )
 
     def status(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class WindowAudit:
     def _measure(self, look: Look, top: int) -> Exposure:
         arm, now = self._arm, time.monotonic()
         copy, status, loaded = look
-        figures = figures_of(copy.exposure)
+        figures, plain = figures_of(copy.exposure), copy.plain_exposure
         most, least = extremes(copy.exposure, loaded.engine.item_ids, loaded.titles, top)
         target = status.get("target")
         bounds = ((target or {}).get("group_cap"), (target or {}).get("group_floor"))
@@ -82,6 +82,7 @@ class WindowAudit:
             latency_ms=None if latency is None else Latency(*latency),
             notes=[*notes_of(arm), *status.get("notes", ())],
             gini_plain=status.get("gini_plain"),
+            lorenz_plain=None if plain is None else figures_of(plain).lorenz,
             front=loaded.front,
             stale_seconds=status.get("stale_seconds"),
         )

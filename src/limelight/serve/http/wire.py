@@ -273,6 +273,7 @@ class Exposure(Struct):
     notes: list[str]
     gini_plain: float | None = None
     """Of the same lists without control, where it was measured."""
+    lorenz_plain: list[tuple[float, float]] | None = None
     front: list[dict[str, Any]] | None = None
     """What other targets would cost, as `fit` found it."""
     stale_seconds: float | None = None
