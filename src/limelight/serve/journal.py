@@ -147,6 +147,7 @@ class Journal:
         except BaseException:
             self._let_go()
             raise
+        self._now = ledger.time
         ledger.witness = self
         self._thread = threading.Thread(target=self._run, name="limelight-journal", daemon=True)
         self._thread.start()
@@ -196,7 +197,7 @@ class Journal:
 
     def flush(self, now: float = 0.0) -> None:
         """Write what must not be lost; without ``durable``, only what the thread cannot do."""
-        del now
+        self._now = now or self.ledger.time
         if self._is_stalled or self.ledger.revision != self._revision:
             self._checkpoint()
         elif self.durable:
@@ -229,7 +230,9 @@ class Journal:
 
     def status(self) -> dict[str, Any]:
         """Say what is wrong with the disk, if anything is, and what was found at the start."""
-        wrong = [f"The ledger is not on disk: {self.error.message}"] if self.error else []
+        wrong = self.ledger.clock_notes(self._now)
+        if self.error is not None:
+            wrong.append(f"The ledger is not on disk: {self.error.message}")
         if self._state_error is not None:
             wrong.append(f"What holds the target is not on disk: {self._state_error.message}")
         return {"notes": wrong, "start_notes": list(self.notes)}

@@ -257,6 +257,17 @@ class Ledger:
         self.events.close(self.oldest)
         return is_less
 
+    def clock_notes(self, now: float) -> list[str]:
+        """Say if a clock is so far behind that what it tells is before the window.
+
+        That is so when it was ahead for a while. The ledger does not follow it back: a clock that
+        is behind for a moment, such as after a boot, must not wipe the window.
+        """
+        if self.bucket_of(now) >= self.oldest:
+            return []
+        behind = f"{self.time - now:,.0f} s"
+        return [f"lists do not count, because the clock is before the ledger's window, by {behind}"]
+
     # Sources
 
     def parts(self) -> Iterator[tuple[int, str, Part]]:

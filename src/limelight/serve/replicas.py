@@ -160,7 +160,7 @@ class Replicas:
 
         With ``durable`` it returns when the other side has it, unless that cannot be reached.
         """
-        del now
+        self._now = now or self.ledger.time
         self._hand_over_changes()
         self._take_in()
         if self.durable:
@@ -240,7 +240,7 @@ class Replicas:
         }
 
     def _status_notes(self, staleness: float) -> list[str]:
-        notes, error = list(self._notes), self.error
+        notes, error = [*self.ledger.clock_notes(self._now), *self._notes], self.error
         if error is not None:
             notes.append(error.message)
             if self.durable:

@@ -449,6 +449,16 @@ def test_a_damaged_state_is_left_out_with_a_note(tmp_path, damaged):
     assert "state.json was left out" in note
 
 
+def test_status_says_that_the_clock_is_wrong(tmp_path):
+    ledger = a_ledger()
+    with open_journal(tmp_path, ledger) as journal:
+        fill(ledger, 0, 1)
+        journal.flush(1e9)
+        assert journal.status()["notes"] == []
+        journal.flush(1e9 - 2 * DAY)
+        assert "clock is before" in journal.status()["notes"][0]
+
+
 def test_status_says_what_is_not_on_disk(tmp_path, monkeypatch):
     ledger = a_ledger()
     journal = open_journal(tmp_path, ledger)

@@ -73,6 +73,14 @@ def test_what_left_the_window_is_forgotten_to_the_last_unit():
     assert (ledger.lists, ledger.plain) == (0, 0)
 
 
+def test_a_clock_that_was_ahead_is_told_of():
+    ledger = Ledger(2, window=HOUR, buckets=4, time=9 * HOUR)
+    assert ledger.clock_notes(8.5 * HOUR) == []
+    [note] = ledger.clock_notes(7 * HOUR)
+    assert note.endswith("before the ledger's window, by 7,200 s")
+    assert not ledger.count(a_list(0), time=7 * HOUR)
+
+
 def test_time_does_not_go_back():
     ledger = Ledger(2, window=HOUR, buckets=4, time=2 * HOUR)
     assert not ledger.advance(10.0)

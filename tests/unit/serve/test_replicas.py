@@ -500,6 +500,12 @@ def test_status_says_how_old_the_news_is_and_what_is_wrong(monkeypatch):
     assert other.status()["notes"][-1].endswith("above 0.8 s: nothing was heard")
 
 
+def test_status_says_that_the_clock_is_wrong():
+    one = share(Shelf())
+    one.flush(NOW - 2 * WINDOW)
+    assert "clock is before" in one.status()["notes"][0]
+
+
 def test_the_start_says_how_old_prices_may_become():
     shelf = Shelf()
     often, rarely = share(shelf, every=0.5), share(shelf, every=1.0)
