@@ -204,22 +204,25 @@ class Client(threading.Thread):
         else:
             items, path = [], "/v1/recommend"
             body = {"id": id_, "user": self._chance.randrange(N_USERS), "k": K}
-        for tries in itertools.count(1):
+        tries = 0
+        while not self.stopped.is_set():
             place = self._chance.randrange(len(self._replicas))
-            replica, began = self._replicas[place], time.monotonic()
-            life = replica.life
-            answer = self._ask(place, path, body)
+            life, began = self._replicas[place].life, time.monotonic()
+            try:
+                answer = self._ask(place, path, body)
+            except ConnectionRefusedError:  # it is not sent
+                time.sleep(0.005)
+                continue
+            tries += 1
             sent = Sent(items, place, life, time.monotonic(), tries)
             if answer is not None:
                 self.log.longest = max(self.log.longest, sent.when - began)
                 sent.items = items or [one["id"] for one in answer["items"]]
                 self.log.known[id_] = sent
+                self.log.unknown.pop(id_, None)
                 return
+            self.log.unknown[id_] = sent
             if not self._insists:
-                self.log.unknown[id_] = sent
-                return
-            if self.stopped.wait(0.01):
-                self.log.unknown[id_] = sent
                 return
 
     def _ask(self, place, path, body):
@@ -232,6 +235,9 @@ class Client(threading.Thread):
             link.request("POST", path, json.dumps(body), {"content-type": "application/json"})
             answer = link.getresponse()
             content = answer.read()
+        except ConnectionRefusedError:
+            link.close()
+            raise
         except (OSError, http.client.HTTPException):
             link.close()
             return None
