@@ -7,6 +7,7 @@ has bounds, so that no client can hold a connection or memory for long.
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -25,6 +26,10 @@ _REASONS = {
     503: "Service Unavailable",
 }
 _OF_BODIES = frozenset({b"content-length", b"transfer-encoding"})
+_NETWORKS = frozenset({socket.AF_INET, socket.AF_INET6})
+_UNREAD = 1 << 17
+"""Bytes that the system keeps for a client that does not read; by itself it would keep megabytes.
+Also, it says that the client has read only once a third of them is gone."""
 _WORTH = 16
 """A byte of a body pays for so many around it: one that comes alone needs five to say its size."""
 
@@ -71,6 +76,9 @@ class GuardedProtocol(HttpToolsProtocol):
             message = f"too many connections are open: {self.limits.connections}"
             self._refuse(503, message, "close those that are not used, or come back later")
             return
+        place = transport.get_extra_info("socket")
+        if place is not None and place.family in _NETWORKS:
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -82,7 +90,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Wait for a client that reads slowly, but not for ever."""
         super().pause_writing()
-        self._start("read", self.limits.body_seconds, self.transport.abort)
+        self._start("read", self.limits.idle_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Go on, because the client has read."""
@@ -225,7 +233,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _end_if_closing(self) -> None:
         """Give a client that has to read the last answer some time for it."""
         if self.transport.is_closing():
-            self._start("read", self.limits.body_seconds, self.transport.abort)
+            self._start("read", self.limits.idle_seconds, self.transport.abort)
 
     def _start(self, name: str, seconds: float, function: Callable[[], None]) -> None:
         if name not in self._timers:

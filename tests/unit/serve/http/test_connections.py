@@ -8,7 +8,7 @@ import socket
 import time
 
 import pytest
-from tests.support.service import make_arm, read_all, read_until, serving
+from tests.support.service import holding, make_arm, read_all, read_until, serving
 
 from limelight.serve.http.settings import Limits
 
@@ -280,6 +280,29 @@ def test_a_client_that_does_not_read_a_batch(impatient):
         link.sendall(head + b"content-length: %d\r\n\r\n" % len(content) + content)
         without_tasks(impatient)
         without_connections(impatient)
+
+
+def test_a_client_that_reads_slowly_gets_it_all(impatient):
+    content = b'{"k": 120}\n' * 150
+    head = b"POST /v1/batch HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n"
+    with impatient.open(buffer=4096) as link:
+        link.sendall(head + CLOSE + b"content-length: %d\r\n\r\n" % len(content) + content)
+        got = b""
+        while part := link.recv(1 << 17):
+            got += part
+            time.sleep(0.0005)
+    assert got.count(b'"basis":"everybody"') == 150
+
+
+def test_a_head_may_wait_for_the_answer_before_it():
+    arm = make_arm()
+    with serving(arm, limits=IMPATIENT) as service, service.open() as link:
+        with holding(arm):
+            link.sendall(POST + b"content-length: 2\r\n\r\n{}" + GET)
+            time.sleep(3 * IMPATIENT.header_seconds)
+        read_until(link, b'"basis":"everybody"')
+        link.sendall(CLOSE + b"\r\n")
+        assert statuses(read_all(link)) == [200]
 
 
 def without_tasks(service):
