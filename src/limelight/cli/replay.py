@@ -85,7 +85,7 @@ def replay(
     files = output or []
     _check_files(files, folder, log)
     if (window is None) == (half_life is None):
-        message = f"give --window or --half-life: window={window}, half_life={half_life}"
+        message = f"give one of --window and --half-life, not {0 if window is None else 2}"
         raise ConfigError(message, hint="a target is held over a time, such as --window 7d")
     wishes = given_flags(
         gini=gini,

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
 LEAST, MOST = 1e-3, 1e2
 """Strengths. Below, lists are the plain ones; above, the exposure hardly gets any more even."""
-_USUAL_SLOPES = {"gini": 0.12, "min_coverage": 0.3, "max_relevance_loss": 1.5}
+_USUAL_SLOPES = {"gini": 0.12, "min_coverage": 1.2, "max_relevance_loss": 1.5}
 """By how much a figure moves when strength grows e-fold; a loss relative to its bound. Measured
 slopes are from a half to twice as much where targets make sense, and smaller near what is possible,
-where control is slower."""
+where control is slower. Coverage is steep near 1, where items come back together, and swings there
+if it is taken to be flatter."""
+_FIGURES = {"gini": "gini", "min_coverage": "coverage", "max_relevance_loss": "loss"}
 _AT_ONCE, _IN_TIME = 7.0, 7.0
 """How strength answers an error that e-fold strength would mend: as a power of e at once, and in
 the course of one window in which it stays. A share of all lists in the window has to make up for
@@ -127,8 +129,11 @@ class TargetHolder:
         self._stuck_since = self._outside_since = inf
         self._measured_at = -inf
         self._floor = self._per_item = 0.0
+        self._from: Measure | None = None
+        self._gone = 1.0
         self.prices: AccountPrices | None = None
         self._serve(control, ledger)
+        self.goal = goal
         self.aim(goal)
 
     def serve_with(self, control: Steered, ledger: Ledger) -> None:
@@ -146,7 +151,10 @@ class TargetHolder:
         self._look()
 
     def aim(self, goal: ServedGoal) -> None:
-        """Hold another target from now on; prices of the same groups stay as they are."""
+        """Hold another target; it is gone to in the course of one window.
+
+        Prices of the same groups stay as they are.
+        """
         bounds = None
         if goal.has_groups:
             members = self.ledger.groups
@@ -161,6 +169,11 @@ class TargetHolder:
             self.control.strength = self._own_strength
         elif not self.control.strength:
             self.control.strength = exp(self._log)
+        if goal.goals != self.goal.goals and self._measure is not None:
+            self._from, self._gone = self._measure, 0.0
+            if any(wish.lack(self._measure) > 0 for wish in goal.goals):
+                # From nearly no control it would take windows to get anywhere.
+                self._log = max(self._log, log(min(FIRST, self._most)))
         self.goal, self.prices = goal, bounds
         self.control.prices = None if bounds is None else bounds.prices
         self._stuck_since = self._outside_since = inf
@@ -213,10 +226,13 @@ class TargetHolder:
             return
         step = min(self._new / lists, 10 * _OF_WINDOW)
         self._new, self._measured_at = 0, time
+        self._gone = min(self._gone + step, 1.0)
         if self.goal.goals:
             error, gives_way = self._error(measure, self._growth.filled(time))
             least, most = log(LEAST), log(self._most)
-            # What cannot be done is not remembered: beyond a bound the integral part stands still.
+            # What cannot be done is not remembered: beyond a bound the integral part stands still,
+            # and a large error, which time mends, counts no more than what can be done at once.
+            error = min(max(error, -_FARTHEST / _AT_ONCE), _FARTHEST / _AT_ONCE)
             self._log = min(max(self._log + _IN_TIME * step * error, least), most)
             self.control.strength = self._strength(error)
             is_stuck = gives_way or self._is_strongest
@@ -232,8 +248,7 @@ class TargetHolder:
         return self.control.strength >= self._most * (1 - 1e-9)
 
     def _strength(self, error: float) -> float:
-        at_once = min(max(_AT_ONCE * error, -_FARTHEST), _FARTHEST)
-        return exp(min(max(self._log + at_once, log(LEAST)), log(self._most)))
+        return min(max(exp(self._log + _AT_ONCE * error), LEAST), self._most)
 
     def _error(self, measure: Measure, filled: float) -> tuple[float, bool]:
         """Return by what power of e strength should grow, as far as usual slopes tell.
@@ -241,7 +256,7 @@ class TargetHolder:
         Tells, too, whether a wish for exposure gives way to a bound of the loss.
         """
         wishes, bounds = [], []
-        for goal in self.goal.goals:
+        for goal in map(self._now, self.goal.goals):
             scale = _USUAL_SLOPES[goal.kind]
             if goal.is_loss:
                 most = max(goal.value * (1 - _INSIDE), 1e-6)
@@ -251,6 +266,17 @@ class TargetHolder:
         if not wishes:
             return min(bounds), False
         return min([*bounds, max(wishes)]), bool(bounds) and min(bounds) < max(wishes)
+
+    def _now(self, goal: Goal) -> Goal:
+        """Return what is asked for now, on the way from where another target was.
+
+        At once, the next lists would have to make up for all others of the window, and the window
+        would be far beyond the target when these are forgotten.
+        """
+        if self._from is None or self._gone >= 1:
+            return goal
+        start = getattr(self._from, _FIGURES[goal.kind])
+        return Goal(goal.kind, start + self._gone * (goal.value - start))
 
     def _possible(self, goal: Goal, filled: float) -> Goal:
         """Return what can be asked of so few lists; of enough lists, what was asked.
@@ -337,6 +363,7 @@ class TargetHolder:
             "outside_since": _finite(self._outside_since),
             "new": [self._new, self._new_for_prices],
             "gini_plain": self._gini_plain,
+            "moved": None if self._from is None else [self._gone, *self._from],
             "prices": {} if self.prices is None else self.prices.state(),
             "history": self.history.state(),
         }
@@ -357,7 +384,9 @@ class TargetHolder:
                 )
             )
             new, new_for_prices = (int(count) for count in state["new"])
-            plain = state["gini_plain"]
+            plain, moved = state["gini_plain"], state["moved"]
+            gone, *start = [1.0] if moved is None else [float(value) for value in moved]
+            begun = Measure(*start) if start else None
             history = History(1.0)
             history.restore(state["history"])
             if self.prices is not None:
@@ -369,6 +398,7 @@ class TargetHolder:
         self._measured_at, self._stuck_since, self._outside_since = measured, stuck, outside
         self._new, self._new_for_prices, self.history = new, new_for_prices, history
         self._gini_plain = None if plain is None else float(plain)
+        self._from, self._gone = begun, gone
         if self.goal.goals:
             self.control.strength = min(max(strength, LEAST), self._most)
         if self.prices is not None:
