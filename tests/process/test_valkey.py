@@ -18,6 +18,7 @@ from limelight.serve import ServeSettings
 from limelight.serve import valkey as module
 from limelight.serve.http.opening import open_arms
 from limelight.serve.journal import Journal
+from limelight.serve.journaled import JournaledReplicas, journal_beside
 from limelight.serve.ledger import UNIT, Ledger
 from limelight.serve.parts import new_source
 from limelight.serve.replicas import Replicas
@@ -478,6 +479,88 @@ def test_addresses_with_options_are_read_as_any(group):
     count(one, 0)
     group.exchange(2)
     assert two.ledger.lists == 1
+
+
+def a_durable_one(group, tmp_path):
+    ledger = a_ledger()
+    journal = journal_beside(tmp_path, group.url, ledger, item_ids=IDS, flush_every=1e6)
+    replica = group.join(ledger, durable=True)
+    return replica, journal, JournaledReplicas(replica, journal)
+
+
+def crash(group, replica, journal):
+    group.kill(replica)
+    journal._ended.set()
+    journal._thread.join()
+    journal._let_go()
+
+
+def test_with_a_journal_beside_a_kill_while_the_server_is_away_loses_nothing(tmp_path, name):
+    with valkey_server() as server:
+        group = Group(server.url, name)
+        other = group.join()
+        replica, journal, both = a_durable_one(group, tmp_path)
+        count(replica, 0, event="x")
+        both.flush(NOW)
+        assert not journal.durable, "what the server has need not be on disk"
+        server.stop()
+        count(replica, 1, event="y")
+        both.flush(NOW)
+        assert journal.durable
+        assert both.status()["notes"] == [replica.error.message]
+        crash(group, replica, journal)
+        replica, journal, both = a_durable_one(group, tmp_path)
+        assert replica.ledger.lists == 2
+        assert not count(replica, 1, event="y")
+        count(replica, 2)
+        both.flush(NOW)
+        crash(group, replica, journal)
+        server.start()
+        replica, journal, both = a_durable_one(group, tmp_path)
+        both.write_state({"strength": 0.5})
+        group.exchange(ENOUGH)
+        group.agree(3)
+        assert other.ledger.totals.tolist() == [UNIT, UNIT, UNIT, 0]
+        replica.ledger.renumber(np.array([3, 2, 1, 0], dtype=np.int32), 4)
+        both.renumbered(IDS[::-1])
+        both.learn(["z"])
+        both.close()
+        group.open.remove(replica)
+        replica, journal, both = a_durable_one(group, tmp_path)
+        assert replica.ledger.lists == 3
+        assert both.read_state() == {"strength": 0.5}
+        both.close()
+        other.close()
+
+
+def test_processes_take_a_journal_each_and_one_of_another_server_is_not_taken(tmp_path):
+    places = []
+    for address in ("redis://a", "redis://a", "redis://b"):
+        journal = journal_beside(
+            tmp_path / "model", address, a_ledger(), item_ids=IDS, flush_every=1e6
+        )
+        places.append(journal)
+    one, two, other = (journal.folder for journal in places)
+    assert (one.name, two.name, other.name) == ("replica-0", "replica-1", "replica-0")
+    assert one.parent == two.parent != other.parent
+    for journal in places:
+        journal.close()
+
+
+def test_a_durable_service_keeps_a_journal_if_it_can(tmp_path, monkeypatch, server):
+    data = ll.marketplace(100, 30, 1000, seed=8).interactions
+    ll.IALS(factors=4, epochs=1, num_threads=1).fit(data).save(tmp_path / "model")
+    given = {"ledger": server.url, "k": 5, "durable": True}
+    settings = ServeSettings({new_source(): str(tmp_path / "model")}, **given)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    [arm] = open_arms(settings).values()
+    assert isinstance(arm.keeper, JournaledReplicas)
+    arm.keeper.close()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    [arm] = open_arms(settings).values()
+    assert "no journal beside the ledger: cannot write" in arm.keeper.status()["start_notes"][1]
+    arm.keeper.close()
 
 
 def test_what_a_fit_had_shown_counts_once_for_all_replicas(tmp_path, name):

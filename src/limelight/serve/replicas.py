@@ -100,6 +100,10 @@ class Replicas:
     ----------
     error : LimelightError or None
         Why others cannot be reached.
+    is_journaled : bool
+        Whether a journal keeps what is counted while they cannot.
+    start_notes : list of str
+        What else is to be said at the start.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class Replicas:
         k: int = 20,
         n_candidates: int = 500,
     ) -> None:
+        self.is_journaled, self.start_notes = False, list[str]()
         self.ledger, self.transport = ledger, transport
         self.every, self.durable, self.k, self.n_candidates = every, durable, k, n_candidates
         self.error: LimelightError | None = None
@@ -236,14 +241,14 @@ class Replicas:
         return {
             "stale_seconds": None if self._last_good is None else round(staleness, 3),
             "notes": self._status_notes(staleness),
-            "start_notes": [self.start_note()],
+            "start_notes": [self.start_note(), *self.start_notes],
         }
 
     def _status_notes(self, staleness: float) -> list[str]:
         notes, error = [*self.ledger.clock_notes(self._now), *self._notes], self.error
         if error is not None:
             notes.append(error.message)
-            if self.durable:
+            if self.durable and not self.is_journaled:
                 notes.append("what is counted meanwhile is not safe from a kill of this process")
         if self.is_stale:
             age = "nothing was heard" if staleness == inf else f"{staleness:,.0f} s old"

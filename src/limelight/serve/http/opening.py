@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from limelight._base.errors import DataError
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.report.titles import read_titles
 from limelight.rerank.folder import load
 from limelight.serve.engine import CANDIDATES, Engine
 from limelight.serve.http.arms import Arm, Loaded
+from limelight.serve.http.settings import default_ledger
 from limelight.serve.journal import Journal
 from limelight.serve.ledger import Ledger
 from limelight.serve.requests import Request
@@ -112,13 +114,22 @@ def _keeper(settings: ServeSettings, name: str, ledger: Ledger, engine: Engine) 
     if settings.ledger is None or not settings.shares_ledger:
         folder = settings.ledger_folder(name)
         return Journal(folder, ledger, item_ids=engine.item_ids, flush_every=every, durable=durable)
+    from limelight.serve.journaled import JournaledReplicas, journal_beside
     from limelight.serve.replicas import Replicas
     from limelight.serve.valkey import ValkeyTransport
 
     transport = ValkeyTransport(
         settings.ledger, namespace=name, width=ledger.width, n_buckets=ledger.n_buckets
     )
-    return Replicas(
+    journal, missing = None, None
+    if durable:
+        base, given = default_ledger(settings.models[name]), {"item_ids": engine.item_ids}
+        try:
+            journal = journal_beside(base, transport.address, ledger, flush_every=every, **given)
+        except DataError as error:
+            # Such as in a container whose disk may only be read. The others are durable enough.
+            missing = error
+    replicas = Replicas(
         ledger,
         transport,
         item_ids=engine.item_ids,
@@ -127,6 +138,9 @@ def _keeper(settings: ServeSettings, name: str, ledger: Ledger, engine: Engine) 
         k=engine.k,
         n_candidates=engine.n_candidates,
     )
+    if missing is not None:
+        replicas.start_notes.append(f"there is no journal beside the ledger: {missing.message}")
+    return replicas if journal is None else JournaledReplicas(replicas, journal)
 
 
 def fingerprint_of(folder: Path) -> str:
