@@ -41,11 +41,12 @@ from limelight.serve.ledger import Ledger
 from limelight.serve.replicas import Replicas
 from limelight.serve.valkey import ValkeyTransport
 
-N_USERS, N_ITEMS, K = 2000, 150, 5
+N_USERS, N_ITEMS, K = 400, 150, 5
 SLACK = 1.5
 """What a busy machine may need beyond the seconds between flushes to do one."""
 GINI, NEAR = 0.35, 0.02
 PAUSE = 0.002
+KILLS_WHILE_AWAY = 3
 
 
 class Nursery:
@@ -176,8 +177,12 @@ class Client(threading.Thread):
     """Sends lists to services, one after the other, until it is stopped.
 
     Who is not answered asks again with the same id, elsewhere, if ``insists``; otherwise nobody
-    knows what became of the list.
+    knows what became of the list. While replicas cannot tell each other what they counted, one asks
+    the same replica again.
     """
+
+    stays = threading.Event()
+    """Set while one asks the same replica again."""
 
     def __init__(self, name, replicas, *, reports, insists, seed):
         super().__init__()
@@ -204,9 +209,10 @@ class Client(threading.Thread):
         else:
             items, path = [], "/v1/recommend"
             body = {"id": id_, "user": self._chance.randrange(N_USERS), "k": K}
-        tries = 0
+        tries, place = 0, None
         while not self.stopped.is_set():
-            place = self._chance.randrange(len(self._replicas))
+            if place is None or not (tries and self.stays.is_set()):
+                place = self._chance.randrange(len(self._replicas))
             life, began = self._replicas[place].life, time.monotonic()
             try:
                 answer = self._ask(place, path, body)
@@ -323,11 +329,13 @@ class World:
     """A model, a folder, and what starts services."""
 
     def __init__(self, place, *, flush=1.0, slack=SLACK):
+        os.environ["XDG_STATE_HOME"] = str(place / "state")  # where replicas keep journals
         self.place, self.model, self.nursery = place, place / "model", Nursery()
         self.flush, self.at_risk = flush, flush + slack
-        data = ll.marketplace(N_USERS, N_ITEMS, 30_000, seed=5).interactions
+        data = ll.marketplace(N_USERS, N_ITEMS, 8000, seed=5).interactions
         fitted = ll.IALS(factors=8, epochs=3, num_threads=1).fit(data)
         fitted.save(self.model)
+        assert len(fitted.item_ids) == N_ITEMS
         self.item_ids = fitted.item_ids
         self.numbers = {item: number for number, item in enumerate(fitted.item_ids.tolist())}
 
@@ -389,7 +397,8 @@ def kill_replicas(world, n_replicas, kills, away, *, durable, keeps, seed, tell=
         load = Load.begin(replicas, n_clients=3, reports=True, insists=durable, seed=seed)
         for number in range(kills):
             if number == kills // 2:
-                stop_server(server, replicas, load, away, world.flush, what=what)
+                doomed = chance if durable else None
+                stop_server(server, replicas, load, away, world.flush, doomed=doomed, what=what)
             time.sleep(chance.uniform(0.0, 0.8))
             replica = chance.choice(replicas)
             replica.end(signal.SIGKILL)
@@ -400,6 +409,7 @@ def kill_replicas(world, n_replicas, kills, away, *, durable, keeps, seed, tell=
         for replica in replicas:
             replica.end(signal.SIGTERM)
         ledger = read_shared(server.url, world)
+    kills += KILLS_WHILE_AWAY if durable else 0
     lists, most = int(ledger.lists), len(log.known) + len(log.unknown)
     lost = max(len(log.known) - lists, 0)
     if lists > most:
@@ -427,9 +437,13 @@ def is_at_risk(sent, replicas, world):
     return ended is not None and ended - sent.when < world.at_risk
 
 
-def stop_server(server, replicas, load, seconds, flush, *, what):
-    """Stop the server for a while; answers must go on, and all must come back to it."""
+def stop_server(server, replicas, load, seconds, flush, *, doomed, what):
+    """Stop the server for a while; answers must go on, and all must come back to it.
+
+    Replicas are killed meanwhile, too, if chance is given: those that keep a journal.
+    """
     settle(replicas, flush)
+    Client.stays.set()
     server.stop()
     before = [load.n_known(place) for place in range(len(replicas))]
     time.sleep(seconds)
@@ -439,8 +453,14 @@ def stop_server(server, replicas, load, seconds, flush, *, what):
     noted = [len(replica.ask("GET", "/v1/exposure")["notes"]) for replica in replicas]
     if not all(noted):
         raise SystemExit(f"{what}: a server that is away is not told of: {noted}")
+    for _ in range(KILLS_WHILE_AWAY if doomed else 0):
+        replica = doomed.choice(replicas)
+        replica.end(signal.SIGKILL)
+        replica.start()
+        time.sleep(doomed.uniform(0.0, 0.5))
     server.start()
     settle(replicas, flush)
+    Client.stays.clear()
 
 
 def settle(replicas, flush):
@@ -521,8 +541,8 @@ def run_a_little(seed, tell=print):
     with tempfile.TemporaryDirectory() as temporary:
         world = World(Path(temporary), flush=0.2, slack=float("inf"))
         for durable in (False, True):
-            kill_one(world, 3, durable=durable, reports=True, seed=seed, tell=tell)
-        kill_replicas(world, 2, 4, 0.5, durable=True, keeps=False, seed=seed, tell=tell)
+            kill_one(world, 2, durable=durable, reports=True, seed=seed, tell=tell)
+        kill_replicas(world, 2, 2, 0.5, durable=True, keeps=False, seed=seed, tell=tell)
         world.nursery.close()
     tell("every ledger whole, nothing counted twice, nothing lost that was promised")
 
