@@ -139,6 +139,19 @@ def test_what_is_no_http(service):
             assert service.raw(b"\x16\x03\x01 no HTTP\r\n\r\n").startswith(b"HTTP/1.1 400")
 
 
+def test_many_requests_at_once_of_clients_that_do_not_read(service):
+    content = b"GET / HTTP/1.1\r\n\r\n" * 50_000
+    with grows_at_most(service, 96):
+        links = [service.open() for _ in range(50)]
+        for link in links:
+            link.settimeout(0.05)
+            with contextlib.suppress(OSError):
+                link.sendall(content)
+        assert service.items() == service.wanted
+        for link in links:
+            link.close()
+
+
 def test_many_bad_requests_at_once(service):
     def send(name):
         bad = BAD_REQUESTS[name]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
 _REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -27,6 +29,8 @@ _REASONS = {
 }
 _OF_BODIES = frozenset({b"content-length", b"transfer-encoding"})
 _NETWORKS = frozenset({socket.AF_INET, socket.AF_INET6})
+_AHEAD = 100
+"""Requests that a client may send before it has read an answer; then the connection ends."""
 _UNREAD = 1 << 17
 """Bytes that the system keeps for a client that does not read; by itself it would keep megabytes.
 Also, it says that the client has read only once a third of them is gone."""
@@ -55,6 +59,8 @@ class GuardedProtocol(HttpToolsProtocol):
     """Whether nothing that comes is read any more."""
     _reason = (400, "this is no HTTP request", "this service speaks HTTP/1.1")
     """Why the parser does not go on, if it does not."""
+    _answered: RequestResponseCycle | None = None
+    """The request that is being answered, or was last."""
     _extra = 0
     """Bytes of the head so far, or of all that comes with a body but is none."""
 
@@ -85,6 +91,11 @@ class GuardedProtocol(HttpToolsProtocol):
         """Forget the connection."""
         for name in list(self._timers):
             self._stop(name)
+        self.pipeline.clear()
+        if self._answered is not None:
+            # uvicorn tells only the last request that came.
+            self._answered.disconnected = not self._answered.response_complete
+            self._answered.message_event.set()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -141,6 +152,10 @@ class GuardedProtocol(HttpToolsProtocol):
             # What follows is no HTTP to the parser, so the connection ends with the answer.
             self.cycle.keep_alive = False
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
         super().on_body(body)
@@ -175,6 +190,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _require_usual_head(self) -> None:
         """End the work of the parser with an error if a head is not to be answered."""
+        if len(self.pipeline) >= _AHEAD:
+            # The parser would not stop before thousands are read, and meanwhile nobody is answered.
+            raise ValueError
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.limits.header_bytes:
             self._reason = self._too_large()

@@ -335,6 +335,23 @@ def test_requests_that_come_at_once_are_answered_in_order(service):
     assert places == sorted(places)
 
 
+def test_only_so_many_requests_may_come_at_once(service):
+    found = statuses(service.raw((GET + b"\r\n") * 5000))
+    assert set(found) == {200}
+    assert 100 <= len(found) < 5000
+
+
+def test_who_leaves_before_many_answers_is_no_fault(service, caplog):
+    for _ in range(5):
+        with service.open(buffer=4096) as link:
+            link.sendall(b"GET / HTTP/1.1\r\n\r\n" * 50)
+            link.recv(1000)
+    without_connections(service)
+    while service.server.server_state.tasks:
+        time.sleep(0.005)
+    assert not caplog.records
+
+
 def test_what_follows_the_last_request_is_not_answered(service):
     assert statuses(service.raw(WHOLE + WHOLE + b"garbage")) == [200]
 
