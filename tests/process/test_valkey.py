@@ -263,6 +263,48 @@ def test_a_server_that_was_away_gets_everything_again(keeps, name):
             replica.close()
 
 
+def test_a_server_that_hangs_and_does_late_what_it_was_told(name):
+    with valkey_server() as server:
+        group = Group(server.url, name)
+        one, two = group.join(durable=True), group.join()
+        for replica in group.open:
+            replica.transport._client.connection_pool.connection_kwargs["socket_timeout"] = 0.2
+            replica.transport._client.connection_pool.disconnect()
+        count(one, 0)
+        group.exchange()
+        os.kill(server.process.pid, signal.SIGSTOP)
+        for item in (1, 1, 2):
+            count(one, item)
+            one._not_before = 0.0  # without a rest, so that more attempts wait in the server
+            one.flush()
+            assert "imeout" in one.error.message
+        os.kill(server.process.pid, signal.SIGCONT)
+        group.exchange(ENOUGH)
+        group.agree(4)
+        assert two.ledger.totals.tolist() == [UNIT, 2 * UNIT, UNIT, 0]
+        for replica in group.open:
+            replica.close()
+
+
+def test_sums_that_an_old_message_put_back_are_told_again(group):
+    one, two = group.join(), group.join()
+    count(one, 0)
+    group.exchange()
+    client, transport = one.transport._client, one.transport
+    [told] = transport._own
+    old = {key: client.dump(transport._key(key)) for key in (str(told), "index")}
+    count(one, 0)
+    count(one, 1)
+    group.exchange()
+    for key, content in old.items():
+        client.restore(transport._key(key), 0, content, replace=True)
+    count(one, 2)
+    group.exchange(3)
+    late = group.join()
+    group.agree(4)
+    assert late.ledger.totals.tolist() == two.ledger.totals.tolist() == [2 * UNIT, UNIT, UNIT, 0]
+
+
 def test_a_connection_that_the_server_closed_costs_nothing(group):
     one = group.join(durable=True)
     group.transport()._client.client_kill_filter(_type="normal", skipme=True)
