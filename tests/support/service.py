@@ -19,7 +19,7 @@ from limelight.serve import Engine, Ledger
 from limelight.serve.http.arms import Arm, Loaded
 from limelight.serve.http.protocol import GuardedProtocol
 from limelight.serve.http.settings import Limits, ServeSettings
-from limelight.serve.http.telemetry import RequestLog
+from limelight.serve.http.telemetry import AccessLog
 from limelight.serve.service import create_app, server_settings
 from limelight.serve.start import start_of
 
@@ -92,7 +92,7 @@ class LiveService:
         self.arms = {arm.name: arm for arm in arms or (make_arm(),)}
         limits = limits or Limits()
         self.written = io.StringIO()
-        self.log = RequestLog(self.written)
+        self.log = AccessLog(self.written)
         folders = {name: f"folder-of-{name}" for name in self.arms}
         self.settings = ServeSettings(folders, limits=limits, k=K, **settings)
         self.app = create_app(self.settings, arms=self.arms, log=self.log)

@@ -39,7 +39,7 @@ from limelight.serve.http.settings import (
     UserSplit,
     read_tokens,
 )
-from limelight.serve.http.telemetry import RequestLog, Telemetry
+from limelight.serve.http.telemetry import AccessLog, Telemetry
 from limelight.serve.http.wire import ENCODE
 from limelight.serve.page import HEADERS, live_page
 
@@ -65,7 +65,7 @@ def create_app(
     settings: ServeSettings,
     *,
     arms: Mapping[str, Arm] | None = None,
-    log: RequestLog | None = None,
+    log: AccessLog | None = None,
     on_start: Callable[[], None] = lambda: None,
 ) -> Starlette:
     """Make the application of a service; models are read before the first request.
@@ -231,7 +231,7 @@ def from_environment() -> Starlette:
     """Make the application of one of several workers, or of another server's process."""
     settings = ServeSettings.from_json(os.environ[VARIABLE])
     GuardedProtocol.limits = settings.limits
-    return create_app(settings, log=RequestLog(sys.stdout) if settings.log_requests else None)
+    return create_app(settings, log=AccessLog(sys.stdout) if settings.log_requests else None)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -277,7 +277,7 @@ def run(
     """
     _allow_files(settings.limits.connections)
     if settings.workers == 1:
-        log = RequestLog(sys.stdout) if settings.log_requests else None
+        log = AccessLog(sys.stdout) if settings.log_requests else None
         app = create_app(settings, arms=arms, log=log, on_start=on_start)
         GuardedProtocol.limits = settings.limits
         config = uvicorn.Config(app, **server_settings(settings.limits))

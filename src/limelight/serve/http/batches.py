@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from limelight.serve.http.settings import Limits
 
-    Answering: TypeAlias = Callable[[wire.BatchLine, str, float], Awaitable[wire.ListAnswer]]
+    Answering: TypeAlias = Callable[[wire.BatchLine, str, float], Awaitable[wire.ListedAnswer]]
 
 LOG = logging.getLogger("limelight.serve")
 _LINE = msgspec.json.Decoder(wire.BatchLine)
@@ -118,7 +118,7 @@ class BatchResponse(Response):
             message = f"a line has at most {self._limits.body_bytes:,} bytes"
             raise Refusal(413, message, "name fewer items")
 
-    async def _patiently(self, body: wire.BatchLine, id_: str) -> wire.ListAnswer:
+    async def _patiently(self, body: wire.BatchLine, id_: str) -> wire.ListedAnswer:
         """Wait while others have the room; a batch has more time than a request."""
         end = time.monotonic() + _PATIENCE
         while True:

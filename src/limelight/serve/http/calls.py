@@ -104,7 +104,7 @@ class Calls:
         body: wire.RecommendBody | wire.RerankBody | wire.BatchLine,
         id_: str,
         started: float,
-    ) -> wire.ListAnswer:
+    ) -> wire.ListedAnswer:
         """Have a list made; refuse it with a sentence if that cannot be."""
         arm = self._arms[self._split.of(id_ if body.user is None else body.user)]
         try:

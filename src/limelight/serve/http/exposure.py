@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limelight.metrics.exposure import gini, gini_floor
-from limelight.serve.http.wire import GroupAccount, ItemExposure
+from limelight.serve.http.wire import ExposedItem, GroupAccount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def floor_for(lists: float, k: int, n_items: int) -> float | None:
 
 def extremes(
     exposure: Float64, item_ids: Ids, titles: Sequence[str] | None, top: int
-) -> tuple[list[ItemExposure], list[ItemExposure]]:
+) -> tuple[list[ExposedItem], list[ExposedItem]]:
     """Return the items that were shown most, and those shown least.
 
     Examples
@@ -68,9 +68,9 @@ def extremes(
     if not top:
         return [], []
 
-    def written(numbers: NDArray[np.int64]) -> list[ItemExposure]:
+    def written(numbers: NDArray[np.int64]) -> list[ExposedItem]:
         return [
-            ItemExposure(
+            ExposedItem(
                 item_ids[number].item() if hasattr(item_ids[number], "item") else item_ids[number],
                 round(float(exposure[number]), 4),
                 (titles[number] or None) if titles is not None else None,

@@ -21,7 +21,7 @@ _TYPES = (
     wire.TargetBody,
     wire.TargetAnswer,
     wire.ReloadBody,
-    wire.ListAnswer,
+    wire.ListedAnswer,
     wire.ShownAnswer,
     wire.ErrorAnswer,
     wire.Health,
@@ -104,7 +104,10 @@ def _client_calls(*, needs_token: bool) -> dict[str, Part]:
 
     lines = {"schema": {"type": "string"}}
     batch = {"required": True, "content": {_NDJSON: lines}}
-    answers = {"description": "A ListAnswer or an ErrorAnswer a line.", "content": {_NDJSON: lines}}
+    answers = {
+        "description": "A ListedAnswer or an ErrorAnswer a line.",
+        "content": {_NDJSON: lines},
+    }
     exposure = _call("exposure", "Audit the window, live.", _answer("Exposure"), {}) | security
     exposure["responses"] |= _errors(*_ANY, 422, *refusals)
     exposure["parameters"] = [
@@ -113,13 +116,16 @@ def _client_calls(*, needs_token: bool) -> dict[str, Part]:
     ]
     return {
         "/v1/recommend": post(
-            "recommend", "A list from the catalogue.", _body("RecommendBody"), _answer("ListAnswer")
+            "recommend",
+            "A list from the catalogue.",
+            _body("RecommendBody"),
+            _answer("ListedAnswer"),
         ),
         "/v1/rerank": post(
             "rerank",
             "A list from candidates with scores.",
             _body("RerankBody"),
-            _answer("ListAnswer"),
+            _answer("ListedAnswer"),
         ),
         "/v1/batch": post(
             "batch",

@@ -28,7 +28,7 @@ _EVERY = 0.2
 class Telemetry:
     """Counters, times and the log of one process."""
 
-    def __init__(self, log: RequestLog | None = None) -> None:
+    def __init__(self, log: AccessLog | None = None) -> None:
         self.log = log
         self.registry = CollectorRegistry()
         self._requests = Counter(
@@ -142,7 +142,7 @@ class LatencyWindow:
         return round(len(times) / max(span, 1.0), 3)
 
 
-class RequestLog:
+class AccessLog:
     """Writes lines of JSON from a thread, so that a slow terminal or pipe delays no answer.
 
     Where the reader is too slow, the oldest lines are dropped, and it is said how many.

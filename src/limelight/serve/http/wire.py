@@ -112,7 +112,7 @@ class ListedItem(Struct, omit_defaults=True, gc=False):
     subsidy: float | None = None
 
 
-class ListAnswer(Struct, omit_defaults=True):
+class ListedAnswer(Struct, omit_defaults=True):
     """A list, the best place first."""
 
     id: str
@@ -227,7 +227,7 @@ class GroupAccount(Struct, omit_defaults=True):
     floor: float | None = None
 
 
-class ItemExposure(Struct, omit_defaults=True):
+class ExposedItem(Struct, omit_defaults=True):
     """What one item was shown."""
 
     id: str | int
@@ -265,8 +265,8 @@ class Exposure(Struct):
     target: dict[str, Any] | None
     relevance_loss: float | None
     accounts: list[GroupAccount]
-    most: list[ItemExposure]
-    least: list[ItemExposure]
+    most: list[ExposedItem]
+    least: list[ExposedItem]
     history: list[HistoryPoint]
     requests_per_second: float
     latency_ms: Latency | None
@@ -313,7 +313,7 @@ def decode(decoder: msgspec.json.Decoder[Body], content: bytes | bytearray) -> B
         raise BadJsonError(str(error) or type(error).__name__) from None
 
 
-def listed(answer: Answer, request: Request, arm: str, seconds: float) -> ListAnswer:
+def listed(answer: Answer, request: Request, arm: str, seconds: float) -> ListedAnswer:
     """Write an answer of the engine for the wire."""
     scores = answer.scores.tolist()
     none: list[float | None] = [None] * len(scores)
@@ -326,4 +326,4 @@ def listed(answer: Answer, request: Request, arm: str, seconds: float) -> ListAn
         )
     ]
     took = round(1000 * seconds, 3)
-    return ListAnswer(request.id or "", arm, items, took, answer.basis, answer.unknown)
+    return ListedAnswer(request.id or "", arm, items, took, answer.basis, answer.unknown)

@@ -83,7 +83,7 @@ def test_refusals_are_as_it_says(service, described, name):
 def test_lines_of_a_batch_are_as_it_says(service, described):
     reply = service.batch({"user": 3}, {"items": [{"id": 1, "score": 1}]}, b"?", {"k": 0})
     check(described, "POST", "/v1/batch", reply)
-    for line, name in zip(reply.lines, ["ListAnswer"] * 2 + ["ErrorAnswer"] * 2, strict=True):
+    for line, name in zip(reply.lines, ["ListedAnswer"] * 2 + ["ErrorAnswer"] * 2, strict=True):
         schema = {"$ref": f"#/components/schemas/{name}"}
         jsonschema.Draft202012Validator(described | schema).validate(line)
 

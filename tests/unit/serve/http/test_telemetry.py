@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.service import make_arm, serving
 
-from limelight.serve.http.telemetry import LatencyWindow, RequestLog, Telemetry
+from limelight.serve.http.telemetry import AccessLog, LatencyWindow, Telemetry
 
 
 def figures(service):
@@ -122,7 +122,7 @@ class Slow(io.StringIO):
 def test_a_slow_reader_of_the_log_loses_lines_and_is_told(monkeypatch):
     monkeypatch.setattr("limelight.serve.http.telemetry._MOST_LINES", 10)
     file = Slow()
-    log = RequestLog(file)
+    log = AccessLog(file)
     log.write(n=-1)
     assert file.reached.wait(30)
     for n in range(25):
@@ -139,7 +139,7 @@ def test_a_reader_of_the_log_that_ends_stops_no_answer():
         def write(self, text):
             raise BrokenPipeError
 
-    log = RequestLog(Closed())
+    log = AccessLog(Closed())
     log.write(n=1)
     log.close()
     log.write(n=2)
