@@ -440,6 +440,33 @@ def test_much_is_written_in_portions(monkeypatch):
     agree(one, two, lists=3)
 
 
+def test_much_that_was_lost_is_told_in_the_course_of_several_readings(monkeypatch):
+    shelf = Shelf()
+    one, two = share(shelf), share(shelf)
+    for number in range(3):
+        count(one, 0, 1, time=NOW - number * WIDTH)
+    exchange(one, two)
+    monkeypatch.setattr(module, "_MOST_AT_A_TIME", 1)
+    shelf.kept.clear()
+    exchange(one)
+    assert len(shelf.kept) < 3
+    exchange(one, two, rounds=8)
+    assert len({pair for pair, _ in shelf.kept}) == 3
+    agree(one, two, lists=3)
+
+
+def test_a_transport_may_not_know_what_is_there():
+    shelf = Shelf()
+    one = share(shelf)
+    one.ledger.start_from(np.array([8.0, 0, 0, 0]), 8, time=NOW)
+    read = one.transport.read
+    one.transport.read = lambda oldest: read(oldest)._replace(present=None)
+    count(one, 1)
+    exchange(one, rounds=3 * module._PATIENCE)
+    assert {source for (_, source), _ in shelf.kept} == {one.ledger.source}
+    one.transport.read = read
+
+
 def test_a_fault_in_what_others_told_does_not_end_the_thread():
     shelf = Shelf()
     one, two = share(shelf), share(shelf)
