@@ -197,6 +197,20 @@ def test_batches_that_nobody_reads(service):
         time.sleep(0.05)
 
 
+def test_many_bodies_without_their_end(service):
+    """All clients together may have sent 128 MB that are not worked on yet."""
+    content = HEAD + b"content-length: 1000000\r\n\r\n" + b" " * 999_999
+    with grows_at_most(service, 320):
+        links = [service.open() for _ in range(600)]
+        for link in links:
+            link.settimeout(5)
+            with contextlib.suppress(OSError):
+                link.sendall(content)
+        assert service.items() == service.wanted
+        for link in links:
+            link.close()
+
+
 def test_two_thousand_connections(service):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2500:

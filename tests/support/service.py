@@ -106,6 +106,11 @@ class LiveService:
             target=self.server.run, kwargs={"sockets": [self._place]}, daemon=True
         )
 
+    @property
+    def calls(self) -> Any:
+        """What answers calls."""
+        return self.app.router.lifespan_context.__self__.calls
+
     def start(self) -> None:
         self._thread.start()
         while not self.server.started:

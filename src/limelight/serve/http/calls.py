@@ -17,7 +17,7 @@ from limelight.serve.http.audit import WindowAudit
 from limelight.serve.http.batches import BatchResponse
 from limelight.serve.http.batching import OverloadError
 from limelight.serve.http.guard import JsonResponse, Refusal
-from limelight.serve.http.reading import read_body, require_type
+from limelight.serve.http.reading import BodyRoom, read_body, require_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +55,7 @@ class Calls:
     ) -> None:
         self._limits, self._log_users = settings.limits, settings.log_users
         self._arms, self._split, self._telemetry = arms, split, telemetry
+        self._room = BodyRoom()
         self._batches = asyncio.Semaphore(_BATCHES)
         self._audits = {
             name: WindowAudit(arm, settings, telemetry.latencies) for name, arm in arms.items()
@@ -83,7 +84,9 @@ class Calls:
     async def _body(self, call: HttpRequest, decoder: msgspec.json.Decoder[Kind]) -> Kind:
         require_type(call.scope, _JSON)
         limits = self._limits
-        content = await read_body(call.scope, call.receive, limits.body_bytes, limits.body_seconds)
+        content = await read_body(
+            call.scope, call.receive, limits.body_bytes, limits.body_seconds, self._room
+        )
         return decoded(decoder, content)
 
     async def _list(

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
 _CLOSE = {"Connection": "close"}
+_FULL = _CLOSE | {"Retry-After": "1"}
+_LESS = "come back later, or start more replicas"
 _DROPPED = 1 << 28
 """How much of a body that is too large is read and dropped, so that the client hears why."""
 
@@ -33,8 +35,21 @@ def require_type(scope: Scope, *kinds: str) -> None:
         raise Refusal(415, message, "leave the header Content-Encoding out")
 
 
-async def read_body(scope: Scope, receive: Receive, most: int, seconds: float) -> bytearray:
+class BodyRoom:
+    """How many bytes the bodies of all clients may have that have no end yet.
+
+    Otherwise many clients that each send all but the end of one would fill the memory.
+    """
+
+    def __init__(self, most: int = 1 << 27) -> None:
+        self.left = most
+
+
+async def read_body(
+    scope: Scope, receive: Receive, most: int, seconds: float, room: BodyRoom | None = None
+) -> bytearray:
     """Read a body of at most so many bytes, in at most so many seconds."""
+    room = room or BodyRoom(most)
     length = header_of(scope, b"content-length")
     is_large = length is not None and int(length) > most
     # Whoever waits for leave to send a body that is too large does not get it.
@@ -47,15 +62,22 @@ async def read_body(scope: Scope, receive: Receive, most: int, seconds: float) -
                 if message["type"] == "http.disconnect":
                     raise GoneError
                 is_more = message.get("more_body", False)
-                content += message.get("body", b"")
+                part = message.get("body", b"")
+                content += part
+                room.left -= len(part)
                 if is_large or len(content) > most:
                     is_large, dropped = True, dropped + len(content)
                     is_more = is_more and dropped < _DROPPED
+                    room.left += len(content)
                     content.clear()
+                elif is_more and room.left < 0:
+                    raise Refusal(503, "too many bodies are being sent", _LESS, headers=_FULL)
     except TimeoutError:
         if not is_large:
             text = f"the body took more than {seconds:g} seconds"
             raise Refusal(408, text, "send it at once", headers=_CLOSE) from None
+    finally:
+        room.left += len(content)
     if is_large:
         hint = "name fewer items, or send several requests"
         raise Refusal(413, f"a body has at most {most:,} bytes", hint, headers=_CLOSE)

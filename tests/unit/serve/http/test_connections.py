@@ -321,6 +321,22 @@ def test_a_client_that_does_not_read_many_answers(impatient):
         without_connections(impatient)
 
 
+def test_bodies_without_their_end_have_room_together(service, monkeypatch):
+    monkeypatch.setattr(service.calls._room, "left", 200_000)
+    head = POST + b"content-length: 150000\r\n\r\n"
+    with service.open() as first, service.open() as second:
+        first.sendall(head + b" " * 149_998)
+        while service.calls._room.left > 100_000:
+            time.sleep(0.005)
+        second.sendall(head + b" " * 149_998)
+        refusal(read_all(second), 503, "too many bodies are being sent")
+        # Who was first is answered, and so is who sends little.
+        assert service.post("/v1/recommend", {}).status == 200
+        first.sendall(b"{}")
+        assert statuses(read_until(first, b'"basis"')) == [200]
+        assert service.calls._room.left == 200_000
+
+
 # One after the other
 
 
