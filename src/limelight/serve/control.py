@@ -16,7 +16,7 @@ from limelight.data.candidates.candidates import Block
 from limelight.metrics.lists import position_weights
 from limelight.rerank.relevance.laws import BY_RANK, BY_SCORES, HEAD
 from limelight.rerank.welfare import LOG
-from limelight.serve.memory import FadingMemory
+from limelight.serve.memory import FadingExposure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,7 +184,7 @@ class RequestControl:
         self._group_marginal: Callable[[Float64], Float64] | None = None
         self._compared = -1.0
         self._plain = PlainExposure(config.n_items)
-        self._memory = FadingMemory()
+        self._faded = FadingExposure()
 
     @property
     def unit(self) -> float:
@@ -277,7 +277,7 @@ class RequestControl:
 
     def _slopes(self, items: Int32, ledger: Ledger) -> Float64 | float:
         """Return what one more unit of exposure is worth to items, and to their groups."""
-        self._memory.follow(ledger)
+        self._faded.follow(ledger)
         if ledger.lists - self._compared >= max(_FEWEST_BETWEEN, ledger.lists / _COMPARISONS) or (
             ledger.lists < self._compared or self._marginal is None
         ):
@@ -286,10 +286,8 @@ class RequestControl:
         accounts = self.config.accounts
         slopes: Float64 | float = 0.0
         if accounts is None or accounts.items:
-            held, memory = ledger.totals[items] * (1 / _UNIT), self._memory
-            if memory.exposure is not None:
-                held += memory.exposure[items] * (1 / _UNIT)
-            x = self._relative(held, _at(self._share, items), ledger.lists + memory.lists)
+            held, lists = self._faded.of(items), self._faded.lists
+            x = self._relative(held, _at(self._share, items), lists)
             slopes = _at(self._pull, items) * self._marginal(x)
         if accounts is None:
             return slopes
@@ -318,10 +316,7 @@ class RequestControl:
         self._compared = ledger.lists
         self._marginal = welfare.marginal
         if not welfare.is_separable:
-            held, memory = ledger.totals / _UNIT, self._memory
-            if memory.exposure is not None:
-                held += memory.exposure / _UNIT
-            lists = ledger.lists + memory.lists
+            held, lists = self._faded.all(), self._faded.lists
             self._marginal = welfare.marginal_given(
                 np.asarray(self._relative(held, self._share, lists))
             )

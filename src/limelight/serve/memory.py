@@ -1,87 +1,114 @@
-"""What a window forgot, remembered for a while longer by those who set prices.
+"""The exposure that prices of items follow: that of a window, forgotten little by little.
 
-A window forgets all at once, and how often an item was shown in it is a small number that chance
-moves. Prices that followed it alone would follow chance, and what was shown in one window would be
-missing, and so be shown again, one window later. Both waste relevance.
+A window forgets all at once. Prices that followed it would have what was shown together, such as
+items that came new, missing together one window later, and shown again, and so on. That wastes
+relevance for many windows. What fades has no such echo.
 """
 
 from __future__ import annotations
 
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limelight.serve.buckets import UNIT
+
 if TYPE_CHECKING:
-    from limelight._base.arrays import Float64, Int32, Int64
+    from numpy.typing import NDArray
+
+    from limelight._base.arrays import Float64, Int32
     from limelight.serve.ledger import Ledger
 
-WINDOWS = 0.3
-"""After how many windows 1 / e of what was forgotten is still remembered. A longer memory wastes
-less while users stay the same, and more when their taste changes."""
+WINDOWS = 0.7
+"""After how many windows 1 / e is left. A longer memory wastes less while users stay the same,
+because chance moves it less, and more when their taste changes."""
 
 
-class FadingMemory:
-    """Exposure that left the window of a ledger, and fades.
+class FadingExposure:
+    """Exposure by item that a ledger counted; what is older counts less.
 
-    With a half-life, exposure fades by itself, and there is nothing to remember.
+    It fades with every bucket of the window. With a half-life, the ledger itself fades, and this is
+    what it has. It is made from the window when a ledger is first seen; later it has the rest of
+    what was before, too.
 
     Attributes
     ----------
-    exposure : array or None
-        By item, in the unit of the ledger; None while there is nothing.
     lists : float
-        How many lists that is of.
+        How many lists it is of.
 
     Examples
     --------
-    >>> from limelight.serve.ledger import UNIT, Ledger
-    >>> ledger, memory = Ledger(3, window=48.0), FadingMemory()
-    >>> memory.follow(ledger)
-    >>> counted = ledger.count(np.array([2], dtype=np.int32), time=0.5)
-    >>> for time in (1.0, 47.5, 48.5):
-    ...     moved = ledger.advance(time)
-    ...     memory.follow(ledger)
-    >>> ledger.lists, memory.lists, memory.exposure / UNIT
-    (0, 1.0, array([0., 0., 1.]))
+    >>> from limelight.serve.ledger import Ledger
+    >>> ledger, faded = Ledger(3, window=48.0), FadingExposure()
+    >>> for time in (0.5, 1.5):
+    ...     counted = ledger.count(np.array([2], dtype=np.int32), time=time)
+    ...     faded.follow(ledger)
+    >>> faded.of(np.array([2, 0], dtype=np.int32)).round(2), round(faded.lists, 2)
+    (array([1.97, 0.  ]), 1.97)
     """
 
     def __init__(self) -> None:
-        self.exposure: Float64 | None = None
-        self.lists = 0.0
         self._ledger: Ledger | None = None
         self._revision = self._bucket = -1
-        self._parts: dict[int, list[tuple[Int32, Int64, int]]] = {}
+        self._faded: Float64 = np.zeros(0)
+        self._known: NDArray[Any] = np.zeros(0)
+        self._faded_lists = self._known_lists = 0.0
 
     def follow(self, ledger: Ledger) -> None:
-        """Take in what the ledger has forgotten since it was last looked at."""
+        """Take notice of the buckets that a ledger has closed since it was last looked at."""
         bucket = ledger.bucket_of(ledger.time)
-        if ledger is self._ledger and ledger.revision == self._revision:
-            if bucket == self._bucket:
-                return
-            self._fade(bucket - self._bucket, ledger)
-        else:
+        is_same = ledger is self._ledger and ledger.revision == self._revision
+        if (is_same and bucket == self._bucket) or ledger.half_life is not None:
+            self._ledger = ledger
+            return
+        first = self._bucket
+        if not is_same:
             # Items may have other numbers now.
-            self.exposure, self.lists = None, 0.0
+            first, self._faded, self._faded_lists = ledger.oldest, np.zeros(ledger.n_items), 0.0
         self._ledger, self._revision, self._bucket = ledger, ledger.revision, bucket
-        self._parts = {}
-        if ledger.window is not None:
-            for number, _, part in ledger.parts():
-                entry = part.items, part.amounts, part.lists
-                self._parts.setdefault(number, []).append(entry)
+        self._close(ledger, first, bucket)
 
-    def _fade(self, steps: int, ledger: Ledger) -> None:
-        per_bucket = 1 / (WINDOWS * ledger.n_buckets)
-        if self.exposure is not None:
-            self.exposure *= exp(-steps * per_bucket)
-            self.lists *= exp(-steps * per_bucket)
-        for number, parts in self._parts.items():
-            late = ledger.oldest - 1 - number
-            if late < 0:
+    def _close(self, ledger: Ledger, first: int, current: int) -> None:
+        """Add the buckets from the first one to the one before the current, and let all fade."""
+        left, now = exp(-1 / (WINDOWS * ledger.n_buckets)), first
+        for number, _, part in ledger.parts():
+            if not first <= number < current:
                 continue
-            if self.exposure is None:
-                self.exposure = np.zeros(ledger.n_items)
-            left = exp(-late * per_bucket)
-            for items, amounts, lists in parts:
-                self.exposure[items] += left * amounts
-                self.lists += left * lists
+            if number > now:
+                self._fade(left ** (number - now))
+                now = number
+            self._faded[part.items] += part.amounts
+            self._faded_lists += part.lists
+        self._fade(left ** (current - now))
+        # What the open bucket has already is counted below, as what is new since this.
+        self._known, self._known_lists = ledger.totals.copy(), float(ledger.lists)
+        for number, _, part in ledger.parts():
+            if number >= current:
+                self._known[part.items] -= part.amounts
+                self._known_lists -= part.lists
+
+    def _fade(self, left: float) -> None:
+        self._faded *= left
+        self._faded_lists *= left
+
+    @property
+    def lists(self) -> float:
+        """How many lists it is of."""
+        assert self._ledger is not None
+        if self._ledger.half_life is not None:
+            return self._ledger.lists
+        return self._faded_lists + self._ledger.lists - self._known_lists
+
+    def of(self, items: Int32) -> Float64:
+        """Return the exposure of items, 1.0 being the first place of one list."""
+        assert self._ledger is not None
+        held = self._ledger.totals[items]
+        if self._ledger.half_life is None:
+            held = held - self._known[items] + self._faded[items]
+        return np.asarray(held * (1 / UNIT), dtype=np.float64)
+
+    def all(self) -> Float64:
+        """Return the exposure of all items."""
+        assert self._ledger is not None
+        return self.of(np.arange(self._ledger.n_items, dtype=np.int32))

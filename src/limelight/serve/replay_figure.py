@@ -55,7 +55,8 @@ def replay_figure(result: ReplayResult, *, title: str | None = None) -> Axes:
             if (wish := wishes[number]) is not None:
                 axes.axhline(wish, color=MUTED, ls="--", lw=1)
         panels[1].set_ylim(bottom=0)
-        panels[2].set_yscale("log")
+        if any(point.strength for point in result.points):
+            panels[2].set_yscale("log")
         panels[2].set_xlabel("Time (UTC); each point is of the window before it")
         add_title(panels[0], title or f"{len(times):,} measurements, asked for {goal}")
         figure.autofmt_xdate()

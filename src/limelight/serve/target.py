@@ -1,10 +1,10 @@
 """Holding a target over a window of what was shown: strength and prices follow the ledger.
 
 The figure that is asked for, such as the Gini index, is measured over all lists of the window. The
-logarithm of strength follows how far the figure is from its target (a proportional part) and for
-how long it was so (an integral part). Time counts in lists: one unit is as many as the window has,
-so that a burst or a quiet night changes nothing. Subsidies follow the exposure of the window
-themselves, which makes most of the correction; strength need only be about right.
+logarithm of strength is its mean over these lists, because that is what made the figure, plus a
+part in proportion to how far the figure is from its target. Time counts in lists, so that a burst
+or a quiet night changes nothing. Subsidies follow what was shown themselves, which makes most of
+the correction; strength need only be about right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from limelight.rerank.targets.groups import as_bounds
 from limelight.rerank.targets.search import Goal, Measure
 from limelight.serve.buckets import UNIT
 from limelight.serve.growth import Growth, places_per_item, thinned_evenness
-from limelight.serve.history import History, WindowPoint
+from limelight.serve.history import History, PastStrengths, WindowPoint
 from limelight.serve.prices import AccountPrices
 from limelight.serve.status import Account, TargetStatus
 
@@ -40,10 +40,10 @@ slopes are from a half to twice as much where targets make sense, and smaller ne
 where control is slower. Coverage is steep near 1, where items come back together, and swings there
 if it is taken to be flatter."""
 _FIGURES = {"gini": "gini", "min_coverage": "coverage", "max_relevance_loss": "loss"}
-_AT_ONCE, _IN_TIME = 7.0, 7.0
-"""How strength answers an error that e-fold strength would mend: as a power of e at once, and in
-the course of one window in which it stays. A share of all lists in the window has to make up for
-the others, hence more than 1. Larger numbers hold nearer, and waste relevance by swings."""
+_AT_ONCE = 5.0
+"""How strength answers an error that e-fold strength in all lists would mend, as a power of e. New
+lists have to make up for the others of the window, hence more than 1. A larger number holds nearer;
+but when such lists are forgotten, others have to make up for that, and relevance is wasted."""
 FIRST = 0.3
 """The strength to start with where none is known."""
 _FARTHEST = 1.5
@@ -122,7 +122,8 @@ class TargetHolder:
         check_number("most", most, above=LEAST)
         self.window, self._most = float(window), float(most)
         self.history = History(window / 200)
-        self._log = log(min(max(control.strength or FIRST, LEAST), most))
+        first = log(min(max(control.strength or FIRST, LEAST), most))
+        self._past = PastStrengths(first, ledger.lists)
         self._measure: Measure | None = None
         self._gini_plain: float | None = None
         self._n_measured = 0
@@ -168,12 +169,13 @@ class TargetHolder:
         if not goal.goals:
             self.control.strength = self._own_strength
         elif not self.control.strength:
-            self.control.strength = exp(self._log)
+            self.control.strength = exp(self._past.mean)
         if goal.goals != self.goal.goals and self._measure is not None:
             self._from, self._gone = self._measure, 0.0
             if any(wish.lack(self._measure) > 0 for wish in goal.goals):
                 # From nearly no control it would take windows to get anywhere.
-                self._log = max(self._log, log(min(FIRST, self._most)))
+                first = max(self._past.mean, log(min(FIRST, self._most)))
+                self._past = PastStrengths(first, self.ledger.lists)
         self.goal, self.prices = goal, bounds
         self.control.prices = None if bounds is None else bounds.prices
         self._stuck_since = self._outside_since = inf
@@ -224,17 +226,15 @@ class TargetHolder:
     def _follow(self, time: float, lists: float) -> None:
         if (measure := self._look()) is None:
             return
-        step = min(self._new / lists, 10 * _OF_WINDOW)
-        self._new, self._measured_at = 0, time
-        self._gone = min(self._gone + step, 1.0)
+        new, self._new, self._measured_at = self._new, 0, time
+        self._gone = min(self._gone + new / lists, 1.0)
         if self.goal.goals:
             error, gives_way = self._error(measure, self._growth.filled(time))
-            least, most = log(LEAST), log(self._most)
-            # What cannot be done is not remembered: beyond a bound the integral part stands still,
-            # and a large error, which time mends, counts no more than what can be done at once.
-            error = min(max(error, -_FARTHEST / _AT_ONCE), _FARTHEST / _AT_ONCE)
-            self._log = min(max(self._log + _IN_TIME * step * error, least), most)
-            self.control.strength = self._strength(error)
+            # Nothing winds up: a strength within its bounds has a mean within them.
+            self._past.add(new, log(self.control.strength), lists)
+            at_once = min(max(_AT_ONCE * error, -_FARTHEST), _FARTHEST)
+            wanted = exp(self._past.mean + at_once)
+            self.control.strength = min(max(wanted, LEAST), self._most)
             is_stuck = gives_way or self._is_strongest
             self._stuck_since = min(self._stuck_since, time) if is_stuck else inf
         if self._n_measured % _PLAIN_EVERY == 0:
@@ -246,9 +246,6 @@ class TargetHolder:
     @property
     def _is_strongest(self) -> bool:
         return self.control.strength >= self._most * (1 - 1e-9)
-
-    def _strength(self, error: float) -> float:
-        return min(max(exp(self._log + _AT_ONCE * error), LEAST), self._most)
 
     def _error(self, measure: Measure, filled: float) -> tuple[float, bool]:
         """Return by what power of e strength should grow, as far as usual slopes tell.
@@ -356,7 +353,7 @@ class TargetHolder:
     def state(self) -> dict[str, Any]:
         """Return what :meth:`restore` takes, to be stored beside the ledger; JSON can hold it."""
         return {
-            "log_strength": self._log,
+            "past": self._past.state(),
             "strength": self.control.strength,
             "measured_at": _finite(self._measured_at),
             "stuck_since": _finite(self._stuck_since),
@@ -371,9 +368,9 @@ class TargetHolder:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from where another one was; prices of other groups are left alone."""
         try:
-            own, strength = float(state["log_strength"]), float(state["strength"])
-            if not (log(LEAST) - 1e-9 <= own < inf and 0 <= strength < inf):
-                message = f"log_strength={own}, strength={strength}"
+            past, strength = PastStrengths.restored(state["past"]), float(state["strength"])
+            if not 0 <= strength < inf:
+                message = f"strength={strength}"
                 raise ValueError(message)  # noqa: TRY301
             measured, stuck, outside = (
                 _number(state[name], default)
@@ -394,7 +391,7 @@ class TargetHolder:
         except (KeyError, TypeError, ValueError) as error:
             message = f"no state of a target: {type(error).__name__} {error}"
             raise DataError(message, hint="start anew, without it") from error
-        self._log = min(own, log(self._most))
+        self._past = past
         self._measured_at, self._stuck_since, self._outside_since = measured, stuck, outside
         self._new, self._new_for_prices, self.history = new, new_for_prices, history
         self._gini_plain = None if plain is None else float(plain)
