@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -292,6 +293,8 @@ class IdLookup:
     def __init__(self, catalogue: Ids) -> None:
         self._places = {id_: place for place, id_ in enumerate(np.asarray(catalogue).tolist())}
         self._has_integers = catalogue.dtype.kind in "iu"
+        # What needs no second look: a truth value is an integer, but not of this type.
+        self._type = int if self._has_integers else str
 
     def position(self, id_: object) -> int:
         """Return the place of one id, -1 if it is not there."""
@@ -308,4 +311,8 @@ class IdLookup:
 
     def positions(self, ids: Iterable[object]) -> NDArray[np.int32]:
         """Return the places of ids, -1 for those that are not there."""
-        return np.fromiter(map(self.position, ids), dtype=np.int32)
+        given = list(ids)
+        if set(map(type, given)) == {self._type}:
+            places, missing = self._places.get, repeat(-1)
+            return np.fromiter(map(places, given, missing), np.int32, len(given))
+        return np.fromiter(map(self.position, given), np.int32, len(given))
