@@ -12,6 +12,7 @@ namespace limelight {
 namespace {
 
 constexpr int64_t kRows = 128, kQuickRows = 8;  // of a block: of a search, and of one with a first pass
+constexpr int64_t kItemsForOne = 96;            // that a catalogue must have for each one of a list, for a first pass
 
 // Memory of items as bytes.
 class Bytes {
@@ -76,7 +77,9 @@ class Catalogue {
     const TopK task{queries.data(), panels_->floats(), n_items_, history ? history->rows() : SparseRows{}, k,
                     ids.data(),     scores.data(),     width_};
     nb::gil_scoped_release unlocked;
-    if (bytes_ && bytes_->fit && n <= kQuickRows * threads) return quick_top_k(task, n, threads);
+    // Many searches at once share the work of a tile, and long lists need too many panels.
+    if (bytes_ && bytes_->fit && n <= kQuickRows * threads && k <= n_items_ / kItemsForOne)
+      return quick_top_k(task, n, threads);
     for_each_block((n + kRows - 1) / kRows, threads, kernels_->top_k_bytes(width_, k),
                    [&](int64_t block, const Scratch& scratch) {
                      kernels_->top_k(task, block * kRows, std::min(n, (block + 1) * kRows), scratch.raw());

@@ -107,10 +107,16 @@ static bool make_query(const float* row, int64_t width, ByteQuery* query) {
 // What a first pass finds out about one row.
 struct QuickRow {
   ByteQuery query;
-  float* uppers;   // by panel: no score of its items, over t, is above this
-  float* lowers;   // by group of items: one of them has a score, over t, of at least this
-  int64_t cursor;  // the next entry of the history
-  bool holds;      // whether bounds hold for this row
+  float* uppers;        // by panel: no score of its items, over t, is above this
+  float* lowers;        // by group of items: one of them has a score, over t, of at least this
+  int64_t cursor;       // the next entry of the history
+  int64_t next_hidden;  // the item there, or the first one of the padding
+  bool holds;           // whether bounds hold for this row
+
+  void look_ahead(const TopK& task, int64_t row) {
+    const bool is_left = task.history.indptr && cursor < task.history.indptr[row + 1];
+    next_hidden = is_left ? task.history.indices[cursor] : task.n_items;
+  }
 };
 
 LIMELIGHT_INLINE int64_t quick_groups(int64_t k) {
@@ -119,7 +125,18 @@ LIMELIGHT_INLINE int64_t quick_groups(int64_t k) {
   return groups;
 }
 
-// Bounds of all items of kCount panels. Those of the history, and of the padding, become -infinity.
+// Bounds of a history's items, and of the padding behind the last item, become -infinity.
+static void hide(const TopK& task, int64_t row, int64_t first, QuickRow* found, Vector* lower, Vector* upper) {
+  float mask[kPanel] = {};
+  mask_scores(task, row, first, kPanel, &found->cursor, mask);
+  for (int v = 0; v < kVectors; ++v) {
+    lower[v] += load(mask + v * kLanes);
+    upper[v] += load(mask + v * kLanes);
+  }
+  found->look_ahead(task, row);
+}
+
+// Bounds of all items of kCount panels.
 template <int kCount>
 LIMELIGHT_INLINE void bound_panels(const TopK& task, const ItemBytes& items, int64_t panel, int64_t row, int64_t groups,
                                    QuickRow* found) {
@@ -137,20 +154,18 @@ LIMELIGHT_INLINE void bound_panels(const TopK& task, const ItemBytes& items, int
   for (int p = 0; p < kCount; ++p, ++panel) {
     const int64_t first = panel * kPanel;
     const float width = query.alpha * items.errors[panel] + query.beta * items.norms[panel];
-    float lower[kPanel], upper[kPanel];
+    Vector lower[kVectors], upper[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const Vector scale = load(items.scales + first + v * kLanes), middle = __builtin_convertvector(sum[p][v], Vector);
-      store(lower + v * kLanes, scale * (middle - width));
-      store(upper + v * kLanes, scale * (middle + width));
+      lower[v] = scale * (middle - width);
+      upper[v] = scale * (middle + width);
     }
-    int64_t cursor = found->cursor;
-    mask_scores(task, row, first, kPanel, &found->cursor, lower);
-    mask_scores(task, row, first, kPanel, &cursor, upper);
+    if (found->next_hidden < first + kPanel) hide(task, row, first, found, lower, upper);
     float* group = found->lowers + first % groups;
-    Vector most = load(upper);
+    Vector most = upper[0];
     for (int v = 0; v < kVectors; ++v) {
-      store(group + v * kLanes, larger(load(group + v * kLanes), load(lower + v * kLanes)));
-      most = larger(most, load(upper + v * kLanes));
+      store(group + v * kLanes, larger(load(group + v * kLanes), lower[v]));
+      most = larger(most, upper[v]);
     }
     found->uppers[panel] = largest_lane(most);
   }
@@ -239,6 +254,7 @@ static int64_t quick_top_k(const TopK& task, const ItemBytes& items, int64_t beg
     row.uppers = take(n_panels);
     row.lowers = take(groups);
     row.cursor = task.history.indptr ? task.history.indptr[i] : 0;
+    row.look_ahead(task, i);
     row.holds = make_query(task.queries + i * task.width, task.width, &row.query);
     for (int64_t g = 0; g < groups; ++g) row.lowers[g] = -INFINITY;
   }

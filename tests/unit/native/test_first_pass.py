@@ -57,7 +57,7 @@ def factors(generator, n_rows, width, scale=1.0):
 @given(
     n_items=st.integers(1, 9000),
     width=st.sampled_from([16, 32, 64, 112]),
-    k=st.integers(1, 60),
+    k=st.integers(1, 40),
     n_queries=st.integers(1, 9),
     levels=st.sampled_from([0, 1, 2, 7]),
     seed=st.integers(0, 2**31),
@@ -89,6 +89,13 @@ def test_many_queries_at_once_are_searched_for_without_it():
     catalogue = kernels.Catalogue(items, 1).with_first_pass(1)
     assert search(catalogue, queries, None, 3, threads=1)[2] == 0
     assert search(catalogue, queries, None, 3, threads=2)[2] == len(queries)
+
+
+def test_long_lists_are_searched_for_without_it():
+    generator = np.random.default_rng(0)
+    items, queries = factors(generator, 9600, 16), factors(generator, 2, 16)
+    assert same_lists(items, queries, 100) > 0
+    assert same_lists(items, queries, 101) == 0
 
 
 def test_its_twin_keeps_the_best_and_little_else():
