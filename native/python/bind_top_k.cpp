@@ -11,8 +11,8 @@ namespace limelight {
 
 namespace {
 
-constexpr int64_t kRows = 128, kQuickRows = 8;  // of a block: of a search, and of one with a first pass
-constexpr int64_t kItemsForOne = 96;            // that a catalogue must have for each one of a list, for a first pass
+constexpr int64_t kRows = 128;        // of a block
+constexpr int64_t kItemsForOne = 96;  // that a catalogue must have for each one of a list, for a first pass
 
 // Memory of items as bytes.
 class Bytes {

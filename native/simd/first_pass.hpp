@@ -20,9 +20,9 @@ constexpr double kMostEntry = 0x1p30, kLeastEntry = 0x1p-30, kZeroEntry = 0x1p-8
 // Denormal numbers, which kernels take for zero, and items that count as zero change a score by less than
 // kVanishing t a column, because t is at least 2^-45.
 constexpr double kVanishing = 0x1p-48;
-constexpr int64_t kQuickRows = 8;      // that share a block of bytes while it is in cache
-constexpr int64_t kQuickPanels = 128;  // of such a block
-constexpr int64_t kLeastQuickGroups = 256, kMostQuickGroups = 1 << 14;  // of items, from which a threshold is drawn
+constexpr int64_t kQuickPanels = 128;  // whose bytes stay in cache while all rows are compared with them
+// Groups of items from which a threshold is drawn. Their number is a power of two.
+constexpr int64_t kLeastQuickGroups = 256, kMostQuickGroups = 1 << 14;
 
 // Panels [begin, end) as bytes. Returns how many items have numbers that the bounds do not hold for.
 static int64_t quantise(const float* panels, int64_t begin, int64_t end, int64_t width, const ItemBytes& out) {
@@ -161,7 +161,7 @@ LIMELIGHT_INLINE void bound_panels(const TopK& task, const ItemBytes& items, int
       upper[v] = scale * (middle + width);
     }
     if (found->next_hidden < first + kPanel) hide(task, row, first, found, lower, upper);
-    float* group = found->lowers + first % groups;
+    float* group = found->lowers + (first & (groups - 1));
     Vector most = upper[0];
     for (int v = 0; v < kVectors; ++v) {
       store(group + v * kLanes, larger(load(group + v * kLanes), lower[v]));

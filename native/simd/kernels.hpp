@@ -85,6 +85,8 @@ struct ItemBytes {
   float* norms;    // one number a panel
 };
 
+constexpr int64_t kQuickRows = 8;  // that quick_top_k takes at once
+
 constexpr int64_t kSweepRows = 256;  // of a block of a matrix that is inverted
 
 // One step of an inversion in place; see sweep.hpp.
