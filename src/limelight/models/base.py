@@ -19,8 +19,9 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
 from limelight.models.recommender import ListAnswer, Recommender
+from limelight.recommend.index import ItemIndex
 from limelight.recommend.popular import with_popular
-from limelight.recommend.ranking import ItemIndex, VectorRanking
+from limelight.recommend.ranking import VectorRanking
 from limelight.recommend.similar import cosines
 from limelight.solve.state import TraceRecord
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from limelight._base.settings import check_integer
 from limelight.data.ids import IdLookup
 from limelight.models.base import VectorModel
 from limelight.recommend.fold_in import take_rows
-from limelight.recommend.ranking import ItemIndex, VectorRanking, empty_lists
-from limelight.serve.requests import Answer
+from limelight.recommend.index import ItemIndex
+from limelight.recommend.ranking import VectorRanking, empty_lists
+from limelight.serve.requests import Answer, Question, refuse_repeated, scores_of
 from limelight.solve.problem import sparse_rows
 
 if TYPE_CHECKING:
@@ -38,21 +39,6 @@ if TYPE_CHECKING:
 CANDIDATES = 1000
 """From how many candidates a list is chosen, unless told otherwise."""
 _NONE = np.empty(0, dtype=np.int32)
-
-
-class Question(NamedTuple):
-    """A request in numbers of the catalogue."""
-
-    k: int
-    basis: Basis
-    row: int
-    """Of a training user; -1 for others."""
-    history: Int32
-    """What is folded in, ascending."""
-    hidden: Int32
-    """What is not shown to this user, ascending."""
-    allowed: Int32 | None
-    unknown: list[Id]
 
 
 class Engine:
@@ -338,10 +324,10 @@ class Engine:
     def _rerank(self, request: Request, ledger: Ledger | None) -> Answer:
         """Choose from the candidates of a request, whoever scored them."""
         ids, k = list(request.items or ()), self._length(request)
-        scores = _scores_of(request, ids)
+        scores = scores_of(request, ids)
         numbers = self._items.positions(ids)
         unknown = [id_ for id_, number in zip(ids, numbers, strict=True) if number < 0]
-        _refuse_repeated(ids, numbers)
+        refuse_repeated(ids, numbers)
         left = np.ones(len(ids), dtype=np.bool_)
         hidden = self._known(request.exclude, unknown)
         if len(hidden):
@@ -406,27 +392,3 @@ def _union(some: Int32, more: Int32) -> Int32:
     if not len(more):
         return some
     return np.union1d(some, more).astype(np.int32) if len(some) else more
-
-
-def _scores_of(request: Request, ids: Sequence[Id]) -> Float32:
-    given = [] if request.scores is None else request.scores
-    if len(given) != len(ids):
-        message = f"{len(given):,} scores for {len(ids):,} candidates"
-        raise DataError(message, hint="give every candidate a score")
-    with np.errstate(over="ignore"):
-        scores = np.asarray(given, dtype=np.float64).astype(np.float32)
-    if not np.isfinite(scores).all():
-        place = int(np.flatnonzero(~np.isfinite(scores))[0])
-        message = f"the score of item {ids[place]!r} must be finite in 32 bits: {given[place]!r}"
-        raise DataError(message, hint="leave out candidates without a score")
-    return scores
-
-
-def _refuse_repeated(ids: Sequence[Id], numbers: Int32) -> None:
-    seen: set[Any] = set()
-    for id_, number in zip(ids, numbers.tolist(), strict=True):
-        key = number if number >= 0 else str(id_)
-        if key in seen:
-            message = f"item {id_!r} is a candidate twice"
-            raise DataError(message, hint="give every candidate once")
-        seen.add(key)

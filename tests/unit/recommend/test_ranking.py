@@ -5,7 +5,7 @@ import pytest
 
 from limelight.data.synthetic import marketplace
 from limelight.models import IALS, Popularity, Random
-from limelight.recommend.ranking import LEAST_ITEMS, ItemIndex
+from limelight.recommend.index import LEAST_ITEMS, ItemIndex
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ import numpy as np
 from limelight._native import kernels, use_variant, variant
 from limelight.lab.bench.timing import CLOCKS, Candidate, calls_for, held_to, take_turns
 from limelight.models.ials import IALS
-from limelight.recommend.ranking import LEAST_ITEMS, empty_lists
+from limelight.recommend.index import LEAST_ITEMS
+from limelight.recommend.ranking import empty_lists
 from limelight.rerank.relevance import ScoreRelevance
 from limelight.serve import Engine, Ledger, Request, RequestControl
 from limelight.serve.control import ControlConfig
