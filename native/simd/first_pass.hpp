@@ -172,7 +172,7 @@ LIMELIGHT_INLINE void bound_panels(const TopK& task, const ItemBytes& items, int
 }
 
 // A number that at least k of the groups' bounds exceed, not far below the k-th largest; -infinity if fewer are finite.
-static float reached_by(const float* lowers, int64_t groups, int64_t k) {
+static float bar_of_groups(const float* lowers, int64_t groups, int64_t k) {
   const auto count_above = [&](float bar) {
     int64_t count = 0;
     for (int64_t g = 0; g < groups; g += kLanes)
@@ -182,8 +182,8 @@ static float reached_by(const float* lowers, int64_t groups, int64_t k) {
   if (count_above(-INFINITY) < k) return -INFINITY;
   float least = INFINITY, most = -INFINITY;
   for (int64_t g = 0; g < groups; ++g) {
-    if (lowers[g] > most) most = lowers[g];
-    if (lowers[g] < least && lowers[g] > -INFINITY) least = lowers[g];
+    most = lowers[g] > most ? lowers[g] : most;
+    least = lowers[g] < least && lowers[g] > -INFINITY ? lowers[g] : least;
   }
   float low = least - (0x1p-20f * fabsf(least) + __FLT_MIN__), high = most;
   for (int step = 0; step < 16; ++step) {
@@ -197,10 +197,10 @@ static float reached_by(const float* lowers, int64_t groups, int64_t k) {
 static bool score_left(const TopK& task, int64_t row, const QuickRow& found, int64_t groups, BestItems* best,
                        int32_t* left, float* query) {
   const int64_t n_panels = (task.n_items + kPanel - 1) / kPanel, most_left = n_panels / 4;
-  const double reached = reached_by(found.lowers, groups, task.k);
-  if (!(reached > -INFINITY)) return false;
-  const double doubt = static_cast<double>(task.width) * kVanishing;
-  const float bar = static_cast<float>(reached - 2.0 * doubt - fabs(reached) * 0x1p-20);
+  const float reached_bar = bar_of_groups(found.lowers, groups, task.k);
+  if (reached_bar == -INFINITY) return false;
+  const double reached = reached_bar, doubt = static_cast<double>(task.width) * kVanishing;
+  const auto bar = static_cast<float>(reached - 2.0 * doubt - fabs(reached) * 0x1p-20);
   int64_t n_left = 0;
   for (int64_t panel = 0; panel < n_panels; ++panel) {
     if (found.uppers[panel] < bar) continue;

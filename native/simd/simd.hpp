@@ -138,16 +138,16 @@ using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 LIMELIGHT_INLINE Ints add_byte_products(Ints sum, const uint8_t* bytes, Ints evens, Ints odds) {
 #if defined(__AVX512F__)
   const __m512i four = _mm512_loadu_si512(bytes), low = _mm512_set1_epi16(255);
-  sum += (Ints)_mm512_madd_epi16(_mm512_and_si512(four, low), (__m512i)evens);
-  return sum + (Ints)_mm512_madd_epi16(_mm512_srli_epi16(four, 8), (__m512i)odds);
+  sum += reinterpret_cast<Ints>(_mm512_madd_epi16(_mm512_and_si512(four, low), reinterpret_cast<__m512i>(evens)));
+  return sum + reinterpret_cast<Ints>(_mm512_madd_epi16(_mm512_srli_epi16(four, 8), reinterpret_cast<__m512i>(odds)));
 #elif defined(__AVX2__)
   const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)), low = _mm256_set1_epi16(255);
-  sum += (Ints)_mm256_madd_epi16(_mm256_and_si256(four, low), (__m256i)evens);
-  return sum + (Ints)_mm256_madd_epi16(_mm256_srli_epi16(four, 8), (__m256i)odds);
+  sum += reinterpret_cast<Ints>(_mm256_madd_epi16(_mm256_and_si256(four, low), reinterpret_cast<__m256i>(evens)));
+  return sum + reinterpret_cast<Ints>(_mm256_madd_epi16(_mm256_srli_epi16(four, 8), reinterpret_cast<__m256i>(odds)));
 #elif defined(__SSE2__)
   const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)), low = _mm_set1_epi16(255);
-  sum += (Ints)_mm_madd_epi16(_mm_and_si128(four, low), (__m128i)evens);
-  return sum + (Ints)_mm_madd_epi16(_mm_srli_epi16(four, 8), (__m128i)odds);
+  sum += reinterpret_cast<Ints>(_mm_madd_epi16(_mm_and_si128(four, low), reinterpret_cast<__m128i>(evens)));
+  return sum + reinterpret_cast<Ints>(_mm_madd_epi16(_mm_srli_epi16(four, 8), reinterpret_cast<__m128i>(odds)));
 #else
   for (int i = 0; i < kLanes; ++i) {
     sum[i] += bytes[4 * i] * static_cast<int16_t>(evens[i]) + bytes[4 * i + 2] * (evens[i] >> 16);
