@@ -60,8 +60,8 @@ class Engine:
     threads
         How many threads a search uses.
     first_pass
-        Whether most items are turned away by bounds on their scores, which are made from bytes. The
-        lists are the same without it, which takes longer and a fifth less memory.
+        Whether bounds on scores turn most items away before these are scored. They come from a
+        copy of the item factors as bytes. Without it lists are the same, but take longer.
 
     Examples
     --------
