@@ -77,6 +77,16 @@ struct TopK {
   int64_t width;
 };
 
+// Items as bytes, and what that loses; see first_pass.hpp.
+struct ItemBytes {
+  uint8_t* bytes;  // 16 items a panel, [panel][column / 4][item][column % 4]
+  float* scales;   // one number an item
+  float* errors;   // one number a panel
+  float* norms;    // one number a panel
+};
+
+constexpr int64_t kQuickRows = 8;  // that quick_top_k takes at once
+
 constexpr int64_t kSweepRows = 256;  // of a block of a matrix that is inverted
 
 // One step of an inversion in place; see sweep.hpp.
@@ -145,6 +155,8 @@ struct Kernels {
   double (*squared_error)(const SparseRows&, const float* X, const float* factors, int64_t begin, int64_t end,
                           int64_t width);
   void (*top_k)(const TopK&, int64_t begin, int64_t end, void* scratch);
+  int64_t (*quantise)(const float* panels, int64_t begin, int64_t end, int64_t width, const ItemBytes&);  // unfit items
+  int64_t (*quick_top_k)(const TopK&, const ItemBytes&, int64_t begin, int64_t end, void* scratch);  // of use to rows
   void (*sweep_columns)(const Sweep&, int64_t block);
   void (*sweep_block)(const Sweep&, int64_t row_block, int64_t column_block);
   void (*item_sums)(const ItemSums&, int64_t panel, float* scratch);  // 16 x width floats
@@ -152,9 +164,10 @@ struct Kernels {
 
   // Floats of one row of sums.
   int64_t (*sums_floats)(int64_t width);
-  // Floats of scratch that a function needs which does not say; bytes that top_k and rank_sums need.
+  // Floats of scratch that a function needs which does not say; bytes that searches need.
   int64_t (*scratch_floats)(int64_t width);
   int64_t (*top_k_bytes)(int64_t width, int64_t k);
+  int64_t (*quick_top_k_bytes)(int64_t n_items, int64_t width, int64_t k);
   int64_t (*rank_sums_bytes)(int64_t k);
 };
 

@@ -125,6 +125,38 @@ LIMELIGHT_INLINE unsigned greater_mask(Vector a, Vector b) {
 #endif
 }
 
+LIMELIGHT_INLINE float largest_lane(Vector v) {
+  for (int lanes = kLanes; lanes > 1; lanes /= 2)
+    v = larger(__builtin_shufflevector(v, v, LIMELIGHT_EVENS), __builtin_shufflevector(v, v, LIMELIGHT_ODDS));
+  return v[0];
+}
+
+using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+
+// Adds to each lane the products of four bytes with numbers of 16 bits: the first and third byte with the two halves
+// of `evens`, the others with those of `odds`.
+LIMELIGHT_INLINE Ints add_byte_products(Ints sum, const uint8_t* bytes, Ints evens, Ints odds) {
+#if defined(__AVX512F__)
+  const __m512i four = _mm512_loadu_si512(bytes), low = _mm512_set1_epi16(255);
+  sum += reinterpret_cast<Ints>(_mm512_madd_epi16(_mm512_and_si512(four, low), reinterpret_cast<__m512i>(evens)));
+  return sum + reinterpret_cast<Ints>(_mm512_madd_epi16(_mm512_srli_epi16(four, 8), reinterpret_cast<__m512i>(odds)));
+#elif defined(__AVX2__)
+  const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes)), low = _mm256_set1_epi16(255);
+  sum += reinterpret_cast<Ints>(_mm256_madd_epi16(_mm256_and_si256(four, low), reinterpret_cast<__m256i>(evens)));
+  return sum + reinterpret_cast<Ints>(_mm256_madd_epi16(_mm256_srli_epi16(four, 8), reinterpret_cast<__m256i>(odds)));
+#elif defined(__SSE2__)
+  const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)), low = _mm_set1_epi16(255);
+  sum += reinterpret_cast<Ints>(_mm_madd_epi16(_mm_and_si128(four, low), reinterpret_cast<__m128i>(evens)));
+  return sum + reinterpret_cast<Ints>(_mm_madd_epi16(_mm_srli_epi16(four, 8), reinterpret_cast<__m128i>(odds)));
+#else
+  for (int i = 0; i < kLanes; ++i) {
+    sum[i] += bytes[4 * i] * static_cast<int16_t>(evens[i]) + bytes[4 * i + 2] * (evens[i] >> 16);
+    sum[i] += bytes[4 * i + 1] * static_cast<int16_t>(odds[i]) + bytes[4 * i + 3] * (odds[i] >> 16);
+  }
+  return sum;
+#endif
+}
+
 LIMELIGHT_INLINE void prefetch_row(const float* row, int64_t width) {
   constexpr int64_t kLines = 2 * 64 / sizeof(float);  // the neighbour of a line comes along
   for (int64_t c = 0; c < width; c += kLines) __builtin_prefetch(row + c);

@@ -97,8 +97,59 @@ static void mask_scores(const TopK& task, int64_t row, int64_t first_item, int64
   for (int64_t i = task.n_items - first_item; i < n; ++i) scores[i] = -INFINITY;
 }
 
-// The scores of 16 rows for items [item, item + n), one row of n after the other.
-static void score_items(const TopK& task, const float* queries, int64_t item, int64_t n, float* scores) {
+// How many rows at once are scored as they are. More than half of a tile is scored as a whole one.
+constexpr int64_t kFewRows = kLanes / 2;
+constexpr int64_t kHalfTile = kPanel / 2;
+
+// The scores of kRows rows for the items of kPanels panels, each the same sum in the same order as in a tile.
+template <int64_t kRows, int kPanels>
+LIMELIGHT_INLINE void score_few(int64_t width, const float* queries, const float* const* panels, float* scores,
+                                int64_t stride) {
+  Vector sum[kRows][kPanels][kVectors] = {};
+  for (int64_t column = 0; column < width; ++column) {
+    Vector right[kPanels][kVectors];
+    for (int p = 0; p < kPanels; ++p)
+      for (int v = 0; v < kVectors; ++v) right[p][v] = load(panels[p] + column * kPanel + v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vector left = broadcast(queries[column * kPanel + r]);
+      for (int p = 0; p < kPanels; ++p)
+        for (int v = 0; v < kVectors; ++v) sum[r][p][v] += left * right[p][v];
+    }
+  }
+  for (int r = 0; r < kRows; ++r)
+    for (int p = 0; p < kPanels; ++p)
+      for (int v = 0; v < kVectors; ++v) store(scores + r * stride + p * kPanel + v * kLanes, sum[r][p][v]);
+}
+
+// Few rows do not fill a tile. Several panels at once keep the multipliers busy instead, because each sum waits for
+// its last addition.
+template <int64_t kRows>
+static void score_items_of_few(const TopK& task, const float* queries, int64_t item, int64_t n, float* scores) {
+  constexpr int kAtOnce = 8 / (kRows * kVectors) > 0 ? 8 / (kRows * kVectors) : 1;
+  const float* from = task.item_panels + item * task.width;
+  const int64_t step = kPanel * task.width;
+  int64_t at = 0;
+  for (; at + kAtOnce * kPanel <= n; at += kAtOnce * kPanel) {
+    const float* panels[kAtOnce];
+    for (int p = 0; p < kAtOnce; ++p, from += step) panels[p] = from;
+    score_few<kRows, kAtOnce>(task.width, queries, panels, scores + at, n);
+  }
+  for (; at < n; at += kPanel, from += step) score_few<kRows, 1>(task.width, queries, &from, scores + at, n);
+}
+
+// The scores of up to 16 rows for items [item, item + n), one row of n after the other.
+static void score_items(const TopK& task, const float* queries, int64_t rows, int64_t item, int64_t n, float* scores) {
+  if (rows <= kHalfTile) {
+    for (int64_t r = 0; r < rows; r += kFewRows) {
+      const int64_t left = rows - r;
+      if (left == 1) score_items_of_few<1>(task, queries + r, item, n, scores + r * n);
+      else if (left == 2 || kFewRows == 2) score_items_of_few<2>(task, queries + r, item, n, scores + r * n);
+      else if (left <= 4 || kFewRows == 4) score_items_of_few<4>(task, queries + r, item, n, scores + r * n);
+      else score_items_of_few<kHalfTile>(task, queries + r, item, n, scores + r * n);
+    }
+    return;
+  }
   const float* panels = task.item_panels + item * task.width;
   const float* const nothing[2] = {nullptr, nullptr};
   int64_t at = 0;
@@ -131,7 +182,7 @@ static void top_k_block(const TopK& task, int64_t begin, int64_t end, void* memo
   for (int64_t item = 0; item < padded_items; item += at_once) {
     const int64_t n = padded_items - item < at_once ? padded_items - item : at_once;
     for (int64_t first = begin; first < end; first += kPanel) {
-      score_items(task, queries + (first - begin) * width, item, n, scores);
+      score_items(task, queries + (first - begin) * width, end - first, item, n, scores);
       for (int64_t i = first; i < end && i < first + kPanel; ++i) {
         BestItems& row = best[i - begin];
         float* own = scores + (i - first) * n;

@@ -1,4 +1,5 @@
 // The kernels, compiled once per instruction set.
+#include "simd/first_pass.hpp"
 #include "simd/gramian.hpp"
 #include "simd/item_scores.hpp"
 #include "simd/kernels.hpp"
@@ -40,6 +41,8 @@ const Kernels kernels = {
     gradient_step,
     squared_error,
     top_k,
+    quantise,
+    quick_top_k,
     sweep_columns,
     sweep_block,
     item_sums,
@@ -47,6 +50,7 @@ const Kernels kernels = {
     sums_floats,
     scratch_floats,
     top_k_bytes,
+    quick_top_k_bytes,
     rank_sums_bytes,
 };
 

@@ -206,6 +206,22 @@ def top_k(scores: Float64, seen: Float64, k: int) -> np.ndarray:
     return np.where(np.take_along_axis(masked, order, axis=1) > -np.inf, order, -1)
 
 
+def first_pass(user: Float64, items: Float64, k: int) -> np.ndarray:
+    """Tell which items may be among the k best, by bounds on their scores.
+
+    An item is s q + e with whole numbers q up to 127, the user t p + f with p up to 32767. A score
+    is no further from s t (p . q) than |user| |e| + s |f| |q|.
+    """
+    s, t = np.abs(items).max(axis=1) / 127, np.abs(user).max() / 32767
+    q = np.rint(items / np.where(s > 0, s, 1.0)[:, None])
+    p = np.rint(user / t)
+    e, f = items - s[:, None] * q, user - t * p
+    width = np.linalg.norm(user) * np.linalg.norm(e, axis=1)
+    width += s * np.linalg.norm(f) * np.linalg.norm(q, axis=1)
+    lower, upper = s * t * (q @ p) - width, s * t * (q @ p) + width
+    return np.asarray(upper >= np.sort(lower)[-k])
+
+
 def round_robin(scores: Float64, order: np.ndarray, copies: Any, k: int) -> np.ndarray:
     """Let users take turns; each takes the best item in stock that she does not hold.
 

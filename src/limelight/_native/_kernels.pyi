@@ -100,9 +100,14 @@ class Catalogue:
 
     def __init__(self, factors: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int) -> None: ...
 
-    def top_k(self, queries: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], history: Csr | None, *, ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None:
+    def top_k(self, queries: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], history: Csr | None, *, ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> int:
         """
-        The k items with the largest scores, history left out, ties to the lower item.
+        The k items with the largest scores, history left out, ties to the lower item; returns how many searches a first pass was of use to.
+        """
+
+    def with_first_pass(self, threads: int) -> Catalogue:
+        """
+        The same items, and bytes of them: few searches at once turn most items away by these, and find the same.
         """
 
 SWEEP_ROWS: int = 256

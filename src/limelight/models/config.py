@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -221,7 +222,7 @@ class FactorConfig(Config):
         10, "Measure the objective every so many epochs, and after the last; 0: only then."
     )
 
-    @property
+    @cached_property
     def advice(self) -> str:
         """What to change where the numbers of a fit run away: what is not as usual.
 

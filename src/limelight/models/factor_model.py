@@ -313,7 +313,7 @@ class FactorModel(GrowingModel):
     @property
     def numbers(self) -> FactorNumbers:
         """The settings that may be "auto", as the numbers of the last fit."""
-        return numbers_of({**asdict(self.config), **self.chosen_})
+        return numbers_of({**vars(self.config), **self.chosen_})
 
     def _grower(self, known: Learned) -> Grower:
         """Return what lets these factors take in more."""

@@ -82,6 +82,8 @@ def match_items(data: Interactions, item_ids: Ids) -> Interactions:
 
 def take_rows(rows: Csr, chosen: Int64) -> Csr:
     """Gather some rows of a matrix, in the order given, repeats allowed."""
+    if len(chosen) == rows.n_rows == 1:
+        return rows
     starts = rows.indptr[chosen]
     lengths = rows.indptr[chosen + 1] - starts
     indptr = np.zeros(len(chosen) + 1, dtype=np.int64)
@@ -132,13 +134,20 @@ def fold_in_alone(
     side = problem.users
     if side.rows.n_entries < len(V):
         # Only these items have a say, and the others need not be rotated.
-        items, columns = np.unique(side.rows.indices, return_inverse=True)
+        items, columns = _distinct(side.rows)
         rows = sparse_rows(side.rows.indptr, columns, len(items), side.rows.weights)
         side, V = RegularizedRows(rows, side.regularization), V[items]
     factors = pad_factors(V)
     U = factor_matrix(problem.n_users, factors.shape[1])
     solve_side(problem, side, factors, shared=shared, out=U, shift=price)
     return U
+
+
+def _distinct(rows: Csr) -> tuple[Int32, Int64]:
+    """Return the columns of a matrix that have entries, and the place of each entry among them."""
+    if rows.n_rows == 1:  # its columns ascend and differ
+        return rows.indices, np.arange(rows.n_entries)
+    return np.unique(rows.indices, return_inverse=True)
 
 
 def _zero_users(problem: Problem, V: Float32) -> State:

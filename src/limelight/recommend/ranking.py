@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_check
 import numpy as np
 
 from limelight._base.arrays import batches, factor_matrix
-from limelight._base.errors import ConfigError, DataError, SolveError
+from limelight._base.errors import DataError
 from limelight._native import kernels
 from limelight.data.candidates.candidates import Candidates
 from limelight.data.rows import cut_rows, row_starts
 from limelight.metrics.lists import Lists
-from limelight.recommend.fold_in import column_numbers, renumbered, take_columns, take_rows
-from limelight.solve.problem import LARGEST, as_matrix, largest_entry, padded_width
-from limelight.solve.state import pad_factors
+from limelight.recommend.fold_in import take_columns, take_rows
+from limelight.recommend.index import ItemIndex
+from limelight.solve.problem import as_matrix, padded_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,72 +37,6 @@ def empty_lists(n_users: int, k: int) -> Lists:
     """
     ids = np.full((n_users, k), -1, dtype=np.int32)
     return Lists(ids, np.full((n_users, k), -np.inf, dtype=np.float32))
-
-
-class ItemIndex:
-    """Item factors, one row an item, laid out for searches; with ``items``, of these alone.
-
-    Examples
-    --------
-    >>> items = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=np.float32)
-    >>> index = ItemIndex(items, threads=1)
-    >>> index.search(np.array([[2.0, 1.0]], dtype=np.float32), k=2).ids
-    array([[2, 0]], dtype=int32)
-    """
-
-    def __init__(self, item_factors: Float32, threads: int, items: Int32 | None = None) -> None:
-        self._items, self._numbers = items, None
-        if items is not None:
-            self._numbers = column_numbers(items, len(item_factors))
-            item_factors = item_factors[items]
-        self._n_items = len(item_factors)
-        self._threads = threads
-        self._largest = item_factors.shape[1] * largest_entry(item_factors)
-        self._catalogue = kernels.Catalogue(pad_factors(item_factors), threads)
-
-    def search(
-        self, queries: Float32, k: int, history: Csr | None = None, threads: int | None = None
-    ) -> Lists:
-        """Return the k items with the largest scores; equal scores go to the lower item number.
-
-        Queries and the items to leave out have one row a user. Where fewer than k items are left, a
-        list ends in -1 and -inf. ``threads`` count in place of those that it was made with.
-        """
-        if self._items is None or self._numbers is None:
-            return self._search(queries, k, history, threads)
-        if history is not None:
-            history = renumbered(history, self._numbers, self._n_items)
-        ids, scores = self._search(queries, k, history, threads)
-        # The padding, -1, picks the last element, which is -1 again.
-        return Lists(np.append(self._items, np.int32(-1))[ids], scores)
-
-    def _search(self, queries: Float32, k: int, history: Csr | None, threads: int | None) -> Lists:
-        if k < 1:
-            message = f"k must be at least 1: {k}"
-            raise ConfigError(message, hint="k is the length of the lists")
-        self._refuse_overflow(queries)
-        ids, scores = empty_lists(len(queries), k)
-        found = min(k, self._n_items)
-        if found == k:
-            top_ids, top_scores = ids, scores
-        else:
-            top_ids, top_scores = ids[:, :found].copy(), scores[:, :found].copy()
-        self._catalogue.top_k(
-            pad_factors(queries),
-            history,
-            ids=top_ids,
-            scores=top_scores,
-            threads=threads or self._threads,
-        )
-        ids[:, :found], scores[:, :found] = top_ids, top_scores
-        return Lists(ids, scores)
-
-    def _refuse_overflow(self, queries: Float32) -> None:
-        """Refuse factors whose products are beyond 32 bits: items would be missing from lists."""
-        bound = self._largest * largest_entry(queries)
-        if not bound <= LARGEST:
-            message = f"scores are too large for 32-bit numbers: up to {bound:.3g}"
-            raise SolveError(message, hint="the factors ran away; fit again, with usual settings")
 
 
 @runtime_checkable

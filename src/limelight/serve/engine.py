@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from limelight._base.settings import check_integer
 from limelight.data.ids import IdLookup
 from limelight.models.base import VectorModel
 from limelight.recommend.fold_in import take_rows
-from limelight.recommend.ranking import ItemIndex, VectorRanking, empty_lists
-from limelight.serve.requests import Answer
+from limelight.recommend.index import ItemIndex
+from limelight.recommend.ranking import VectorRanking, empty_lists
+from limelight.serve.requests import Answer, Question, refuse_repeated, scores_of
 from limelight.solve.problem import sparse_rows
 
 if TYPE_CHECKING:
@@ -39,21 +41,6 @@ CANDIDATES = 1000
 _NONE = np.empty(0, dtype=np.int32)
 
 
-class Question(NamedTuple):
-    """A request in numbers of the catalogue."""
-
-    k: int
-    basis: Basis
-    row: int
-    """Of a training user; -1 for others."""
-    history: Int32
-    """What is folded in, ascending."""
-    hidden: Int32
-    """What is not shown to this user, ascending."""
-    allowed: Int32 | None
-    unknown: list[Id]
-
-
 class Engine:
     """Lists for requests, exactly as ``model.recommend`` makes them, and control over these.
 
@@ -72,6 +59,9 @@ class Engine:
         Numbers of items that no list shows.
     threads
         How many threads a search uses.
+    first_pass
+        Whether bounds on scores turn most items away before these are scored. They come from a
+        copy of the item factors as bytes. Without it lists are the same, but take longer.
 
     Examples
     --------
@@ -93,6 +83,7 @@ class Engine:
         control: RequestControl | None = None,
         never_show: Int32 | None = None,
         threads: int = 1,
+        first_pass: bool = True,
     ) -> None:
         check_integer("k", k, least=1)
         check_integer("n_candidates", n_candidates, least=1)
@@ -112,7 +103,7 @@ class Engine:
             self._visible = np.flatnonzero(is_visible).astype(np.int32)
         self._index: ItemIndex | None = None
         if isinstance(self.model, VectorModel):
-            self._index = self.model.item_index(self._visible)
+            self._index = self.model.item_index(self._visible, first_pass=first_pass)
         self._everybody = self._prepare_everybody()
 
     def numbers(self, ids: Sequence[Id]) -> Int32:
@@ -182,13 +173,9 @@ class Engine:
         row = -1 if request.user is None else self._users.position(request.user)
         given = self._known(request.history, unknown)
         seen = self._history_of(row)
-        history = given
-        if row >= 0 and len(given):
-            history = np.union1d(seen, given).astype(np.int32)
-        hidden = np.union1d(seen, given) if len(given) else seen
-        excluded = self._known(request.exclude, unknown)
-        if len(excluded):
-            hidden = np.union1d(hidden, excluded)
+        history = _union(seen, given) if len(given) else given
+        hidden = history if len(given) else seen
+        hidden = _union(hidden, self._known(request.exclude, unknown))
         basis: Basis = "everybody"
         if row >= 0 and not len(given) and self._is_learnt(row):
             basis = "user"
@@ -199,7 +186,7 @@ class Engine:
             allowed = self._known(request.allow, unknown)
             if self._visible is not None:
                 allowed = np.intersect1d(allowed, self._visible).astype(np.int32)
-        return Question(k, basis, row, history, hidden.astype(np.int32), allowed, unknown)
+        return Question(k, basis, row, history, hidden, allowed, unknown)
 
     def _length(self, request: Request) -> int:
         k = self.k if request.k is None else request.k
@@ -216,7 +203,9 @@ class Engine:
         if numbers.min() < 0:
             unknown.extend(id_ for id_, number in zip(ids, numbers, strict=True) if number < 0)
             numbers = numbers[numbers >= 0]
-        return np.unique(numbers)
+        numbers.sort()
+        is_repeated = numbers[1:] == numbers[:-1]
+        return np.unique(numbers) if is_repeated.any() else numbers
 
     def _history_of(self, row: int) -> Int32:
         if row < 0 or self._seen is None:
@@ -278,16 +267,18 @@ class Engine:
             )
         histories = None
         if basis == "history":
-            histories = self._histories(questions)
+            histories = self._histories(questions, hidden)
             rows = np.arange(len(questions))
         ranking = self.model.own_ranking(histories, rows, hidden, self._index)
         if self._index is None and self._visible is not None:
             ranking = ranking.among(self._visible)
         return ranking
 
-    def _histories(self, questions: list[Question]) -> Csr:
+    def _histories(self, questions: list[Question], hidden: Csr) -> Csr:
         """Return what is folded in; weights are those of the training data, and 1 for the rest."""
-        rows = _rows_of([question.history for question in questions], self.n_items)
+        rows = hidden
+        if any(question.history is not question.hidden for question in questions):
+            rows = _rows_of([question.history for question in questions], self.n_items)
         if not self.model.learned.weighted:
             return rows
         weights = np.ones(rows.n_entries, dtype=np.float32)
@@ -333,10 +324,10 @@ class Engine:
     def _rerank(self, request: Request, ledger: Ledger | None) -> Answer:
         """Choose from the candidates of a request, whoever scored them."""
         ids, k = list(request.items or ()), self._length(request)
-        scores = _scores_of(request, ids)
+        scores = scores_of(request, ids)
         numbers = self._items.positions(ids)
         unknown = [id_ for id_, number in zip(ids, numbers, strict=True) if number < 0]
-        _refuse_repeated(ids, numbers)
+        refuse_repeated(ids, numbers)
         left = np.ones(len(ids), dtype=np.bool_)
         hidden = self._known(request.exclude, unknown)
         if len(hidden):
@@ -392,30 +383,12 @@ def _answer(
 
 def _rows_of(rows: list[Int32], n_columns: int) -> Csr:
     """Put rows of column numbers one below the other."""
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    indptr = np.append(0, np.cumsum(lengths))
-    return sparse_rows(indptr, np.concatenate(rows), n_columns)
+    indptr = np.array([0, *accumulate(map(len, rows))], dtype=np.int64)
+    return sparse_rows(indptr, rows[0] if len(rows) == 1 else np.concatenate(rows), n_columns)
 
 
-def _scores_of(request: Request, ids: Sequence[Id]) -> Float32:
-    given = [] if request.scores is None else request.scores
-    if len(given) != len(ids):
-        message = f"{len(given):,} scores for {len(ids):,} candidates"
-        raise DataError(message, hint="give every candidate a score")
-    with np.errstate(over="ignore"):
-        scores = np.asarray(given, dtype=np.float64).astype(np.float32)
-    if not np.isfinite(scores).all():
-        place = int(np.flatnonzero(~np.isfinite(scores))[0])
-        message = f"the score of item {ids[place]!r} must be finite in 32 bits: {given[place]!r}"
-        raise DataError(message, hint="leave out candidates without a score")
-    return scores
-
-
-def _refuse_repeated(ids: Sequence[Id], numbers: Int32) -> None:
-    seen: set[Any] = set()
-    for id_, number in zip(ids, numbers.tolist(), strict=True):
-        key = number if number >= 0 else str(id_)
-        if key in seen:
-            message = f"item {id_!r} is a candidate twice"
-            raise DataError(message, hint="give every candidate once")
-        seen.add(key)
+def _union(some: Int32, more: Int32) -> Int32:
+    """Join numbers that ascend and differ."""
+    if not len(more):
+        return some
+    return np.union1d(some, more).astype(np.int32) if len(some) else more

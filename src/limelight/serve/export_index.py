@@ -29,7 +29,7 @@ from limelight._base.machine import version_of
 from limelight._base.progress import progress_bar
 from limelight.metrics.lists import Lists
 from limelight.recommend.candidates import usual_width
-from limelight.recommend.ranking import ItemIndex
+from limelight.recommend.index import ItemIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from limelight._base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,3 +65,44 @@ class Answer:
     """The same of this list."""
     unknown: list[Id] = field(default_factory=list)
     """Items of the request that the catalogue does not have."""
+
+
+class Question(NamedTuple):
+    """A request in numbers of the catalogue."""
+
+    k: int
+    basis: Basis
+    row: int
+    """Of a training user; -1 for others."""
+    history: Int32
+    """What is folded in, ascending."""
+    hidden: Int32
+    """What is not shown to this user, ascending."""
+    allowed: Int32 | None
+    unknown: list[Id]
+
+
+def scores_of(request: Request, ids: Sequence[Id]) -> Float32:
+    """Return the scores of own candidates; each must have one."""
+    given = [] if request.scores is None else request.scores
+    if len(given) != len(ids):
+        message = f"{len(given):,} scores for {len(ids):,} candidates"
+        raise DataError(message, hint="give every candidate a score")
+    with np.errstate(over="ignore"):
+        scores = np.asarray(given, dtype=np.float64).astype(np.float32)
+    if not np.isfinite(scores).all():
+        place = int(np.flatnonzero(~np.isfinite(scores))[0])
+        message = f"the score of item {ids[place]!r} must be finite in 32 bits: {given[place]!r}"
+        raise DataError(message, hint="leave out candidates without a score")
+    return scores
+
+
+def refuse_repeated(ids: Sequence[Id], numbers: Int32) -> None:
+    """Refuse candidates that are there twice, by their numbers or, without one, by their ids."""
+    seen: set[Any] = set()
+    for id_, number in zip(ids, numbers.tolist(), strict=True):
+        key = number if number >= 0 else str(id_)
+        if key in seen:
+            message = f"item {id_!r} is a candidate twice"
+            raise DataError(message, hint="give every candidate once")
+        seen.add(key)

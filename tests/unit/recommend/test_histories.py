@@ -6,7 +6,7 @@ from tests.support.examples import examples
 
 import limelight as ll
 from limelight.recommend.fold_in import history_rows, match_items, take_rows
-from limelight.recommend.ranking import ItemIndex
+from limelight.recommend.index import ItemIndex
 from limelight.solve.problem import sparse_rows
 from limelight.testing.planted import random_interactions
 

@@ -5,6 +5,7 @@ import pytest
 
 from limelight.data.synthetic import marketplace
 from limelight.models import IALS, Popularity, Random
+from limelight.recommend.index import LEAST_ITEMS, ItemIndex
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +32,19 @@ def test_a_part_of_the_catalogue_is_ranked_as_in_the_whole(data, make) -> None:
 def test_nothing_is_hidden_on_request(data) -> None:
     ranking = Popularity().fit(data).ranking(data.matrix[:4], filter_seen=False)
     assert (np.sort(ranking.top(np.arange(4), 80).ids) == np.arange(80)).all()
+
+
+def test_a_first_pass_finds_the_same() -> None:
+    generator = np.random.default_rng(0)
+    items = generator.standard_normal((2 * LEAST_ITEMS, 20)).astype(np.float32)
+    users = generator.standard_normal((3, 20)).astype(np.float32)
+    chosen = np.arange(0, len(items), 3, dtype=np.int32)
+    for index in (ItemIndex(items, 1), ItemIndex(items, 1, chosen)):
+        plain, quick = index.search(users, 9), index.with_first_pass().search(users, 9)
+        np.testing.assert_array_equal(quick.ids, plain.ids)
+        np.testing.assert_array_equal(quick.scores, plain.scores)
+
+
+def test_small_catalogues_have_no_first_pass() -> None:
+    index = ItemIndex(np.ones((LEAST_ITEMS - 1, 4), np.float32), 1)
+    assert index.with_first_pass() is index

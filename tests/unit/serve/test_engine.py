@@ -75,6 +75,31 @@ def same(answers, lists, model):
         np.testing.assert_array_equal(answer.numbers, ids[kept])
 
 
+def test_a_first_pass_changes_no_list():
+    market = ll.marketplace(300, 6000, 20000).interactions
+    model = ll.IALS(factors=24, epochs=2).fit(market)
+    requests = [
+        Request(user=3),
+        Request(history=[5, 4711, 80], exclude=[7, 9]),
+        Request(history=[1, 2], allow=list(range(0, 6000, 2)), k=40),
+        Request(),
+    ]
+    never = np.arange(100, 900, dtype=np.int32)
+    before = model.recommend(users=[3, 4], k=15)
+    for settings in ({}, {"never_show": never}):
+        plain = Engine(model, k=15, first_pass=False, **settings)
+        quick = Engine(model, k=15, **settings)
+        alone = [quick.answer([request])[0] for request in requests]
+        for answers in (quick.answer(requests), alone):
+            for one, other in zip(answers, plain.answer(requests), strict=True):
+                assert one.items == other.items
+                assert one.scores.tobytes() == other.scores.tobytes()
+    # The engine's index is at hand now.
+    after = model.recommend(users=[3, 4], k=15)
+    assert before.ids.tobytes() == after.ids.tobytes()
+    assert before.scores.tobytes() == after.scores.tobytes()
+
+
 def test_training_users_get_the_lists_of_recommend(model):
     engine = Engine(model, k=7)
     users = model.user_ids[[3, 250, 3]].tolist()

@@ -6,7 +6,7 @@ from tests.support.models import FIXED
 
 import limelight as ll
 from limelight import SolveError
-from limelight.recommend.ranking import ItemIndex
+from limelight.recommend.index import ItemIndex
 from limelight.solve.state import told_in_words
 
 

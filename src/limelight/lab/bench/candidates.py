@@ -23,7 +23,7 @@ from limelight._base.files import atomic_folder
 from limelight._base.progress import progress_bar
 from limelight._native import resolve_threads
 from limelight.data import marketplace
-from limelight.recommend.ranking import ItemIndex
+from limelight.recommend.index import ItemIndex
 
 if TYPE_CHECKING:
     import os

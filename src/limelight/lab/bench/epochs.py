@@ -26,7 +26,7 @@ from limelight.lab.bench.task import (
 )
 from limelight.lab.bench.timing import Candidate, calls_for
 from limelight.recommend.fold_in import take_rows
-from limelight.recommend.ranking import ItemIndex
+from limelight.recommend.index import ItemIndex
 from limelight.solve.cost import direct
 from limelight.solve.problem import gramian, sparse_rows
 from limelight.solve.state import pad_factors

@@ -24,7 +24,7 @@ from limelight.metrics.accuracy import ndcg
 from limelight.models.factor_model import first_state, problem_of, unpadded
 from limelight.models.ials import IALSConfig
 from limelight.recommend.fold_in import fold_in_alone, history_rows
-from limelight.recommend.ranking import ItemIndex
+from limelight.recommend.index import ItemIndex
 from limelight.solve.cost import row_solve
 from limelight.solve.epochs import exadmm_epoch, ials_epoch, mean_user_epoch
 from limelight.solve.problem import gramian, sparse_rows
