@@ -489,14 +489,14 @@ def hold_target(world, n_replicas, kills, *, seed, tell=print):
     with valkey_server() as server:
         replicas = [
             world.replica(
-                server.url, "--window", "40s", "--count", "served", "--gini", GINI, durable=False
+                server.url, "--window", "10m", "--count", "served", "--gini", GINI, durable=False
             )
             for _ in range(n_replicas)
         ]  # fmt: skip
         for replica in replicas:
             replica.start()
         load = Load.begin(replicas, n_clients=3, reports=False, insists=False, seed=seed)
-        time.sleep(45)
+        time.sleep(60)  # a window that begins to fill cannot be as even
         errors = []
         for _ in range(kills):
             time.sleep(chance.uniform(0.0, 2.0))
