@@ -321,10 +321,10 @@ def test_a_client_that_does_not_read_many_answers(impatient):
         without_connections(impatient)
 
 
-def test_bodies_without_their_end_have_room_together(service, monkeypatch):
-    monkeypatch.setattr(service.calls._room, "left", 200_000)
+def test_bodies_without_their_end_have_room_together():
     head = POST + b"content-length: 150000\r\n\r\n"
-    with service.open() as first, service.open() as second:
+    with serving() as service, service.open() as first, service.open() as second:
+        service.calls._room.left = 200_000
         first.sendall(head + b" " * 149_998)
         while service.calls._room.left > 100_000:
             time.sleep(0.005)
