@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from limelight._base.errors import ConfigError
-from limelight.cli.bench_rerankers import rerankers
+from limelight.cli.bench.rerankers import rerankers
 from limelight.cli.flags import Json, Verb, given_flags, option, takes_flags
 from limelight.cli.output import note, report
 
