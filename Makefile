@@ -17,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := requirements/build.txt
 # What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
+.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills serve-targets losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -39,10 +39,14 @@ unit: $(VENV)/.editable ## Run the unit tests and the examples of docstrings, wi
 test: $(VENV)/.dev ## Install and run all tests, doctests included, but those of memory
 	$(PYTEST) tests --pyargs limelight -m "not memory" $(if $(COVERAGE),--cov=limelight --cov-fail-under=90) $(TESTS)
 
-test-all: test memory kills serve-kills losses soak ## All of that, and what takes long or the whole machine
+test-all: test memory kills serve-kills serve-targets losses soak ## All of that, and what takes long or the whole machine
 
 memory: $(VENV)/.dev ## Run the tests that count the memory of a process, alone
 	$(BIN)/python -m pytest tests/memory
+
+serve-targets: $(VENV)/.dev ## Serve ten made-up days, and look how near Gini index and caps stay to what was asked
+	$(BIN)/python -m limelight.lab.bench.held_targets ml-1m-like --a-day 5000
+	$(BIN)/python -m limelight.lab.bench.held_targets ml-1m-like --a-day 5000 --halves popularity --cap 0.03
 
 soak: $(VENV)/.dev ## Try the properties with twenty times as many examples
 	$(PYTEST) tests -m "hypothesis and not memory" --hypothesis-profile soak

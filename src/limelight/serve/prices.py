@@ -17,6 +17,9 @@ around where they aim."""
 _AT_ONCE, _IN_TIME = 15.0, 60.0
 """What a share that is outside its bound by a hundred percent is charged: at once, and in the
 course of one window of lists in which it stays there. In units of a place of a plain list."""
+_STEEP = 0.015
+"""Beyond a cap itself, the price grows e-fold with every such part of the cap. Items that come new
+are helped by many places until they were shown, and their groups must not flow over meanwhile."""
 _MOST = 1e3
 """Beyond any relevance, so that items of a group at such a price are shown only where there is
 nothing else."""
@@ -62,7 +65,9 @@ class AccountPrices:
         over, under = np.clip(over, -1, 1), np.clip(under, -1, 1)
         self.of_caps = np.clip(self.of_caps + _IN_TIME * step * over, 0, _MOST)
         self.of_floors = np.clip(self.of_floors + _IN_TIME * step * under, 0, _MOST)
-        charged = np.maximum(self.of_caps + _AT_ONCE * over, 0)
+        beyond = np.where(self.high < 1, shares / (self.high + 1e-9) - 1, 0.0)
+        wall = np.expm1(np.clip(beyond, 0, _STEEP * np.log(_MOST)) / _STEEP)
+        charged = np.clip(self.of_caps + _AT_ONCE * over + wall, 0, 2 * _MOST)
         given = np.maximum(self.of_floors + _AT_ONCE * under, 0)
         self.prices = np.asarray(charged - given)
         return self.prices

@@ -40,7 +40,7 @@ slopes are from a half to twice as much where targets make sense, and smaller ne
 where control is slower. Coverage is steep near 1, where items come back together, and swings there
 if it is taken to be flatter."""
 _FIGURES = {"gini": "gini", "min_coverage": "coverage", "max_relevance_loss": "loss"}
-_AT_ONCE = 5.0
+_AT_ONCE = 4.0
 """How strength answers an error that e-fold strength in all lists would mend, as a power of e. New
 lists have to make up for the others of the window, hence more than 1. A larger number holds nearer;
 but when such lists are forgotten, others have to make up for that, and relevance is wasted."""
