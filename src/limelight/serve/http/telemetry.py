@@ -6,6 +6,7 @@ and models.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -23,6 +24,8 @@ _KEPT = 20_000
 _MINUTE = 60.0
 _MOST_LINES = 100_000
 _EVERY = 0.2
+_UNSAFE = re.compile(rb"\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
+"""Characters that JSON does not escape, though terminals obey them or readers end lines at them."""
 
 
 class Telemetry:
@@ -159,7 +162,8 @@ class AccessLog:
     def write(self, **fields: object) -> None:
         """Add a line; fields that are None are left out."""
         kept = {name: value for name, value in fields.items() if value is not None}
-        self._lines.append(msgspec.json.encode({"time": round(time.time(), 3)} | kept))
+        line = msgspec.json.encode({"time": round(time.time(), 3)} | kept)
+        self._lines.append(line if line.isascii() else _UNSAFE.sub(_escaped, line))
         self._added += 1
 
     def close(self) -> None:
@@ -186,3 +190,7 @@ class AccessLog:
             lines.append(msgspec.json.encode({"event": "log", "dropped": lost}))
         self._file.write("\n".join(line.decode() for line in lines) + "\n")
         self._file.flush()
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(found[0].decode())

@@ -98,11 +98,14 @@ def test_users_are_logged_where_that_was_asked_for():
     assert "user" not in unknown
 
 
-@pytest.mark.parametrize("text", ["\n", '"', "\x1b[2J", "\u2028", "}{", "\0"])
+@pytest.mark.parametrize(
+    "text", ["\n", '"', "\x1b[2J", "\u2028", "\x85", "\x9b2J", "}{", "\0", "ä😀"]
+)
 def test_nothing_in_an_id_breaks_a_line(text):
     with serving() as service:
         service.post("/v1/recommend", {"id": text})
-    [line] = service.written.getvalue().split("\n")[:-1]
+    [line] = service.written.getvalue().splitlines()
+    assert text.isprintable() or text not in line
     assert json.loads(line)["id"] == text
 
 
