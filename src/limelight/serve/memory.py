@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32
     from limelight.serve.ledger import Ledger
 
-WINDOWS = 0.7
+WINDOWS = 0.55
 """After how many windows 1 / e is left. A longer memory wastes less while users stay the same,
 because chance moves it less, and more when their taste changes."""
 
@@ -45,7 +45,7 @@ class FadingExposure:
     ...     counted = ledger.count(np.array([2], dtype=np.int32), time=time)
     ...     faded.follow(ledger)
     >>> faded.of(np.array([2, 0], dtype=np.int32)).round(2), round(faded.lists, 2)
-    (array([1.97, 0.  ]), 1.97)
+    (array([1.96, 0.  ]), 1.96)
     """
 
     def __init__(self) -> None:

@@ -165,7 +165,7 @@ def test_logs_are_sorted_and_their_columns_found():
     assert log.users == ["a", "b"]
     assert log.times.tolist() == [10.0, 20.0]
     assert not log.was_sorted
-    named = pa.table({"who": ["a"], "when": [dt.datetime(2021, 1, 1, 0, 0, 10)]})  # noqa: DTZ001
+    named = pa.table({"who": ["a"], "when": [dt.datetime(2021, 1, 1, 0, 0, 10)]})
     assert read_requests(named, user="who", timestamp="when").times[0] == 1609459210.0
 
 
