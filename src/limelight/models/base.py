@@ -6,10 +6,10 @@ Hyper-parameters are one frozen dataclass a method, the only place where a defau
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, wraps
+from dataclasses import replace
+from functools import wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from limelight._base.documents import Document, pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import settings, short
 from limelight._native import resolve_threads
+from limelight.models.learned import Learned
 from limelight.models.recommender import ListAnswer, Recommender
 from limelight.recommend.index import ItemIndex
 from limelight.recommend.popular import with_popular
@@ -28,12 +29,10 @@ from limelight.solve.state import TraceRecord
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
     from limelight._base.arrays import Float32, Int32, Int64
     from limelight._base.documents import Table
     from limelight._native._kernels import Csr
-    from limelight.data.interactions import Ids, Interactions
+    from limelight.data.interactions import Interactions
     from limelight.models.config import Config
     from limelight.models.recommender import ListRequest
     from limelight.recommend.explain import Contributions
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from limelight.solve.loop import Status
     from limelight.store.checkpoint import Place
 
-Kept = TypeVar("Kept")
 _KEPT = 1 << 28
 """How many bytes the vectors of items may take, so that a second form of them is kept as well."""
 
@@ -357,61 +355,3 @@ class VectorModel(Model):
         threads = resolve_threads(self.config.num_threads)
         plain = self.learned.keep("index", lambda: ItemIndex(self._item_vectors(), threads))
         return self.learned.keep("quick_index", plain.with_first_pass) if first_pass else plain
-
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """The arrays of a fitted model, and where they came from."""
-
-    arrays: Mapping[str, NDArray[Any]]
-    """What the model keeps, by name."""
-    user_ids: Ids
-    item_ids: Ids
-    fingerprint: str
-    """Of the training data."""
-    seen: Csr | None
-    """The training histories, which ``recommend`` leaves out; None if they were not saved."""
-    trace: list[Any] = field(default_factory=list)
-    """One record for each measured epoch."""
-    status: Status | None = None
-    weighted: bool = False
-    """Whether the training data had weights; only then may histories of unseen users have them."""
-    item_counts: NDArray[Any] | None = None
-    """How many training users have each item, where the histories do not say it."""
-    has_ids: bool = True
-    """Whether items have ids of their own; those of a matrix are the numbers of its columns."""
-    features: dict[str, Any] | None = None
-    """How features of items are read, as JSON, if the fit was given some."""
-    kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """What was worked out of the rest, for the next call; neither copied nor saved."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was worked out."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return own | {"kept": {}}
-
-    def keep(self, name: str, make: Callable[[], Kept]) -> Kept:
-        """Return what is kept by a name, made the first time."""
-        if name not in self.kept:
-            self.kept[name] = make()
-        found: Kept = self.kept[name]
-        return found
-
-    def counts(self) -> NDArray[Any] | None:
-        """Return how many training users have each item; None if nobody knows."""
-        if self.item_counts is None and self.seen is not None:
-            return np.bincount(self.seen.indices, minlength=len(self.item_ids))
-        return self.item_counts
-
-    @cached_property
-    def known_items(self) -> NDArray[np.bool_]:
-        """Which items the model has learnt something of: they have a vector, or users."""
-        if "item_factors" in self.arrays:
-            return np.asarray(self.arrays["item_factors"].any(axis=1))
-        counts = self.counts()
-        return np.ones(len(self.item_ids), dtype=np.bool_) if counts is None else counts > 0
-
-    def item_shares(self) -> Float32 | None:
-        """Return the share of the training users who have each item; None if nobody knows."""
-        counts = self.counts()
-        return None if counts is None else (counts / len(self.user_ids)).astype(np.float32)

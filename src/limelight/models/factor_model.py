@@ -12,7 +12,6 @@ import numpy as np
 from limelight._base.errors import DataError
 from limelight._native import resolve_threads
 from limelight.data.interactions import as_interactions
-from limelight.models.base import Learned
 from limelight.models.config import (
     FactorNumbers,
     note_heavy_weight,
@@ -22,6 +21,7 @@ from limelight.models.config import (
 )
 from limelight.models.grow import Grower
 from limelight.models.growing import GrowingModel
+from limelight.models.learned import Learned
 from limelight.recommend.explain import fold_in_parts
 from limelight.recommend.fold_in import fold_in_alone, history_rows, shared_basis
 from limelight.solve.epochs import FactorSolver

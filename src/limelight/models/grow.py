@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from limelight._native._kernels import Csr
     from limelight.data.features import ItemFeatures
     from limelight.data.interactions import Ids
-    from limelight.models.base import Learned, Model
+    from limelight.models.base import Model
+    from limelight.models.learned import Learned
     from limelight.solve.problem import Problem
 
 NEW = "new interactions"

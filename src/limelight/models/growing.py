@@ -18,8 +18,8 @@ from limelight.recommend.fold_in import as_weighted
 if TYPE_CHECKING:
     from limelight.data.features import ItemFeatures
     from limelight.data.interactions import Ids, Interactions
-    from limelight.models.base import Learned
     from limelight.models.grow import Grower
+    from limelight.models.learned import Learned
 
 
 _LEAST = 10

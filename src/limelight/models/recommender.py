@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Int32, Int64
     from limelight.data.interactions import Ids
     from limelight.metrics.lists import Lists
-    from limelight.models.base import Learned, Model
+    from limelight.models.base import Model
+    from limelight.models.learned import Learned
     from limelight.recommend.explain import Explanation
     from limelight.recommend.ranking import Ranking
     from limelight.recommend.similar import SimilarItems
