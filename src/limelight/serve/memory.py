@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float64, Int32
     from limelight.serve.ledger import Ledger
 
-WINDOWS = 0.55
+WINDOWS = 0.5
 """After how many windows 1 / e is left. A longer memory wastes less while users stay the same,
 because chance moves it less, and more when their taste changes."""
 

@@ -323,13 +323,14 @@ class Run:
         low = high = service.control.strength
         tried = [batch.try_at(low).measure]
         while tried[0].gini < wanted:
-            low *= 0.8
+            low *= 0.9
             tried.insert(0, batch.try_at(low).measure)
         while tried[-1].gini > wanted:
-            high *= 1.25
+            high *= 1.1
             tried.append(batch.try_at(high).measure)
-        ginis, losses = zip(*sorted((one.gini, one.loss) for one in tried), strict=True)
-        return float(np.interp(wanted, ginis, losses))
+        # Losses grow by about the same factor for each step of the Gini index.
+        ginis, losses = zip(*sorted((one.gini, np.log(one.loss)) for one in tried), strict=True)
+        return float(np.exp(np.interp(wanted, ginis, losses)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, and what was missed."""
