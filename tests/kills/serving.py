@@ -431,6 +431,9 @@ def kill_replicas(world, n_replicas, kills, away, *, durable, keeps, seed, tell=
         counted = [sent.items for sent in log.known.values()]
         compare(ledger, counted, len(log.unknown), world.numbers, what=what)
     else:
+        sent = [one.items for one in (*log.known.values(), *log.unknown.values())]
+        if (ledger.totals > exposure_of(sent, world.numbers)).any():
+            raise SystemExit(f"{what}: an item has more exposure than clients gave it")
         at_risk = sum(is_at_risk(sent, replicas, world) for sent in log.known.values())
         if lost > at_risk:
             raise SystemExit(f"{what}: lost {lost}, and the last flushes had only {at_risk}")
@@ -438,8 +441,9 @@ def kill_replicas(world, n_replicas, kills, away, *, durable, keeps, seed, tell=
     tell(
         f"{what}: {kills} kills, a server that was {away:g} s away and came back "
         f"{'as it was' if keeps else 'empty'}, {len(log.known):,} lists acknowledged, {lost} lost, "
-        f"{retried} sent again, {len(log.unknown)} of which nobody knows, none counted twice; the "
-        f"longest answer took {log.longest:.2f} s"
+        f"{retried} sent again, {len(log.unknown)} of which nobody knows, "
+        f"{'none counted twice' if durable else 'no item above what was sent'}; the longest answer "
+        f"took {log.longest:.2f} s"
     )
     return Counter(kills=kills, known=len(log.known), lost=lost)
 
