@@ -34,12 +34,12 @@ from tests.support.valkey import valkey_server
 import limelight as ll
 from limelight.cli import main
 from limelight.serve import service  # noqa: F401 - so that forks have it
-from limelight.serve.buckets import event_key, place_units
 from limelight.serve.http import opening  # noqa: F401
-from limelight.serve.journal import Journal
-from limelight.serve.ledger import Ledger
-from limelight.serve.replicas import Replicas
-from limelight.serve.valkey import ValkeyTransport
+from limelight.serve.ledger.buckets import event_key, place_units
+from limelight.serve.ledger.journal import Journal
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.replicas.replicas import Replicas
+from limelight.serve.replicas.valkey import ValkeyTransport
 
 N_USERS, N_ITEMS, K = 400, 150, 5
 SLACK = 1.5

@@ -15,15 +15,16 @@ from tests.support.valkey import valkey_server
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
 from limelight.serve import ServeSettings
-from limelight.serve import valkey as module
 from limelight.serve.http.opening import open_arms
-from limelight.serve.journal import Journal
-from limelight.serve.journaled import JournaledReplicas, journal_beside
-from limelight.serve.ledger import UNIT, Ledger
-from limelight.serve.parts import new_source
-from limelight.serve.replicas import Replicas
-from limelight.serve.reports import Report
-from limelight.serve.valkey import ValkeyTransport, public_address
+from limelight.serve.ledger.buckets import UNIT
+from limelight.serve.ledger.journal import Journal
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.ledger.parts import new_source
+from limelight.serve.replicas import valkey as module
+from limelight.serve.replicas.journaled import JournaledReplicas, journal_beside
+from limelight.serve.replicas.replicas import Replicas
+from limelight.serve.replicas.reports import Report
+from limelight.serve.replicas.valkey import ValkeyTransport, public_address
 
 IDS = ["a", "b", "c", "d"]
 NOW, WINDOW, BUCKETS = 1e9, 1000.0, 4
@@ -629,9 +630,9 @@ def test_what_a_fit_had_shown_counts_once_for_all_replicas(tmp_path, name):
 COUNTING = """
 import sys, itertools
 import numpy as np
-from limelight.serve.ledger import Ledger
-from limelight.serve.replicas import Replicas
-from limelight.serve.valkey import ValkeyTransport
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.replicas.replicas import Replicas
+from limelight.serve.replicas.valkey import ValkeyTransport
 url, name, who = sys.argv[1:]
 ledger = Ledger(4, window=1000.0, buckets=4, time=1e9)
 transport = ValkeyTransport(url, namespace=name, width=ledger.width, n_buckets=4)

@@ -18,7 +18,7 @@ import limelight as ll
 from limelight.serve import Engine, Ledger
 from limelight.serve.http.arms import Arm, Loaded
 from limelight.serve.http.protocol import GuardedProtocol
-from limelight.serve.http.settings import Limits, ServeSettings
+from limelight.serve.http.settings import ServeSettings, ServiceLimits
 from limelight.serve.http.telemetry import AccessLog
 from limelight.serve.service import create_app, server_settings
 from limelight.serve.start import start_of
@@ -88,9 +88,9 @@ class Reply(NamedTuple):
 class LiveService:
     """Serves models at a port of its own, until it is stopped."""
 
-    def __init__(self, *arms: Arm, limits: Limits | None = None, **settings: Any) -> None:
+    def __init__(self, *arms: Arm, limits: ServiceLimits | None = None, **settings: Any) -> None:
         self.arms = {arm.name: arm for arm in arms or (make_arm(),)}
-        limits = limits or Limits()
+        limits = limits or ServiceLimits()
         self.written = io.StringIO()
         self.log = AccessLog(self.written)
         folders = {name: f"folder-of-{name}" for name in self.arms}

@@ -11,9 +11,9 @@ from limelight.metrics.exposure import gini
 from limelight.rerank.relevance.laws import ScoreRelevance
 from limelight.rerank.targets.groups import as_groups
 from limelight.serve.control import ControlConfig, RequestControl
-from limelight.serve.goal import ServedGoal
-from limelight.serve.ledger import Ledger
-from limelight.serve.target import TargetHolder
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.targets.goal import ServedGoal
+from limelight.serve.targets.holder import TargetHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ AT_MOST = {
     "imports of our own modules inside functions": 0,
     "folders with more than 20 Python files": 0,
     "files with more than 400 lines": 0,
-    "class names used more than once": 5,
-    "Python files": 300,
-    "lines": 56_000,
+    "class names used more than once": 6,
+    "Python files": 330,
+    "lines": 62_500,
 }
 
 # Where functions may import our own modules, and why: a folder, or a file that needs an extra.

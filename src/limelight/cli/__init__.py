@@ -25,7 +25,7 @@ VERBS = {
     "audit": "Measure how any recommender's lists share exposure.",
     "rerank": "Make lists that share exposure, from anybody's candidates.",
     "frontier": "Trace what evenness of exposure costs in accuracy.",
-    "serve": "Answer requests for lists by HTTP, and hold a target over what was shown.",
+    "serve": "Answer requests by HTTP, and hold a target over what was shown.",
     "replay": "Try a target on a log of requests.",
     "export": "Write a model's factors, prices and index for other stacks.",
     "plot": "Draw the figures of a run.",

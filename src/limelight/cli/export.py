@@ -63,7 +63,7 @@ def export(
       limelight export model/ --to faiss --recall 0.95 --queries 200 -o index/
     """
     from limelight.rerank.folder import load
-    from limelight.serve.export import IndexOptions, export_model, refuse_within_model
+    from limelight.serve.export.export import IndexOptions, export_model, refuse_within_model
     from limelight.store.model_folder import require_complete
 
     asked = IndexOptions(k=k, recall=recall, queries=queries)

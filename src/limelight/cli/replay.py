@@ -78,9 +78,9 @@ def replay(
     """
     from limelight.data.times import duration
     from limelight.rerank.folder import load
-    from limelight.serve.goal import ServedGoal
     from limelight.serve.replay import read_requests
     from limelight.serve.replay import replay as run
+    from limelight.serve.targets.goal import ServedGoal
 
     files = output or []
     _check_files(files, folder, log)

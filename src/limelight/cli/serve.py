@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limelight.serve.http.settings import ServeSettings
 
 
-class Counted(StrEnum):
+class CountedAs(StrEnum):
     """What counts as exposure."""
 
     shown = "shown"
@@ -82,12 +82,12 @@ class LedgerFlags:
         ),
     ] = None
     count: Annotated[
-        Counted,
+        CountedAs,
         option(
             "shown|served",
             "What counts: lists that clients report to /v1/shown, or every answer.",
         ),
-    ] = Counted.shown
+    ] = CountedAs.shown
     durable: Annotated[
         bool,
         typer.Option("--durable", help="Write the ledger before every answer: a kill loses none."),
@@ -161,7 +161,7 @@ def serve(
     ledger: LedgerFlags,
     listening: ListenFlags,
 ) -> None:
-    """Answer requests for lists by HTTP, and hold a target over what was shown.
+    """Answer requests by HTTP, and hold a target over what was shown.
 
     In: a model folder. Out: a service, until Ctrl-C or SIGTERM, after which it answers what it was
     asked and writes its ledger. The model folder is only read. SIGHUP reads it again. The service
@@ -236,7 +236,7 @@ def _settings(
     **more: Any,
 ) -> "ServeSettings":
     from limelight.data.times import duration
-    from limelight.serve.http.settings import Limits, ServeSettings, parse_split
+    from limelight.serve.http.settings import ServeSettings, ServiceLimits, parse_split
 
     def text(path: Path | None) -> str | None:
         return None if path is None else str(path)
@@ -261,7 +261,7 @@ def _settings(
         workers=listening.workers,
         token_file=text(listening.token_file),
         admin_token_file=text(listening.admin_token_file),
-        limits=Limits(
+        limits=ServiceLimits(
             rate=listening.rate,
             queue=listening.queue,
             seconds=duration(listening.max_wait, "--max-wait"),

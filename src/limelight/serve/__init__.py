@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from limelight.serve.control import RequestControl
 from limelight.serve.engine import Engine
-from limelight.serve.ledger import Ledger
+from limelight.serve.ledger.ledger import Ledger
 from limelight.serve.requests import Answer, Request
 
 if TYPE_CHECKING:
-    from limelight.serve.export import IndexOptions, export_model
+    from limelight.serve.export.export import IndexOptions, export_model
     from limelight.serve.http.settings import ServeSettings
     from limelight.serve.service import create_app
 
@@ -29,10 +29,10 @@ __all__ = [
 
 # Loaded when first used: the engine needs no web server, and no reader of other libraries' files.
 _MODULE_OF = {
-    "IndexOptions": "export",
+    "IndexOptions": "export.export",
     "ServeSettings": "http.settings",
     "create_app": "service",
-    "export_model": "export",
+    "export_model": "export.export",
 }
 
 

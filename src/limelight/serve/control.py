@@ -16,7 +16,7 @@ from limelight.data.candidates.candidates import Block
 from limelight.metrics.lists import position_weights
 from limelight.rerank.relevance.laws import BY_RANK, BY_SCORES, HEAD
 from limelight.rerank.welfare import LOG
-from limelight.serve.memory import FadingExposure
+from limelight.serve.targets.memory import FadingExposure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limelight.rerank.market.market import GroupAccounts
     from limelight.rerank.market.pool import Law
     from limelight.rerank.welfare import Welfare
-    from limelight.serve.ledger import Ledger
+    from limelight.serve.ledger.ledger import Ledger
 
 _UNIT = float(1 << 20)
 _HEAD_START, _HEAD_START_OF_GROUPS = 0.3, 10.0
@@ -154,7 +154,7 @@ class RequestControl:
     Examples
     --------
     >>> from limelight.rerank.relevance import ScoreRelevance
-    >>> from limelight.serve.ledger import Ledger
+    >>> from limelight.serve.ledger.ledger import Ledger
     >>> config = ControlConfig(n_items=3, law=ScoreRelevance(), unit=1.0, length=1)
     >>> control, ledger = RequestControl(config, strength=0.5), Ledger(3, window=3600)
     >>> items, scores = np.arange(3, dtype=np.int32), np.array([0.9, 0.8, 0.1], np.float32)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limelight.models.recommender import Recommender
     from limelight.recommend.ranking import Ranking
     from limelight.serve.control import Choice, RequestControl
-    from limelight.serve.ledger import Ledger
+    from limelight.serve.ledger.ledger import Ledger
     from limelight.serve.requests import Basis, Id, Request
 
 CANDIDATES = 1000

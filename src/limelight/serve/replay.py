@@ -19,10 +19,10 @@ from limelight.data.sources import describe, listed, open_parts, require_column
 from limelight.data.times import shown
 from limelight.serve.control import RequestControl
 from limelight.serve.engine import Engine
-from limelight.serve.ledger import Ledger
+from limelight.serve.ledger.ledger import Ledger
 from limelight.serve.requests import Request
 from limelight.serve.start import start_of
-from limelight.serve.target import LEAST, TargetHolder
+from limelight.serve.targets.holder import LEAST, TargetHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from limelight.data.groups import Groups
     from limelight.data.sources import Part, Source
     from limelight.models.recommender import Recommender
-    from limelight.serve.goal import ServedGoal
-    from limelight.serve.history import WindowPoint
-    from limelight.serve.status import TargetStatus
+    from limelight.serve.targets.goal import ServedGoal
+    from limelight.serve.targets.history import WindowPoint
+    from limelight.serve.targets.status import TargetStatus
 
 USERS = tuple(dict.fromkeys(user for user, _ in PAIRS))
 TIMES = ("timestamp", "time", "datetime", "date", "ts", "timestamp:float", "event_time")

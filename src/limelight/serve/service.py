@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from limelight.serve.http.arms import Arm
-    from limelight.serve.http.settings import Limits
+    from limelight.serve.http.settings import ServiceLimits
 
 LOG = logging.getLogger("limelight.serve")
 """Where faults of the service itself go."""
@@ -316,7 +316,7 @@ def _allow_files(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def server_settings(limits: Limits) -> dict[str, Any]:
+def server_settings(limits: ServiceLimits) -> dict[str, Any]:
     """Return how uvicorn is to run the application."""
     return {
         "http": GuardedProtocol,

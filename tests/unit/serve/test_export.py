@@ -20,10 +20,10 @@ from tests.support.models import MODELS
 
 import limelight as ll
 from limelight.rerank.relevance import Relevance, ScoreRelevance
-from limelight.serve import export_index
-from limelight.serve.export import IndexOptions, export_model, holds_export
-from limelight.serve.export_index import VoyagerBackend, as_distances
-from limelight.serve.export_prices import prices_of
+from limelight.serve.export import index as export_index
+from limelight.serve.export.export import IndexOptions, export_model, holds_export
+from limelight.serve.export.index import VoyagerBackend, as_distances
+from limelight.serve.export.prices import prices_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limelight._base.errors import ConfigError
-from limelight.serve.goal import ServedGoal
+from limelight.serve.targets.goal import ServedGoal
 
 pytestmark = pytest.mark.unit
 

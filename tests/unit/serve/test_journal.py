@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.serve import journal as journals
-from limelight.serve.journal import Journal
-from limelight.serve.journal_files import (
+from limelight.serve.ledger import journal as journals
+from limelight.serve.ledger.buckets import UNIT
+from limelight.serve.ledger.journal import Journal
+from limelight.serve.ledger.journal_files import (
     SNAPSHOT,
     STATE,
     FileHead,
@@ -19,7 +20,7 @@ from limelight.serve.journal_files import (
     read_journal,
     save_snapshot,
 )
-from limelight.serve.ledger import UNIT, Ledger
+from limelight.serve.ledger.ledger import Ledger
 
 IDS = ["a", "b", "c", "d"]
 DAY = 86_400.0
@@ -471,7 +472,7 @@ def test_status_says_what_is_not_on_disk(tmp_path, monkeypatch):
     journal.flush()
     (tmp_path / STATE).mkdir()  # nothing can be put in its place
     journal.write_state({"strength": 0.5})
-    journal._write_beside()
+    journal._state.write()
     lists, state = journal.status()["notes"]
     assert lists.startswith("The ledger is not on disk: cannot write")
     assert state.startswith("What holds the target is not on disk: cannot write")

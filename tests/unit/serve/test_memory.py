@@ -7,8 +7,9 @@ from math import exp
 import numpy as np
 import pytest
 
-from limelight.serve.ledger import Ledger
-from limelight.serve.memory import WINDOWS, FadingExposure
+from limelight.serve.ledger.buckets import UNIT
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.targets.memory import WINDOWS, FadingExposure
 
 pytestmark = pytest.mark.unit
 ITEMS = np.arange(3, dtype=np.int32)
@@ -82,5 +83,5 @@ def test_with_a_half_life_it_is_the_ledger():
         count(ledger, 0, time)
         ledger.advance(time + 5)
         faded.follow(ledger)
-        np.testing.assert_allclose(faded.all(), ledger.exposure_of(ITEMS))
+        np.testing.assert_allclose(faded.all(), (ledger.totals[ITEMS] / UNIT))
         assert faded.lists == ledger.lists

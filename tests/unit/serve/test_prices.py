@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.serve.prices import MARGIN, AccountPrices
+from limelight.serve.targets.prices import MARGIN, AccountPrices
 
 pytestmark = pytest.mark.unit
 NAMES = ["a", "b", "c"]

@@ -14,11 +14,11 @@ import limelight as ll
 from limelight._base.errors import ConfigError, DataError
 from limelight.rerank.targets.groups import as_groups
 from limelight.serve import Engine, Ledger, Request, RequestControl
-from limelight.serve.goal import ServedGoal
 from limelight.serve.replay import RequestLog, _batches, read_requests, replay
 from limelight.serve.replay_figure import replay_figure
 from limelight.serve.start import start_of
-from limelight.serve.target import TargetHolder
+from limelight.serve.targets.goal import ServedGoal
+from limelight.serve.targets.holder import TargetHolder
 
 pytestmark = pytest.mark.unit
 DAY = 86_400.0

@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 
 from limelight._base.errors import DataError
-from limelight.serve import replicas as module
-from limelight.serve.journal import Journal
-from limelight.serve.ledger import MODEL, UNIT, Ledger
-from limelight.serve.parts import new_source
-from limelight.serve.replicas import Replicas, lists_at_same_prices
-from limelight.serve.reports import News
+from limelight.serve.ledger.buckets import UNIT
+from limelight.serve.ledger.journal import Journal
+from limelight.serve.ledger.ledger import MODEL, Ledger
+from limelight.serve.ledger.parts import new_source
+from limelight.serve.replicas import replicas as module
+from limelight.serve.replicas.replicas import Replicas
+from limelight.serve.replicas.reports import ReplicaNews
+from limelight.serve.replicas.staleness import lists_at_same_prices
 
 IDS = ["a", "b", "c", "d"]
 NOW, WINDOW, BUCKETS = 1e9, 1000.0, 4
@@ -77,7 +79,7 @@ class Memory:
         state = shelf.state if self.is_first else None
         lost = self.lost | (self.wrote - found)
         self.is_first, self.lost = False, set()
-        return News(
+        return ReplicaNews(
             [report for report in others if report.bucket >= oldest],
             list(shelf.events),
             whole=frozenset(pair for pair in whole if pair[0] >= oldest),

@@ -3,7 +3,7 @@
 Requests come at Poisson times over ten days, by users drawn by their activity. The window is one
 day. The target is the mean of the Gini index of plain lists and the lowest that best response
 reaches over one window. Lists are made as a service makes them, from a table of candidates instead
-of a model, because that is the same for best response. Run it with
+of a model, because that is the same for best response. TargetRun it with
 ``python -m limelight.lab.bench.held_targets NAME=FILE``; it ends with 1 if a promise was missed.
 """
 
@@ -32,9 +32,9 @@ from limelight.rerank.market.pool import Pool
 from limelight.rerank.relevance.laws import ScoreRelevance, by_scores
 from limelight.rerank.targets.controls import BestResponseControl, SearchContext
 from limelight.serve.control import ControlConfig, RequestControl
-from limelight.serve.goal import ServedGoal
-from limelight.serve.ledger import Ledger
-from limelight.serve.target import TargetHolder
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.targets.goal import ServedGoal
+from limelight.serve.targets.holder import TargetHolder
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64, Int32, Int64
@@ -53,7 +53,7 @@ _SETTINGS = {"factors": 64, "regularization": 0.003, "unobserved_weight": 0.1, "
 _SPARE = 1.2  # more candidates are kept, so that there are enough without the new items
 
 
-class Plan(NamedTuple):
+class TargetPlan(NamedTuple):
     """What is tried."""
 
     a_day: int
@@ -89,7 +89,7 @@ class Checked:
         """How much more relevance is lost than by best response."""
         return self.loss / self.batch_loss - 1 if self.batch_loss else 0.0
 
-    def misses(self, plan: Plan) -> list[str]:
+    def misses(self, plan: TargetPlan) -> list[str]:
         """Say what of the promises was not kept."""
         said = []
         if plan.is_even:
@@ -142,7 +142,7 @@ class Crowd:
         return BestResponseControl(SearchContext(pool, K, 1, 0))
 
 
-def requests(activity: Float64, half: np.ndarray, plan: Plan) -> tuple[Float64, Int64]:
+def requests(activity: Float64, half: np.ndarray, plan: TargetPlan) -> tuple[Float64, Int64]:
     """Draw times and users: ten times as many for an hour, then the other half of the users."""
     generator = np.random.default_rng(plan.seed)
     times = generator.uniform(0, DAYS * DAY, generator.poisson(DAYS * plan.a_day))
@@ -159,10 +159,10 @@ def requests(activity: Float64, half: np.ndarray, plan: Plan) -> tuple[Float64, 
     return times, users
 
 
-class Service:
+class SimulatedService:
     """A ledger, a control and a holder, through all that happens to them."""
 
-    def __init__(self, crowd: Crowd, there: np.ndarray, goal: ServedGoal, plan: Plan) -> None:
+    def __init__(self, crowd: Crowd, there: np.ndarray, goal: ServedGoal, plan: TargetPlan) -> None:
         self.crowd, self.goal, self.plan = crowd, goal, plan
         self._see(there)
         self.ledger = Ledger(int(there.sum()), window=DAY, groups=self.groups)
@@ -244,10 +244,10 @@ def halves(crowd: Crowd, by: str, seed: int) -> np.ndarray:
     return np.asarray(score > np.median(score))
 
 
-class Run:
+class TargetRun:
     """Ten days of a service, and what was seen of it."""
 
-    def __init__(self, data: Interactions, plan: Plan) -> None:
+    def __init__(self, data: Interactions, plan: TargetPlan) -> None:
         self.plan = plan
         self.crowds = Crowd(data, 0), Crowd(data, 1)
         activity = np.diff(data.matrix.indptr).astype(np.float64)
@@ -262,7 +262,7 @@ class Run:
         even = {"gini": self.target} if plan.is_even else {}
         capped = {} if plan.cap is None else {"group_cap": plan.cap}
         goal = ServedGoal(**even, **capped)
-        self.service = Service(self.crowds[0], self.old, goal, plan)
+        self.service = SimulatedService(self.crowds[0], self.old, goal, plan)
         self.log: list[tuple[float, float]] = []
         self.shares: list[tuple[float, float]] = []
         self.found: list[Checked] = []
@@ -386,7 +386,7 @@ def main() -> None:
         groups = read_groups(table, ids_to_arrow(data.item_ids))
     elif given.no_gini:
         parser.error("--no-gini needs --cap")
-    plan = Plan(
+    plan = TargetPlan(
         a_day=given.a_day,
         seed=given.seed,
         halves=given.halves,
@@ -395,7 +395,7 @@ def main() -> None:
         cap=given.cap,
         groups=groups,
     )
-    run = Run(data, plan)
+    run = TargetRun(data, plan)
     run.serve()
     found = {"data": name} | run.to_dict()
     print(json.dumps(found, indent=1))  # noqa: T201

@@ -30,10 +30,11 @@ ProvidersOf: TypeAlias = "Callable[[Ids], Providers]"
 """Tells which of some items are whose."""
 EXPONENTS = (3.0, 2.0, 1.0)
 """Of the welfare of groups, the usual one first: the larger, the more the least exposed count."""
-ITEMS = 0.15
+ITEMS = 0.7
 """How strongly items are helped beside their groups. Without it, groups that are helped would show
-a few of their items only; with it, items share what their group has about as they did before. More
-would even out items at the expense of relevance, which nobody asked for."""
+a few of their items only; with so much, items share what their group has no less evenly than they
+did before, also where the Gini index of groups is halved. More would even out items at the expense
+of relevance, which nobody asked for."""
 
 _SMOOTH = 1.0  # the offset of welfare, where prices stay while exposure moves
 

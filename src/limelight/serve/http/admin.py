@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from limelight.serve.http.arms import Arm, Loaded
-    from limelight.serve.http.settings import Limits
+    from limelight.serve.http.settings import ServiceLimits
 
 _RELOAD = msgspec.json.Decoder(wire.ReloadBody)
 _TARGET = msgspec.json.Decoder(wire.TargetBody)
@@ -41,7 +41,7 @@ class AdminCalls:
     """
 
     def __init__(
-        self, arms: Mapping[str, Arm], load: Callable[[str], Loaded], limits: Limits
+        self, arms: Mapping[str, Arm], load: Callable[[str], Loaded], limits: ServiceLimits
     ) -> None:
         self._arms, self._load, self._limits = arms, load, limits
         self._lock = asyncio.Lock()

@@ -10,13 +10,12 @@ import numpy as np
 
 from limelight._base.errors import LimelightError
 from limelight.data.ids import ids_to_arrow, positions
-from limelight.serve.buckets import event_key
 from limelight.serve.control import RequestControl
-from limelight.serve.goal import ServedGoal
 from limelight.serve.http.batching import Batcher
 from limelight.serve.http.recent import RecentLists
-from limelight.serve.ledger import UNIT
-from limelight.serve.target import TargetHolder
+from limelight.serve.ledger.buckets import UNIT, event_key
+from limelight.serve.targets.goal import ServedGoal
+from limelight.serve.targets.holder import TargetHolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from limelight._base.arrays import Float64
     from limelight.serve.engine import Engine
     from limelight.serve.http.wire import ShownEvent
-    from limelight.serve.ledger import Ledger
+    from limelight.serve.ledger.ledger import Ledger
     from limelight.serve.requests import Answer, Request
     from limelight.serve.start import ControlStart
 

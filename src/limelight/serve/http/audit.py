@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limelight.serve.http.exposure import accounts_of, extremes, figures_of, floor_for
 from limelight.serve.http.wire import ENCODE, Exposure, HistoryPoint, Latency
-from limelight.serve.window import HALF_LIVES
+from limelight.serve.ledger.window import HALF_LIVES
 
 if TYPE_CHECKING:
     from limelight.serve.http.arms import Arm, LedgerCopy, Loaded

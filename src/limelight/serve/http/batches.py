@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from limelight.serve.http.settings import Limits
+    from limelight.serve.http.settings import ServiceLimits
 
     Answering: TypeAlias = Callable[[wire.BatchLine, str, float], Awaitable[wire.ListedAnswer]]
 
@@ -53,7 +53,7 @@ class BatchResponse(Response):
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, limits: Limits, room: asyncio.Semaphore, answer: Answering) -> None:
+    def __init__(self, limits: ServiceLimits, room: asyncio.Semaphore, answer: Answering) -> None:
         super().__init__()
         del self.headers["content-length"]
         self._limits, self._room, self._make = limits, room, answer

@@ -8,7 +8,7 @@ import msgspec
 
 from limelight._base.machine import package_version
 from limelight.serve.http import wire
-from limelight.serve.http.settings import Limits
+from limelight.serve.http.settings import ServiceLimits
 
 Part: TypeAlias = dict[str, Any]
 
@@ -46,7 +46,7 @@ _ANY = (400, 408, 431, 500, 503)
 _JSON, _NDJSON = "application/json", "application/x-ndjson"
 
 
-def document(limits: Limits | None = None, *, needs_token: bool = False) -> Part:
+def document(limits: ServiceLimits | None = None, *, needs_token: bool = False) -> Part:
     """Write the document for a service with these limits.
 
     Examples
@@ -54,7 +54,7 @@ def document(limits: Limits | None = None, *, needs_token: bool = False) -> Part
     >>> sorted(document()["paths"])[:3]
     ['/', '/admin/reload', '/admin/target']
     """
-    limits = limits or Limits()
+    limits = limits or ServiceLimits()
     _, schemas = msgspec.json.schema_components(_TYPES, ref_template=_PREFIX)
     return {
         "openapi": "3.1.0",
@@ -75,10 +75,10 @@ def document(limits: Limits | None = None, *, needs_token: bool = False) -> Part
     }
 
 
-def _about(limits: Limits) -> str:
+def _about(limits: ServiceLimits) -> str:
     rate = "not limited" if limits.rate is None else f"at most {limits.rate:g} from one address"
     return (
-        "Lists that hold a promise about exposure. Limits: heads of "
+        "Lists that hold a promise about exposure. ServiceLimits: heads of "
         f"{limits.header_bytes:,} bytes, bodies of {limits.body_bytes:,} bytes, batches of "
         f"{limits.batch_bytes:,} bytes and {wire.MOST_LINES:,} lines, "
         f"{wire.MOST_ITEMS:,} items a request, lists of {wire.MOST_PLACES:,}, ids of "

@@ -15,8 +15,11 @@ from limelight.rerank.folder import load
 from limelight.serve.engine import CANDIDATES, Engine
 from limelight.serve.http.arms import Arm, Loaded
 from limelight.serve.http.settings import default_ledger
-from limelight.serve.journal import Journal
-from limelight.serve.ledger import Ledger
+from limelight.serve.ledger.journal import Journal
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.replicas.journaled import JournaledReplicas, journal_beside
+from limelight.serve.replicas.replicas import Replicas
+from limelight.serve.replicas.valkey import ValkeyTransport
 from limelight.serve.requests import Request
 from limelight.serve.rules import read_never_show
 from limelight.serve.start import start_of
@@ -114,10 +117,6 @@ def _keeper(settings: ServeSettings, name: str, ledger: Ledger, engine: Engine) 
     if settings.ledger is None or not settings.shares_ledger:
         folder = settings.ledger_folder(name)
         return Journal(folder, ledger, item_ids=engine.item_ids, flush_every=every, durable=durable)
-    from limelight.serve.journaled import JournaledReplicas, journal_beside
-    from limelight.serve.replicas import Replicas
-    from limelight.serve.valkey import ValkeyTransport
-
     transport = ValkeyTransport(
         settings.ledger, namespace=name, width=ledger.width, n_buckets=ledger.n_buckets
     )

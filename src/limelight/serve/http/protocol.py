@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from limelight.serve.http.settings import Limits
+from limelight.serve.http.settings import ServiceLimits
 from limelight.serve.http.wire import ENCODE, ErrorAnswer, ErrorDetail
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def bare_answer(status: int, message: str, hint: str) -> bytes:
 class GuardedProtocol(HttpToolsProtocol):
     """Speaks HTTP with one client."""
 
-    limits: ClassVar[Limits] = Limits()
+    limits: ClassVar[ServiceLimits] = ServiceLimits()
 
     _is_in_head = True
     _is_over = False
@@ -69,7 +69,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     @classmethod
-    def within(cls, limits: Limits) -> type[GuardedProtocol]:
+    def within(cls, limits: ServiceLimits) -> type[GuardedProtocol]:
         """Make the protocol of a server with other limits."""
         return type("GuardedProtocol", (cls,), {"limits": limits})
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import short
-from limelight.serve.goal import ServedGoal
+from limelight.serve.targets.goal import ServedGoal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ Counting = Literal["shown", "served"]
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """What a client may take; see :mod:`limelight.serve.http.wire` for those of single values."""
 
     body_bytes: int = 1 << 20
@@ -87,7 +87,7 @@ class ServeSettings:
     workers: int = 1
     token_file: str | None = None
     admin_token_file: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -150,7 +150,7 @@ class ServeSettings:
         5
         """
         found = json.loads(text)
-        return cls(**found | {"limits": Limits(**found["limits"])})
+        return cls(**found | {"limits": ServiceLimits(**found["limits"])})
 
     def ledger_folder(self, name: str) -> Path:
         """Say where the exposure of a model is kept."""

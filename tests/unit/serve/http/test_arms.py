@@ -13,7 +13,8 @@ from limelight._base.errors import ConfigError
 from limelight.serve import Engine, Request
 from limelight.serve.http.arms import Loaded, seconds_that_count
 from limelight.serve.http.wire import ShownEvent
-from limelight.serve.ledger import UNIT, Ledger
+from limelight.serve.ledger.buckets import UNIT
+from limelight.serve.ledger.ledger import Ledger
 from limelight.serve.start import start_of
 
 if TYPE_CHECKING:

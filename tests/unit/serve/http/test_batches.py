@@ -10,7 +10,7 @@ import pytest
 from tests.support.service import NDJSON, holding, make_arm, read_until, serving
 
 from limelight.serve.http import batches, wire
-from limelight.serve.http.settings import Limits
+from limelight.serve.http.settings import ServiceLimits
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_as_many_lines_as_there_may_be(service, monkeypatch):
 
 def test_a_line_waits_for_room(monkeypatch):
     arm = make_arm(waiting=1)
-    with serving(arm, limits=Limits(queue=1)) as service:
+    with serving(arm, limits=ServiceLimits(queue=1)) as service:
         assert [
             line["id"] for line in service.batch(*[{"id": str(n)} for n in range(40)]).lines
         ] == [str(n) for n in range(40)]

@@ -13,7 +13,7 @@ import pytest
 from tests.support.service import JSON, K, ask, holding, make_arm, serving, small_model
 
 import limelight as ll
-from limelight.serve.http.settings import Limits
+from limelight.serve.http.settings import ServiceLimits
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +295,7 @@ def test_two_models_share_the_users():
 
 def test_too_many_that_wait_are_refused_at_once():
     arm = make_arm(waiting=1)
-    with serving(arm, limits=Limits(queue=1)) as service:
+    with serving(arm, limits=ServiceLimits(queue=1)) as service:
         arm.batcher.waiting = 1  # as if one waited for ever
         for path, body in {
             "/v1/recommend": {},
@@ -314,7 +314,7 @@ def test_too_many_that_wait_are_refused_at_once():
 
 def test_a_list_that_takes_too_long_is_refused():
     arm = make_arm()
-    with serving(arm, limits=Limits(seconds=0.05)) as service:
+    with serving(arm, limits=ServiceLimits(seconds=0.05)) as service:
         with holding(arm):
             reply = service.post("/v1/recommend", {"id": "late"})
         assert reply.status == 503

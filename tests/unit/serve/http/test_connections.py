@@ -10,13 +10,13 @@ import time
 import pytest
 from tests.support.service import holding, make_arm, read_all, read_until, serving
 
-from limelight.serve.http.settings import Limits
+from limelight.serve.http.settings import ServiceLimits
 
 GET = b"GET /health/live HTTP/1.1\r\nhost: x\r\n"
 POST = b"POST /v1/recommend HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 CLOSE = b"connection: close\r\n"
 WHOLE = POST + CLOSE + b"content-length: 2\r\n\r\n{}"
-IMPATIENT = Limits(header_seconds=0.2, body_seconds=0.3, idle_seconds=1.0)
+IMPATIENT = ServiceLimits(header_seconds=0.2, body_seconds=0.3, idle_seconds=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -395,7 +395,7 @@ def test_other_targets(service, target):
 
 
 def test_too_many_connections_are_refused():
-    with serving(limits=Limits(connections=20)) as service:
+    with serving(limits=ServiceLimits(connections=20)) as service:
         links = [service.open() for _ in range(20)]
         for link in links:
             link.sendall(GET + b"\r\n")

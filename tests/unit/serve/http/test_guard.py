@@ -7,7 +7,7 @@ from tests.support.service import JSON, make_arm, serving
 
 from limelight._base.errors import DataError
 from limelight.serve.http.guard import RateLimit
-from limelight.serve.http.settings import Limits
+from limelight.serve.http.settings import ServiceLimits
 
 CLIENT, OTHER_CLIENT = "of-clients-0123456789", "of-more-clients-0123456789"
 ADMIN = "of-admins-0123456789"
@@ -126,7 +126,7 @@ def test_a_token_stands_in_no_answer(service):
 
 
 def test_an_address_may_ask_so_often():
-    with serving(limits=Limits(rate=3.0)) as service:
+    with serving(limits=ServiceLimits(rate=3.0)) as service:
         statuses = [service.post("/v1/recommend", {}).status for _ in range(10)]
         assert statuses[:3] == [200, 200, 200]
         assert 429 in statuses[3:]
@@ -141,7 +141,7 @@ def test_an_address_may_ask_so_often():
 
 def test_who_guesses_tokens_is_slowed_down(monkeypatch):
     monkeypatch.setenv("LIMELIGHT_TOKEN", CLIENT)
-    with serving(limits=Limits(rate=2.0)) as service:
+    with serving(limits=ServiceLimits(rate=2.0)) as service:
         statuses = [service.post("/v1/recommend", {}).status for _ in range(8)]
         assert 429 in statuses
         assert set(statuses) == {401, 429}

@@ -9,7 +9,7 @@ from tests.unit.serve.http.bad_requests import ADMIN, ADMIN_TOKEN, BAD_REQUESTS,
 
 from limelight.serve.http import wire
 from limelight.serve.http.openapi import document
-from limelight.serve.http.settings import Limits
+from limelight.serve.http.settings import ServiceLimits
 
 NOT_FOUND = {404, 405}
 """Of addresses and methods that the document does not have."""
@@ -109,7 +109,7 @@ def test_every_route_is_described(service):
 
 
 def test_limits_are_stated():
-    limits = Limits(rate=5.0, body_bytes=12_345, batch_bytes=23_456, header_bytes=4321)
+    limits = ServiceLimits(rate=5.0, body_bytes=12_345, batch_bytes=23_456, header_bytes=4321)
     text = document(limits)["info"]["description"]
     for value in ("12,345", "23,456", "4,321", "at most 5 from one address", "10,000 items"):
         assert value in text
@@ -130,7 +130,7 @@ def test_tokens_are_stated_where_they_are_needed():
 
 def test_refusals_by_load_are_as_it_says():
     arm = make_arm(waiting=1)
-    with serving(arm, limits=Limits(queue=1, rate=1.0)) as service:
+    with serving(arm, limits=ServiceLimits(queue=1, rate=1.0)) as service:
         described = service.call("GET", "/openapi.json").body
         arm.batcher.waiting = 1
         reply = service.call("POST", "/v1/recommend", {}, JSON)

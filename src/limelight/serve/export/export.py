@@ -20,9 +20,9 @@ from limelight._native import resolve_threads
 from limelight.data.ids import ids_to_arrow
 from limelight.models.exadmm import ExADMM
 from limelight.models.factor_model import FactorModel
-from limelight.serve.export_index import BACKENDS, Wanted, make_index
-from limelight.serve.export_prices import prices_of
-from limelight.serve.export_readme import readme
+from limelight.serve.export.index import BACKENDS, Wanted, make_index
+from limelight.serve.export.prices import prices_of
+from limelight.serve.export.readme import readme
 from limelight.store.json import read_json
 from limelight.store.model_folder import is_model_folder
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32
     from limelight.models.recommender import Recommender
-    from limelight.serve.export_index import MadeIndex
-    from limelight.serve.export_prices import ItemPrices
+    from limelight.serve.export.index import MadeIndex
+    from limelight.serve.export.prices import ItemPrices
 
 ExportFormat = Literal["parquet", "npy", "voyager", "faiss"]
 RECORD, README = "export.json", "README.md"

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from limelight._native import kernels
 from limelight.data.ids import bytes_of_ids, ids_from_arrow
-from limelight.serve.journal_files import arrow_ids
-from limelight.serve.parts import Part
+from limelight.serve.ledger.journal_files import arrow_ids
+from limelight.serve.ledger.parts import SourcePart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,7 +84,7 @@ def portions(reports: Iterable[Report], most: int) -> list[list[Report]]:
     return found
 
 
-class News(NamedTuple):
+class ReplicaNews(NamedTuple):
     """What a transport has heard."""
 
     reports: list[Report]
@@ -120,7 +120,7 @@ class Transport(Protocol):
         """Store sums. Others need to hear of them only when they are announced."""
         ...
 
-    def read(self, oldest: int) -> News:
+    def read(self, oldest: int) -> ReplicaNews:
         """Return what others told since the last time, from a bucket on."""
         ...
 
@@ -164,16 +164,16 @@ class Catalogue:
         """Return the ids of items."""
         return list(map(str, self._ids[items].tolist()))
 
-    def report(self, bucket: int, source: str, part: Part) -> Report:
+    def report(self, bucket: int, source: str, part: SourcePart) -> Report:
         """Return what a source has counted, by id."""
         amounts = dict(zip(self.names(part.items), part.amounts.tolist(), strict=True))
         return Report(bucket, source, amounts, part.lists, part.plain, part.shown)
 
-    def part(self, report: Report) -> Part:
+    def part(self, report: Report) -> SourcePart:
         """Return a report in numbers; what this catalogue does not have is left out."""
         items = self._encode(pa.array(list(report.amounts), pa.large_string()))
         amounts = np.array(list(report.amounts.values()), dtype=np.int64)
         kept = items < self.n_items
         items, amounts = items[kept], amounts[kept]
         order = np.argsort(items)
-        return Part(items[order], amounts[order], report.lists, report.plain, report.shown)
+        return SourcePart(items[order], amounts[order], report.lists, report.plain, report.shown)

@@ -11,57 +11,28 @@ import json
 import secrets
 import threading
 import time
-from math import inf, log
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import DataError, LimelightError
 from limelight._base.text import first_words
-from limelight.serve.buckets import event_key
-from limelight.serve.parts import Part, new_source
-from limelight.serve.reports import Catalogue, portions
+from limelight.serve.ledger.buckets import event_key
+from limelight.serve.ledger.parts import SourcePart, new_source
+from limelight.serve.replicas.reports import Catalogue, portions
+from limelight.serve.replicas.staleness import staleness_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limelight.serve.ledger import Ledger
-    from limelight.serve.reports import Event, News, Pair, Report, Transport
+    from limelight.serve.ledger.ledger import Ledger
+    from limelight.serve.replicas.reports import Event, Pair, ReplicaNews, Report, Transport
 
-_AT_ONCE, _AT_ONCE_OF_GROUP = 0.02, 0.05
 _MOST_AT_A_TIME = 50_000
 """So many sums are written at a time, because the other side must answer in time."""
 _FIRST_REST, _LONGEST_REST = 0.1, 5.0
 _STATE_EVERY = 10.0
 _PATIENCE = 3
 """So many readings a process waits for others to tell what it could tell in their place."""
-
-
-def lists_at_same_prices(lists: float, k: int, n_candidates: int, n_groups: int = 0) -> float:
-    """Return how many lists may be made before prices must follow; at least one.
-
-    The rule of the re-ranker's market: all of them together could move no item by more than 2 % of
-    what it may expect in the window, even if every list that has it for a candidate took it, and no
-    group by more than 5 %.
-
-    Parameters
-    ----------
-    lists
-        In the window.
-    k
-        Places of a list.
-    n_candidates
-        Of a list.
-    n_groups
-        That have caps or floors; all lists may give all their places to one of them.
-
-    Examples
-    --------
-    >>> lists_at_same_prices(100_000, k=20, n_candidates=500)
-    80.0
-    """
-    bound = _AT_ONCE * lists * k / max(n_candidates, k)
-    if n_groups:
-        bound = min(bound, _AT_ONCE_OF_GROUP * lists / n_groups)
-    return max(bound, 1.0)
 
 
 class Replicas:
@@ -126,10 +97,10 @@ class Replicas:
         # Between the threads, under the lock
         self._outgoing: dict[Pair, Report] = {}
         self._events: list[Event] = []
-        self._incoming: list[tuple[Catalogue, News, list[tuple[int, str, Part]]]] = []
+        self._incoming: list[tuple[Catalogue, ReplicaNews, list[tuple[int, str, SourcePart]]]] = []
         self._state: dict[str, Any] | None = None
         # Of the ledger's thread
-        self._early: dict[Pair, Part] = {}
+        self._early: dict[Pair, SourcePart] = {}
         self._short: set[Pair] = set()
         self._lost: set[Pair] = set()
         self._waits: dict[Pair, int] = {}
@@ -253,15 +224,13 @@ class Replicas:
         if self.is_stale:
             age = "nothing was heard" if staleness == inf else f"{staleness:,.0f} s old"
             bound = self.staleness_bound()
-            notes.append(
-                f"what is known of other processes is too old, above {bound:,.1f} s: {age}"
-            )
+            said = f"what is known of other processes is too old, above {bound:,.1f} s: {age}"
+            notes.append(said)
         ahead = max((bucket for bucket, _ in self._early), default=0)
         ahead -= self.ledger.bucket_of(self.ledger.time)
         if ahead > 0:
-            notes.append(
-                f"the clock of another process is ahead: {ahead * self.ledger.width:,.0f} s"
-            )
+            seconds = f"{ahead * self.ledger.width:,.0f} s"
+            notes.append(f"the clock of another process is ahead: {seconds}")
         return notes
 
     def start_note(self) -> str:
@@ -276,19 +245,8 @@ class Replicas:
         return inf if self._last_good is None else time.monotonic() - self._last_good
 
     def staleness_bound(self, rate: float | None = None) -> float:
-        """Return after how many seconds without news prices are too old.
-
-        Parameters
-        ----------
-        rate
-            Lists a second, of all processes; by default the mean rate of the window.
-        """
-        ledger, n_groups = self.ledger, len(self.ledger.group_totals)
-        seconds = ledger.window or (ledger.half_life or 1.0) / log(2)
-        # A window that begins to fill will have lists; with few, the rule allows at least one.
-        lists = max(float(ledger.lists), self.n_candidates / (_AT_ONCE * self.k))
-        most = lists_at_same_prices(lists, self.k, self.n_candidates, n_groups)
-        return float(most / max(lists / seconds if rate is None else rate, 1e-9))
+        """Return after how many seconds without news prices are too old, at a rate of lists."""
+        return staleness_bound(self.ledger, self.k, self.n_candidates, rate)
 
     @property
     def is_stale(self) -> bool:
@@ -326,8 +284,8 @@ class Replicas:
             self._notes = news.notes
             self._tell_what_others_lost(news, patience=0 if is_last else _PATIENCE)
 
-    def _take_in_news(self, news: News, parts: list[tuple[int, str, Part]]) -> None:
-        told: dict[Pair, Part] = {}
+    def _take_in_news(self, news: ReplicaNews, parts: list[tuple[int, str, SourcePart]]) -> None:
+        told: dict[Pair, SourcePart] = {}
         for bucket, source, part in parts:
             if source == self._source:
                 continue
@@ -337,21 +295,21 @@ class Replicas:
         for pair in news.whole:
             if pair[1] == self._source:
                 continue  # what is lost of it, the transport knows
-            if self.ledger.part(*pair).exceeds(told.get(pair, Part())):
+            if self.ledger.part(*pair).exceeds(told.get(pair, SourcePart())):
                 self._short.add(pair)
             else:
                 self._short.discard(pair)
         self._lost |= news.lost
         self.ledger.know_events(news.events)
 
-    def _merge(self, bucket: int, source: str, part: Part) -> None:
+    def _merge(self, bucket: int, source: str, part: SourcePart) -> None:
         """Merge a part; one whose time has not come, because clocks differ, waits for it."""
         if not self.ledger.merge(bucket, source, part) and bucket > self.ledger.oldest:
             pair = bucket, source
             known = self._early.get(pair)
             self._early[pair] = part if known is None else known.merged(part)
 
-    def _tell_what_others_lost(self, news: News, *, patience: int) -> None:
+    def _tell_what_others_lost(self, news: ReplicaNews, *, patience: int) -> None:
         """Tell what is known here and not on the other side."""
         if news.present is None:
             return

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.serve.buckets import UNIT
+from limelight.serve.ledger.buckets import UNIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight._base.arrays import Float64, Int32
-    from limelight.serve.ledger import Ledger
+    from limelight.serve.ledger.ledger import Ledger
 
 WINDOWS = 0.5
 """After how many windows 1 / e is left. A longer memory wastes less while users stay the same,
@@ -39,7 +39,7 @@ class FadingExposure:
 
     Examples
     --------
-    >>> from limelight.serve.ledger import Ledger
+    >>> from limelight.serve.ledger.ledger import Ledger
     >>> ledger, faded = Ledger(3, window=48.0), FadingExposure()
     >>> for time in (0.5, 1.5):
     ...     counted = ledger.count(np.array([2], dtype=np.int32), time=time)

@@ -6,15 +6,15 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.errors import DataError
-from limelight.serve.journal import Journal
-from limelight.serve.journal_files import free_folder
+from limelight.serve.ledger.journal import Journal
+from limelight.serve.ledger.journal_files import free_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from limelight.serve.ledger import Ledger
-    from limelight.serve.replicas import Replicas
+    from limelight.serve.ledger.ledger import Ledger
+    from limelight.serve.replicas.replicas import Replicas
 
 
 def journal_beside(

@@ -1,16 +1,28 @@
-"""What is held over the window, what that costs, and what is out of reach."""
+"""What a target is held with, what is held, what that costs, and what is out of reach."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from limelight._base.arrays import Float64
     from limelight.rerank.targets.search import Measure
-    from limelight.serve.history import WindowPoint
+    from limelight.serve.targets.history import WindowPoint
 
 _MOST_ACCOUNTS = 100
+
+
+class Steered(Protocol):
+    """What a target is held with."""
+
+    strength: float
+    prices: Float64 | None
+
+    def plain_exposure(self, lists: float) -> Float64 | None:
+        """Return the exposure of lists without control; None if too few of so many are known."""
+        ...
 
 
 class Account(NamedTuple):

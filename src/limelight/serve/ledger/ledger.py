@@ -9,21 +9,20 @@ and however often they do.
 from __future__ import annotations
 
 from math import inf, isfinite, nextafter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limelight.serve.buckets import (
+from limelight.serve.ledger.buckets import (
     FINE,
     GROUP_UNIT,
-    UNIT,
     EventIds,
     event_key,
     fine,
     place_units,
 )
-from limelight.serve.parts import Part, packed, spread, unpacked
-from limelight.serve.window import BucketedSums
+from limelight.serve.ledger.parts import SourcePart, packed, spread_evenly, unpacked
+from limelight.serve.ledger.window import BucketedSums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,19 +31,10 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64, Int32
     from limelight.data.groups import Groups
-
-__all__ = ["MODEL", "UNIT", "Ledger", "Witness"]
+    from limelight.serve.ledger.parts import Witness
 
 MODEL = "model"
 """The source of what a model had shown before it was served."""
-
-
-class Witness(Protocol):
-    """Whoever is told of every list that is counted, such as a journal."""
-
-    def counted(self, bucket: int, items: Int32, plain: int, shown: int, key: int) -> None:
-        """Take notice of a list; ``key`` is of its event, 0 without one."""
-        ...
 
 
 class Ledger:
@@ -142,10 +132,6 @@ class Ledger:
         """The number of the oldest bucket in the window."""
         return self._sums.oldest
 
-    def exposure_of(self, items: Int32) -> Float64:
-        """Return the exposure of items, 1.0 being the first place of one list."""
-        return np.asarray(self._sums.totals[items] / UNIT, dtype=np.float64)
-
     def bucket_of(self, time: float) -> int:
         """Return the number of the bucket of a time; buckets begin at the same times everywhere."""
         return int(time // self.width)
@@ -178,28 +164,6 @@ class Ledger:
         if self.witness is not None:
             self.witness.counted(bucket, ready, of_plain, of_shown, key)
         return True
-
-    def count_many(
-        self,
-        lists: Iterable[Int32],
-        *,
-        time: float,
-        plain: Iterable[float] = (),
-        shown: Iterable[float] = (),
-        events: Iterable[str | None] = (),
-    ) -> int:
-        """Count lists of one time; returns how many were."""
-        of_plain, of_shown, ids = iter(plain), iter(shown), iter(events)
-        return sum(
-            self.count(
-                items,
-                time=time,
-                plain=next(of_plain, 0.0),
-                shown=next(of_shown, 0.0),
-                event=next(ids, None),
-            )
-            for items in lists
-        )
 
     def count_in(self, bucket: int, items: Int32, plain: int, shown: int, key: int) -> bool:
         """Count a list in a bucket, relevance in whole numbers, as a journal has it.
@@ -270,11 +234,11 @@ class Ledger:
 
     # Sources
 
-    def parts(self) -> Iterator[tuple[int, str, Part]]:
+    def parts(self) -> Iterator[tuple[int, str, SourcePart]]:
         """Go through what every source has counted in every bucket."""
         return self._sums.parts(self.source)
 
-    def merge(self, bucket: int, source: str, part: Part) -> bool:
+    def merge(self, bucket: int, source: str, part: SourcePart) -> bool:
         """Take in what a source has counted in a bucket, in all or of some items.
 
         The same report changes nothing the second time, nor does an older one. What is before the
@@ -288,7 +252,7 @@ class Ledger:
             known, place.own = place.own, place.own.merged(part)
             self._sums.replace(bucket, known, place.own)
         else:
-            known = place.others.get(source, Part())
+            known = place.others.get(source, SourcePart())
             place.others[source] = known.merged(part)
             self._sums.replace(bucket, known, place.others[source])
         return True
@@ -297,9 +261,11 @@ class Ledger:
         """Count under another name from now on; what was counted stays under the old one."""
         self._sums.close()
         for bucket in self._sums.buckets.values():
-            own, bucket.own = bucket.own, Part()
+            own, bucket.own = bucket.own, SourcePart()
             if own.lists:
-                bucket.others[self.source] = own.merged(bucket.others.get(self.source, Part()))
+                bucket.others[self.source] = own.merged(
+                    bucket.others.get(self.source, SourcePart())
+                )
         self.source = source
         self._begin_anew()
 
@@ -315,7 +281,7 @@ class Ledger:
             owned = ((b, bucket.own) for b, bucket in self._sums.buckets.items())
             self._changed = {number: [own.items] for number, own in owned if own.lists}
 
-    def take_changes(self) -> dict[int, Part]:
+    def take_changes(self) -> dict[int, SourcePart]:
         """Return the sums of this process that changed since it was last asked, by bucket."""
         changed = self._changed or {}
         if changed:
@@ -325,15 +291,15 @@ class Ledger:
             for number, pieces in changed.items()
         }
 
-    def part(self, bucket: int, source: str) -> Part:
+    def part(self, bucket: int, source: str) -> SourcePart:
         """Return what a source has counted in a bucket."""
         found = self._sums.buckets.get(bucket)
         if found is None:
-            return Part()
+            return SourcePart()
         if source == self.source:
             self._sums.close()
             return found.own.copy()
-        return found.others.get(source, Part())
+        return found.others.get(source, SourcePart())
 
     def others(self) -> Iterator[tuple[int, str]]:
         """Go through the buckets in which other sources have counted, with their names."""
@@ -367,16 +333,9 @@ class Ledger:
             Now. It is forgotten in the course of one window (or with the half-life) from then on.
         """
         self.advance(time)
-        amounts = np.rint(np.asarray(exposure, dtype=np.float64) * UNIT).astype(np.int64)
-        items = np.flatnonzero(amounts).astype(np.int32)
-        # The last number of every piece is that of lists. With a half-life the pieces weigh as
-        # much less as they are older, so that their sum, as it counts, is what was given.
-        ages = np.arange(self.n_buckets - 1, -1, -1)
-        weights = np.ones(self.n_buckets)
-        decay = float(np.mean(self._sums.step**ages))
-        whole = np.rint(np.append(amounts[items], round(lists)) / decay).astype(np.int64)
-        for bucket, piece in enumerate(spread(whole, weights), self.oldest):
-            self.merge(bucket, MODEL, Part(items, piece[:-1], int(piece[-1])))
+        pieces = spread_evenly(exposure, lists, self.n_buckets, self._sums.step)
+        for bucket, piece in enumerate(pieces, self.oldest):
+            self.merge(bucket, MODEL, piece)
         self.revision += 1
 
     def renumber(self, numbers: Int32, n_items: int, groups: Groups | None = None) -> None:
@@ -421,7 +380,7 @@ class Ledger:
         """
         time, width = state["clock"].tolist()
         self.advance(time)
-        sums: dict[tuple[int, str], Part] = {}
+        sums: dict[tuple[int, str], SourcePart] = {}
         for bucket, source, part in unpacked(state):
             place = self.same_bucket(bucket, width), source
             known = part if numbers is None else part.renumbered(numbers)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight._base.errors import ConfigError
-from limelight.serve.buckets import GroupUnits
-from limelight.serve.parts import Part
+from limelight.serve.ledger.buckets import GroupUnits
+from limelight.serve.ledger.parts import SourcePart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +29,10 @@ _MOST_BUCKETS = 1 << 14
 class Bucket:
     """What was counted in one stretch of time: by this process, and by others, by name."""
 
-    own: Part = field(default_factory=Part)
-    others: dict[str, Part] = field(default_factory=dict)
+    own: SourcePart = field(default_factory=SourcePart)
+    others: dict[str, SourcePart] = field(default_factory=dict)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[SourcePart]:
         """Go through all parts."""
         yield self.own
         yield from self.others.values()
@@ -99,27 +99,27 @@ class BucketedSums:
         own.lists, own.plain, own.shown = own.lists + 1, own.plain + plain, own.shown + shown
         self._tally(number, items, amounts, 1, plain, shown)
 
-    def own(self, number: int, items: Int32) -> Part:
+    def own(self, number: int, items: Int32) -> SourcePart:
         """Return what this process has counted in a bucket, of some items."""
         own = self.bucket(number).own
         amounts = own.of(items)
         if number == self.current:
             amounts = amounts + self._open[items]
-        return Part(items, amounts, own.lists, own.plain, own.shown)
+        return SourcePart(items, amounts, own.lists, own.plain, own.shown)
 
-    def parts(self, own: str) -> Iterator[tuple[int, str, Part]]:
+    def parts(self, own: str) -> Iterator[tuple[int, str, SourcePart]]:
         """Go through what every source has counted in every bucket; they do not change later."""
         for number, bucket in sorted(self.buckets.items()):
             kept = bucket.own
             if number == self.current:
                 items = np.flatnonzero(self._open).astype(np.int32)
-                kept = Part(items, self._open[items]).plus(kept)
+                kept = SourcePart(items, self._open[items]).plus(kept)
             if kept.lists:
                 yield number, own, kept.copy()
             for source, part in bucket.others.items():
                 yield number, source, part.copy()
 
-    def replace(self, number: int, old: Part, new: Part) -> None:
+    def replace(self, number: int, old: SourcePart, new: SourcePart) -> None:
         """Move the sums from one state of a part, which is in a bucket, to a later one."""
         gained = new.amounts - old.of(new.items)
         grown = gained != 0

@@ -10,11 +10,11 @@ import pytest
 from tests.support.small_market import N_ITEMS, N_USERS, WINDOW, SmallService
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.serve.goal import ServedGoal
-from limelight.serve.growth import Growth, thinned_evenness
-from limelight.serve.history import History, WindowPoint
-from limelight.serve.ledger import Ledger
-from limelight.serve.target import LEAST, TargetHolder
+from limelight.serve.ledger.ledger import Ledger
+from limelight.serve.targets.goal import ServedGoal
+from limelight.serve.targets.growth import Growth, thinned_evenness
+from limelight.serve.targets.history import History, WindowPoint
+from limelight.serve.targets.holder import LEAST, TargetHolder
 
 pytestmark = pytest.mark.unit
 NEAR, SWING = 0.01, 0.03

@@ -10,7 +10,7 @@ the correction; strength need only be about right.
 from __future__ import annotations
 
 from math import exp, inf, log
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,18 +19,18 @@ from limelight._base.settings import check_number
 from limelight.metrics.exposure import gini
 from limelight.rerank.targets.groups import as_bounds
 from limelight.rerank.targets.search import Goal, Measure
-from limelight.serve.buckets import UNIT
-from limelight.serve.growth import Growth, places_per_item, thinned_evenness
-from limelight.serve.history import History, PastStrengths, WindowPoint
-from limelight.serve.prices import AccountPrices
-from limelight.serve.status import Account, TargetStatus
+from limelight.serve.ledger.buckets import UNIT
+from limelight.serve.targets.growth import Growth, places_per_item, thinned_evenness
+from limelight.serve.targets.history import History, PastStrengths, WindowPoint
+from limelight.serve.targets.prices import AccountPrices
+from limelight.serve.targets.status import Account, TargetStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limelight._base.arrays import Float64
-    from limelight.serve.goal import ServedGoal
-    from limelight.serve.ledger import Ledger
+    from limelight.serve.ledger.ledger import Ledger
+    from limelight.serve.targets.goal import ServedGoal
+    from limelight.serve.targets.status import Steered
 
 LEAST, MOST = 1e-3, 1e2
 """Strengths. Below, lists are the plain ones; above, the exposure hardly gets any more even."""
@@ -62,17 +62,6 @@ _PLAIN_EVERY = 8
 """At which of all measurements lists without control are measured, too."""
 
 
-class Steered(Protocol):
-    """What a target is held with."""
-
-    strength: float
-    prices: Float64 | None
-
-    def plain_exposure(self, lists: float) -> Float64 | None:
-        """Return the exposure of lists without control; None if too few of so many are known."""
-        ...
-
-
 class TargetHolder:
     """Moves the strength of a control, and the prices of groups, so that the window has a figure.
 
@@ -95,8 +84,8 @@ class TargetHolder:
     --------
     >>> from limelight.rerank.relevance.laws import BY_RANK
     >>> from limelight.serve.control import ControlConfig, RequestControl
-    >>> from limelight.serve.goal import ServedGoal
-    >>> from limelight.serve.ledger import Ledger
+    >>> from limelight.serve.targets.goal import ServedGoal
+    >>> from limelight.serve.ledger.ledger import Ledger
     >>> control = RequestControl(ControlConfig(n_items=4, law=BY_RANK, unit=1.0), 0.1)
     >>> ledger = Ledger(4, window=3600)
     >>> holder = TargetHolder(ServedGoal(gini=0.2), control, ledger)

@@ -13,23 +13,22 @@ Everything expires some time after the window. Ids of events are kept for 10 to 
 from __future__ import annotations
 
 import json
-import re
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import DataError
 from limelight._base.text import first_words
-from limelight.serve.parts import new_source
-from limelight.serve.reports import News, Report
+from limelight.serve.ledger.parts import new_source
+from limelight.serve.replicas.connection import connect, public_address
+from limelight.serve.replicas.reports import ReplicaNews, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from limelight.serve.reports import Event, Pair
+    from limelight.serve.replicas.reports import Event, Pair
 
 Made = TypeVar("Made")
 
-_SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
 _FORMAT = 1
 _OTHER_FORMAT = (
     "processes of another version of limelight use the same ledger; what they show is not counted"
@@ -110,7 +109,7 @@ class ValkeyTransport:
         timeout: float = _TIMEOUT,
     ) -> None:
         self.address = public_address(url)
-        self._client, self._broken, self._errors = _connect(url, timeout, self.address)
+        self._client, self._broken, self._errors = connect(url, timeout, self.address)
         # Keys in braces lie on one node of a cluster, as a transaction needs it.
         self._family = f"limelight:{{{namespace}:{width:.6g}}}"
         self._width, self._n_buckets = width, n_buckets
@@ -235,11 +234,11 @@ class ValkeyTransport:
 
     # Reading
 
-    def read(self, oldest: int) -> News:
+    def read(self, oldest: int) -> ReplicaNews:
         """Return what other processes told since the last time."""
         return self._ask(lambda: self._read(oldest))
 
-    def _read(self, oldest: int) -> News:
+    def _read(self, oldest: int) -> ReplicaNews:
         is_first, format_ = self._last is None, str(_FORMAT)
         pipe = self._client.pipeline(transaction=True)
         pipe.xread({self._key("news"): self._last or "0-0"})
@@ -265,7 +264,7 @@ class ValkeyTransport:
         is_alone = others <= {format_.encode()}
         lost, self._lost = self._lost, set()
         lost |= {told.pair for told, known in self._own.items() if index.get(told) != known}
-        return News(
+        return ReplicaNews(
             reports,
             events,
             whole=frozenset(told.pair for told in behind),
@@ -366,53 +365,6 @@ class ValkeyTransport:
             message = f"the ledger at {self.address} cannot be used: {first_words(error)}"
             hint = "answers go on; see that the server runs, and that its address is right"
             raise DataError(message, hint=hint) from error
-
-
-def public_address(url: str) -> str:
-    """Return an address without its user and password.
-
-    Examples
-    --------
-    >>> public_address("redis://me:secret@example.org:6379/0?password=secret")
-    'redis://example.org:6379/0'
-    """
-    scheme, separator, rest = url.partition("://")
-    if not separator or scheme not in _SCHEMES:
-        said = f"by its scheme: {scheme[:20]!r}" if separator else "for it has no scheme"
-        message = f"not the address of a Valkey or Redis server, {said}"
-        raise ConfigError(message, hint="such as redis://localhost:6379/0")
-    place, *more = re.split(r"[?#]", rest, maxsplit=1)
-    if "@" not in place and more and "@" in more[0]:
-        return f"{scheme}://..."  # what is before the mark may be a part of a password
-    return f"{scheme}://{place.rpartition('@')[2]}"
-
-
-def _connect(
-    url: str, timeout: float, address: str
-) -> tuple[Any, type[Exception], tuple[type[Exception], ...]]:
-    """Return a client, and what it raises: of a broken connection, and of anything."""
-    try:
-        import valkey
-    except ImportError as error:
-        message = f"the ledger at {address} needs the package valkey"
-        raise ConfigError(message, hint="pip install 'limelight[serve]'") from error
-    given: dict[str, Any] = {"socket_timeout": timeout}
-    if not url.startswith("unix:"):
-        given |= {"socket_connect_timeout": timeout, "socket_keepalive": True}
-    try:
-        pools: Any = valkey.ConnectionPool  # without types
-        pool = pools.from_url(url, **given)
-        # Answers are read as they are by default, whatever the address asks for.
-        pool.connection_kwargs |= {"decode_responses": False, "protocol": 2}
-        pool.connection_class(**pool.connection_kwargs)  # which connects later
-        client = valkey.Valkey.from_pool(pool)
-    except (ValueError, TypeError):
-        # Without the cause, which may quote the password.
-        message = f"not the address of a server: {address}"
-        raise ConfigError(message, hint="such as redis://localhost:6379/0") from None
-    # What is not in our form, because somebody else wrote it, counts as a server that is away.
-    rubbish = (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError)
-    return client, valkey.ConnectionError, (valkey.ValkeyError, OSError, *rubbish)
 
 
 def _report(told: _Hash, amounts: dict[str, Any], lists: Any, plain: Any, shown: Any) -> Report:

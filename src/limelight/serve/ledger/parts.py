@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from limelight.serve.ledger.buckets import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +27,15 @@ def new_source() -> str:
     return secrets.token_hex(8)
 
 
-class Part:
+class Witness(Protocol):
+    """Whoever is told of every list that is counted, such as a journal."""
+
+    def counted(self, bucket: int, items: Int32, plain: int, shown: int, key: int) -> None:
+        """Take notice of a list; ``key`` is of its event, 0 without one."""
+        ...
+
+
+class SourcePart:
     """What one source has counted in one bucket: whole numbers, of items in ascending order."""
 
     __slots__ = ("_amounts", "_items", "_late", "lists", "plain", "shown")
@@ -69,14 +79,14 @@ class Part:
         places = np.minimum(np.searchsorted(self._items, items), len(self._items) - 1)
         return np.where(self._items[places] == items, self._amounts[places], 0)
 
-    def merged(self, other: Part) -> Part:
+    def merged(self, other: SourcePart) -> SourcePart:
         """Return what two reports of the same source say together: the later one of each item.
 
         Sums only grow, so the later one is the larger one; and a report may be of some items only.
         """
         items = np.union1d(self.items, other.items).astype(np.int32)
         later = max(self, other, key=lambda part: part.lists)
-        return Part(
+        return SourcePart(
             items,
             np.maximum(self.of(items), other.of(items)),
             later.lists,
@@ -84,31 +94,33 @@ class Part:
             later.shown,
         )
 
-    def exceeds(self, other: Part) -> bool:
+    def exceeds(self, other: SourcePart) -> bool:
         """Tell whether it has anything that another report of the same source has not."""
         return self.lists > other.lists or bool((self.amounts > other.of(self.items)).any())
 
-    def copy(self) -> Part:
+    def copy(self) -> SourcePart:
         """Return a part that stays as this one is now."""
-        return Part(self.items, self.amounts, self.lists, self.plain, self.shown)
+        return SourcePart(self.items, self.amounts, self.lists, self.plain, self.shown)
 
-    def plus(self, other: Part) -> Part:
+    def plus(self, other: SourcePart) -> SourcePart:
         """Return what two reports say together that count different lists."""
         if not len(self.items) or not len(other.items):
             kept = self if len(self.items) else other
-            found = Part(kept.items, kept.amounts)
+            found = SourcePart(kept.items, kept.amounts)
         else:
             items = np.concatenate([self.items, other.items])
-            found = Part(*summed(items, np.concatenate([self.amounts, other.amounts])))
+            found = SourcePart(*summed(items, np.concatenate([self.amounts, other.amounts])))
         found.lists = self.lists + other.lists
         found.plain, found.shown = self.plain + other.plain, self.shown + other.shown
         return found
 
-    def renumbered(self, numbers: Int32) -> Part:
+    def renumbered(self, numbers: Int32) -> SourcePart:
         """Return the same with new numbers of items; those below 0 are dropped."""
         items = numbers[self.items]
         kept = items >= 0
-        return Part(*summed(items[kept], self.amounts[kept]), self.lists, self.plain, self.shown)
+        return SourcePart(
+            *summed(items[kept], self.amounts[kept]), self.lists, self.plain, self.shown
+        )
 
     def _settle(self) -> None:
         if self._late:
@@ -118,7 +130,7 @@ class Part:
 
 
 def packed(
-    parts: list[tuple[int, str, Part]],
+    parts: list[tuple[int, str, SourcePart]],
     events: Mapping[int, NDArray[np.uint64]],
     clock: tuple[float, float],
 ) -> dict[str, NDArray[Any]]:
@@ -139,12 +151,12 @@ def packed(
     }
 
 
-def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[int, str, Part]]:
+def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[int, str, SourcePart]]:
     """Take parts out of arrays.
 
     Examples
     --------
-    >>> part = Part(np.array([3], dtype=np.int32), np.array([5]), lists=1)
+    >>> part = SourcePart(np.array([3], dtype=np.int32), np.array([5]), lists=1)
     >>> [(bucket, source, _)] = unpacked(packed([(7, "a", part)], {}, (0.0, 1.0)))
     >>> bucket, source
     (7, 'a')
@@ -159,7 +171,7 @@ def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[int, str, Par
         strict=True,
     ):
         rows = slice(start, start + size)
-        yield bucket, str(source), Part(arrays["items"][rows], arrays["amounts"][rows], *sums)
+        yield bucket, str(source), SourcePart(arrays["items"][rows], arrays["amounts"][rows], *sums)
         start += size
 
 
@@ -177,16 +189,35 @@ def summed(items: Int32, amounts: Int64) -> tuple[Int32, Int64]:
     return found.astype(np.int32), sums
 
 
-def spread(amounts: Int64, weights: Float64) -> Iterator[Int64]:
-    """Cut whole numbers into whole pieces, in proportion to weights, whose sum is the whole.
+def spread_evenly(
+    exposure: Float64, lists: float, n_buckets: int, step: float
+) -> Iterator[SourcePart]:
+    """Cut exposure into whole pieces that differ by at most one, a bucket each, the oldest first.
+
+    Parameters
+    ----------
+    exposure
+        By item; 1.0 is the first place of one list.
+    lists
+        How many lists that is of.
+    n_buckets
+        How many pieces.
+    step
+        By what a piece weighs less with every bucket that it is older: pieces are larger by so much
+        that their sum, as it counts, is what was given.
 
     Examples
     --------
-    >>> [piece.tolist() for piece in spread(np.array([5, 1]), np.ones(3))]
-    [[2, 0], [1, 1], [2, 0]]
+    >>> [part.lists for part in spread_evenly(np.array([2.5]), 5, 3, 1.0)]
+    [2, 1, 2]
     """
-    done = np.zeros_like(amounts)
-    for end in (np.cumsum(weights) / np.sum(weights)).tolist():
-        upto = np.rint(amounts * end).astype(np.int64)
-        yield upto - done
-        done = upto
+    amounts = np.rint(np.asarray(exposure, dtype=np.float64) * UNIT).astype(np.int64)
+    items = np.flatnonzero(amounts).astype(np.int32)
+    decay = float(np.mean(step ** np.arange(n_buckets)))
+    # The last number is that of lists.
+    whole = np.rint(np.append(amounts[items], round(lists)) / decay).astype(np.int64)
+    done = np.zeros_like(whole)
+    for end in np.arange(1, n_buckets + 1) / n_buckets:
+        upto = np.rint(whole * end).astype(np.int64)
+        piece, done = upto - done, upto
+        yield SourcePart(items, piece[:-1], int(piece[-1]))

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from limelight._base.errors import DataError
 from limelight._base.files import write_errors
-from limelight.data.ids import bytes_of_ids, ids_of_bytes, ids_to_arrow
+from limelight.data.ids import bytes_of_ids, ids_of_bytes, ids_to_arrow, positions
 from limelight.store.arrays import load_arrays, save_arrays
 
 try:
@@ -331,3 +331,30 @@ def refuse_strange_journals(stored: StoredLedger, chain: list[Scan], folder: Pat
         if scan.head is not None and scan.head.items != stored.head.items and scan.records:
             message = f"a journal in {str(folder)!r} is of another catalogue: {scan.head.items}"
             raise DataError(message, hint="move it away: what it holds is then not counted")
+
+
+def numbers_of(
+    stored: StoredLedger, digest: str, ids: Any, n_items: int, folder: Path
+) -> Int32 | None:
+    """Return the present numbers of the items of a snapshot; None if they are the same.
+
+    ``digest`` and ``ids`` are of the present catalogue.
+    """
+    largest = int(stored.arrays["items"].max()) if len(stored.arrays["items"]) else -1
+    if stored.head.items == digest and largest < n_items:
+        return None
+    if stored.ids is None or ids is None or largest >= len(stored.ids):
+        message = f"the ledger in {str(folder)!r} is of {stored.head.items}"
+        raise DataError(message, hint=f"this catalogue has {digest}; name another folder")
+    return positions(stored.ids, ids).astype(np.int32)
+
+
+def as_data_error(folder: Path, error: OSError | DataError) -> DataError:
+    """Tell what the disk did not do in our words."""
+    if isinstance(error, DataError):
+        return error
+    try:
+        with write_errors(folder):
+            raise error
+    except DataError as told:
+        return told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import threading
 import time
@@ -14,19 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
-from limelight._base.files import atomic_file, write_errors
-from limelight._base.text import first_words
-from limelight.data.ids import positions
-from limelight.serve.journal_files import (
-    STATE,
+from limelight.serve.ledger.journal_files import (
     FileHead,
     Record,
     arrow_ids,
+    as_data_error,
     each_record,
     journal_path,
     journals,
     load_snapshot,
     locked,
+    numbers_of,
     read_journal,
     refuse_orphans,
     refuse_strange_journals,
@@ -35,9 +32,9 @@ from limelight.serve.journal_files import (
     sync_folder,
     write_all,
 )
-from limelight.serve.parts import new_source
+from limelight.serve.ledger.parts import new_source
+from limelight.serve.ledger.state_file import StateFile
 from limelight.store.checkpoint import digest_ids
-from limelight.store.json import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,8 +42,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limelight._base.arrays import Int32
-    from limelight.serve.journal_files import StoredLedger
-    from limelight.serve.ledger import Ledger
+    from limelight.serve.ledger.journal_files import StoredLedger
+    from limelight.serve.ledger.ledger import Ledger
 
 _MOST_BYTES = 1 << 26
 """A journal that is longer gets a snapshot: half a million lists of 20."""
@@ -98,7 +95,7 @@ class Journal:
     Examples
     --------
     >>> import tempfile
-    >>> from limelight.serve.ledger import Ledger
+    >>> from limelight.serve.ledger.ledger import Ledger
     >>> folder = tempfile.mkdtemp()
     >>> ledger = Ledger(3, window=3600)
     >>> with Journal(folder, ledger) as journal:
@@ -135,10 +132,7 @@ class Journal:
         self._saving: threading.Thread | None = None
         self._saving_error: LimelightError | None = None
         self._revision = self._since = 0
-        self._state: dict[str, Any] | None = None
-        self._written_state: dict[str, Any] | None = None
-        self._state_at = time.monotonic()
-        self._state_error: LimelightError | None = None
+        self._state = StateFile(self.folder)
         self._held = locked(self.folder)
         try:
             self._recover()
@@ -221,7 +215,7 @@ class Journal:
             self._checkpoint()
         else:
             self._write()
-        self._write_beside()
+        self._state.write()
         if self._saving is not None:
             self._saving.join()
         if self.ledger.witness is self:
@@ -233,26 +227,17 @@ class Journal:
         wrong = self.ledger.clock_notes(self._now)
         if self.error is not None:
             wrong.append(f"The ledger is not on disk: {self.error.message}")
-        if self._state_error is not None:
-            wrong.append(f"What holds the target is not on disk: {self._state_error.message}")
+        if self._state.error is not None:
+            wrong.append(f"What holds the target is not on disk: {self._state.error.message}")
         return {"notes": wrong, "start_notes": list(self.notes)}
 
     def write_state(self, state: dict[str, Any]) -> None:
         """Keep a small object beside the lists; the thread writes it, if it changed."""
-        self._state = state
+        self._state.state = state
 
     def read_state(self) -> dict[str, Any] | None:
         """Return the object that was kept last; None if there is none that can be read."""
-        try:
-            found = read_json(self.folder / STATE)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, RecursionError) as error:
-            found = first_words(error)
-        if not isinstance(found, dict):
-            self.notes.append(f"{STATE} was left out, because it is damaged: {found!r:.80}")
-            return None
-        return found
+        return self._state.read(self.notes)
 
     # Writing
 
@@ -260,20 +245,8 @@ class Journal:
         while not self._ended.wait(self.flush_every):
             if not self._is_stalled:
                 self._write()
-                if time.monotonic() - self._state_at >= _STATE_EVERY:
-                    self._write_beside()
-
-    def _write_beside(self) -> None:
-        """Write the object beside the lists, whole or not at all."""
-        state, self._state_at = self._state, time.monotonic()
-        if state == self._written_state:
-            return
-        try:
-            with atomic_file(self.folder / STATE) as temporary:
-                temporary.write_text(json.dumps(state) + "\n", encoding="utf-8")
-            self._written_state, self._state_error = state, None
-        except DataError as error:
-            self._state_error = error
+                if time.monotonic() - self._state.written_at >= _STATE_EVERY:
+                    self._state.write()
 
     def _write(self) -> None:
         """Append what was counted to the file, and have the disk confirm it."""
@@ -301,7 +274,7 @@ class Journal:
 
     def _failed(self, error: OSError, lists: bytes) -> None:
         """Keep what could not be written, and take back what was written of it."""
-        self.error = _told(self.folder, error)
+        self.error = as_data_error(self.folder, error)
         with self._buffer_lock:
             self._buffer[:0] = lists
         try:
@@ -331,7 +304,9 @@ class Journal:
                 self.error, self._is_stalled = None, False
                 self._sweep(self._generation)
             except (OSError, DataError) as error:
-                self.error = error if isinstance(error, DataError) else _told(self.folder, error)
+                self.error = (
+                    error if isinstance(error, DataError) else as_data_error(self.folder, error)
+                )
                 self._is_stalled = True
 
     def _save_beside(self, arrays: Callable[[], dict[str, NDArray[Any]]]) -> None:
@@ -345,9 +320,7 @@ class Journal:
                 self._saving_error = None
             except (OSError, DataError) as error:
                 # The journals since the last snapshot are still there.
-                self._saving_error = (
-                    error if isinstance(error, DataError) else _told(self.folder, error)
-                )
+                self._saving_error = as_data_error(self.folder, error)
 
         self._saving = threading.Thread(target=save, name="limelight-snapshot")
         self._saving.start()
@@ -399,7 +372,10 @@ class Journal:
         self._generation = max(self._generation, stored.head.generation)
         chain = [read_journal(p) for g, p in files.items() if g >= stored.head.generation]
         refuse_strange_journals(stored, chain, self.folder)
-        numbers = self._numbers_of(stored)
+        numbers = numbers_of(stored, self._digest, self._ids, self.ledger.n_items, self.folder)
+        if numbers is not None:
+            gone = int((numbers < 0).sum())
+            self.notes.append(f"the catalogue has changed; {gone:,} items are gone")
         self.ledger.source = stored.head.source
         self.ledger.restore(stored.arrays, numbers)
         n_lists = sum(self._replay(record, stored, numbers) for record in each_record(chain))
@@ -415,25 +391,3 @@ class Journal:
             items = np.where(known, numbers[np.where(known, items, 0)], -1).astype(np.int32)
         bucket = self.ledger.same_bucket(record.bucket, stored.head.width)
         return self.ledger.count_in(bucket, items, record.plain, record.shown, record.key)
-
-    def _numbers_of(self, stored: StoredLedger) -> Int32 | None:
-        """Return the present numbers of the items of a snapshot; None if they are the same."""
-        largest = int(stored.arrays["items"].max()) if len(stored.arrays["items"]) else -1
-        if stored.head.items == self._digest and largest < self.ledger.n_items:
-            return None
-        if stored.ids is None or self._ids is None or largest >= len(stored.ids):
-            message = f"the ledger in {str(self.folder)!r} is of {stored.head.items}"
-            hint = f"this catalogue has {self._digest}; name another folder"
-            raise DataError(message, hint=hint)
-        numbers = positions(stored.ids, self._ids).astype(np.int32)
-        gone = int((numbers < 0).sum())
-        self.notes.append(f"the catalogue has changed; {gone:,} items are gone")
-        return numbers
-
-
-def _told(folder: Path, error: OSError) -> DataError:
-    try:
-        with write_errors(folder):
-            raise error
-    except DataError as told:
-        return told

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from limelight._base.arrays import Float32, Int32
-    from limelight.serve.export_prices import ItemPrices
+    from limelight.serve.export.prices import ItemPrices
 
 _BUILDS = ((24, 200), (32, 400), (48, 800))
 """Links of an item, and how widely they are searched for: tried in turn."""

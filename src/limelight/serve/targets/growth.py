@@ -11,7 +11,7 @@ from scipy.special import i0e, i1e
 from limelight.metrics.lists import position_weights
 
 if TYPE_CHECKING:
-    from limelight.serve.ledger import Ledger
+    from limelight.serve.ledger.ledger import Ledger
 
 _LONGEST = 1000
 _GIVEN = np.cumsum(position_weights(_LONGEST))

@@ -1,0 +1,1 @@
+"""A model's factors, prices and index for other stacks."""

@@ -1,0 +1,1 @@
+"""What was shown over a window of time, and what keeps it through kills."""

@@ -1,0 +1,1 @@
+"""Several processes that count into one ledger, over a Valkey or Redis server."""

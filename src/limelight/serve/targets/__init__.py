@@ -1,0 +1,1 @@
+"""Holding a target over what was shown: strength and prices follow the ledger."""
