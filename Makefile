@@ -17,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := requirements/build.txt
 # What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills serve-targets losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
+.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills serve-targets serve-speed serve-soak losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -39,7 +39,7 @@ unit: $(VENV)/.editable ## Run the unit tests and the examples of docstrings, wi
 test: $(VENV)/.dev ## Install and run all tests, doctests included, but those of memory
 	$(PYTEST) tests --pyargs limelight -m "not memory" $(if $(COVERAGE),--cov=limelight --cov-fail-under=90) $(TESTS)
 
-test-all: test memory kills serve-kills serve-targets losses soak ## All of that, and what takes long or the whole machine
+test-all: test memory kills serve-kills serve-targets serve-speed serve-soak losses soak ## All of that, and what takes long or the whole machine
 
 memory: $(VENV)/.dev ## Run the tests that count the memory of a process, alone
 	$(BIN)/python -m pytest tests/memory
@@ -47,6 +47,14 @@ memory: $(VENV)/.dev ## Run the tests that count the memory of a process, alone
 serve-targets: $(VENV)/.dev ## Serve ten made-up days, and look how near Gini index and caps stay to what was asked
 	$(BIN)/python -m limelight.lab.bench.held_targets ml-1m-like --a-day 5000
 	$(BIN)/python -m limelight.lab.bench.held_targets ml-1m-like --a-day 5000 --halves popularity --cap 0.03
+
+serve-speed: $(VENV)/.dev ## Measure what a request costs, and how fast a service answers at a fixed rate
+	$(BIN)/python -m limelight.lab.bench.serve_engine --requests 1000000
+	$(BIN)/python -m limelight.lab.bench.serve_load --rate 200 --seconds 300 --limit-ms 50
+	$(BIN)/python -m limelight.lab.bench.serve_load --kind rerank --rate 200 --seconds 300 --limit-ms 50
+
+serve-soak: $(VENV)/.dev ## Ask a service for an hour: nothing is lost, and its memory stays as it is
+	$(BIN)/python -m limelight.lab.bench.serve_load --rate 40 --seconds 3600 --most-growth 20 -- --gini 0.9 --window 10m --count served
 
 soak: $(VENV)/.dev ## Try the properties with twenty times as many examples
 	$(PYTEST) tests -m "hypothesis and not memory" --hypothesis-profile soak

@@ -3,7 +3,7 @@
 Requests come at Poisson times over ten days, by users drawn by their activity. The window is one
 day. The target is the mean of the Gini index of plain lists and the lowest that best response
 reaches over one window. Lists are made as a service makes them, from a table of candidates instead
-of a model, because that is the same for best response. TargetRun it with
+of a model, because that is the same for best response. Run it with
 ``python -m limelight.lab.bench.held_targets NAME=FILE``; it ends with 1 if a promise was missed.
 """
 
@@ -386,15 +386,8 @@ def main() -> None:
         groups = read_groups(table, ids_to_arrow(data.item_ids))
     elif given.no_gini:
         parser.error("--no-gini needs --cap")
-    plan = TargetPlan(
-        a_day=given.a_day,
-        seed=given.seed,
-        halves=given.halves,
-        strength=given.strength,
-        is_even=not given.no_gini,
-        cap=given.cap,
-        groups=groups,
-    )
+    asked = given.a_day, given.seed, given.halves, given.strength
+    plan = TargetPlan(*asked, not given.no_gini, given.cap, groups)
     run = TargetRun(data, plan)
     run.serve()
     found = {"data": name} | run.to_dict()

@@ -233,6 +233,9 @@ def main() -> None:
     parser.add_argument("--factors", type=int, default=64)
     parser.add_argument("--model", type=Path, help="a model folder; otherwise one is made up")
     parser.add_argument("--limit-ms", type=float, help="also find the highest rate with this p99")
+    parser.add_argument(
+        "--most-growth", type=float, help="fail if memory grows by more MB after the first quarter"
+    )
     parser.add_argument("flags", nargs="*", help="of `limelight serve`, after --")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -257,6 +260,19 @@ def main() -> None:
         finally:
             server.stop()
     print(json.dumps(found, indent=1))  # noqa: T201
+    if failure := _failure(found["load"], given.most_growth):
+        sys.exit(failure)
+
+
+def _failure(load: dict[str, Any], most_growth: float | None) -> str | None:
+    """Say what a service must not do under load: lose requests, or grow without end."""
+    if load["lost"]:
+        return f"{load['lost']:,} requests were lost"
+    resident = load["resident_mb"]
+    grown = resident[-1] - resident[len(resident) // 4]
+    if most_growth is not None and grown > most_growth:
+        return f"memory grew by {grown:,.1f} MB after the first quarter of the load"
+    return None
 
 
 if __name__ == "__main__":

@@ -295,11 +295,11 @@ def test_a_client_that_reads_slowly_gets_it_all(impatient):
 
 
 def test_a_head_may_wait_for_the_answer_before_it():
-    arm = make_arm()
-    with serving(arm, limits=IMPATIENT) as service, service.open() as link:
+    arm, limits = make_arm(), ServiceLimits(header_seconds=1.5)
+    with serving(arm, limits=limits) as service, service.open() as link:
         with holding(arm):
             link.sendall(POST + b"content-length: 2\r\n\r\n{}" + GET)
-            time.sleep(3 * IMPATIENT.header_seconds)
+            time.sleep(limits.header_seconds + 0.25)
         read_until(link, b'"basis":"everybody"')
         link.sendall(CLOSE + b"\r\n")
         assert statuses(read_all(link)) == [200]
