@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -175,17 +176,30 @@ class Client:
     async def _send(self, content: bytes, due: float) -> None:
         try:
             async with asyncio.timeout(_LONGEST):
-                pair = self._free.pop() if self._free else await self._connect()
-                reader, writer = pair
-                writer.write(content)
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-                await reader.readexactly(length)
+                head = await self._ask(content)
         except (OSError, ValueError, EOFError, TimeoutError):
             return
         self.latencies.append(time.perf_counter() - due)
         self.answered += head.startswith(b"HTTP/1.1 200")
+
+    async def _ask(self, content: bytes) -> bytes:
+        """Ask on a connection that is free; one that has been idle for long may have ended."""
+        while self._free:
+            pair = self._free.pop()
+            with contextlib.suppress(OSError, EOFError):
+                return await self._exchange(pair, content)
+        return await self._exchange(await self._connect(), content)
+
+    async def _exchange(
+        self, pair: tuple[asyncio.StreamReader, asyncio.StreamWriter], content: bytes
+    ) -> bytes:
+        reader, writer = pair
+        writer.write(content)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(length)
         self._free.append(pair)
+        return head
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self._port)

@@ -8,16 +8,14 @@ relevance for many windows. What fades has no such echo.
 from __future__ import annotations
 
 from math import exp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from limelight.serve.ledger.buckets import UNIT
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from limelight._base.arrays import Float64, Int32
+    from limelight._base.arrays import Float32, Float64, Int32
     from limelight.serve.ledger.ledger import Ledger
 
 WINDOWS = 0.5
@@ -52,7 +50,7 @@ class FadingExposure:
         self._ledger: Ledger | None = None
         self._revision = self._bucket = -1
         self._faded: Float64 = np.zeros(0)
-        self._known: NDArray[Any] = np.zeros(0)
+        self._more: Float32 = np.zeros(0, dtype=np.float32)
         self._faded_lists = self._known_lists = 0.0
 
     def follow(self, ledger: Ledger) -> None:
@@ -82,11 +80,13 @@ class FadingExposure:
             self._faded_lists += part.lists
         self._fade(left ** (current - now))
         # What the open bucket has already is counted below, as what is new since this.
-        self._known, self._known_lists = ledger.totals.copy(), float(ledger.lists)
+        known, self._known_lists = ledger.totals.copy(), float(ledger.lists)
         for number, _, part in ledger.parts():
             if number >= current:
-                self._known[part.items] -= part.amounts
+                known[part.items] -= part.amounts
                 self._known_lists -= part.lists
+        # One small array beside the totals: in a large catalogue every look-up misses the caches.
+        self._more = ((self._faded - known) * (1 / UNIT)).astype(np.float32)
 
     def _fade(self, left: float) -> None:
         self._faded *= left
@@ -103,10 +103,10 @@ class FadingExposure:
     def of(self, items: Int32) -> Float64:
         """Return the exposure of items, 1.0 being the first place of one list."""
         assert self._ledger is not None
-        held = self._ledger.totals[items]
+        held: Float64 = self._ledger.totals[items] * (1 / UNIT)
         if self._ledger.half_life is None:
-            held = held - self._known[items] + self._faded[items]
-        return np.asarray(held * (1 / UNIT), dtype=np.float64)
+            held += self._more[items]
+        return held
 
     def all(self) -> Float64:
         """Return the exposure of all items."""
