@@ -154,6 +154,26 @@ def test_two_models_share_the_users(model: Path, tmp_path: Path, serve: Any) -> 
     assert {path.name for path in (tmp_path / "ledger").iterdir()} == {"a", "b"}
 
 
+def test_two_models_of_one_folder_have_ledgers_of_their_own(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    served = Served("--model", f"old={model}", "--model", f"new={model}", "--split", "old=9,new=1")
+    assert served.end()[0] == 0
+    names = {path.name[-4:] for path in (tmp_path / "limelight" / "ledgers").iterdir()}
+    assert names == {"-old", "-new"}
+
+
+def test_a_ledger_that_cannot_be_written_is_told_of(model: Path, serve: Any) -> None:
+    served = serve(model, ledger="redis://127.0.0.1:1/0")
+    assert any("cannot be used" in line for line in served.said)
+    served.ask("/v1/recommend", {"user": 5})
+    code, _, err = served.end()
+    assert code == FAILED
+    assert "the ledger is not whole" in err
+    assert "hint: " in err
+
+
 def test_tokens(model: Path, serve: Any) -> None:
     served = serve(model, LIMELIGHT_TOKEN="t" * 20, LIMELIGHT_ADMIN_TOKEN="a" * 20)
     assert served.send("/v1/recommend", {"user": 5}).status_code == 401

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from limelight._base.errors import ConfigError
+from limelight._base.errors import ConfigError, DataError
 from limelight._base.signals import Terminated
 from limelight._base.text import count, parse_share
 from limelight.cli.flags import given_flags, option, takes_flags
@@ -208,7 +208,16 @@ def serve(
         try:
             service.run(settings, place, arms, lambda: note("\n".join(lines)))
         except (KeyboardInterrupt, Terminated):
-            note("all requests are answered, and the ledger is written")
+            _say_goodbye(arms)
+
+
+def _say_goodbye(arms: dict[str, "Arm"]) -> None:
+    """Say that all is written, or what is not."""
+    unwritten = [one for arm in arms.values() for one in arm.unwritten()]
+    if unwritten:
+        message = f"all requests are answered, but the ledger is not whole: {'; '.join(unwritten)}"
+        raise DataError(message, hint="with --durable it is also kept in a journal on this machine")
+    note("all requests are answered, and the ledger is written")
 
 
 def place_of(place: Any) -> str:
@@ -279,7 +288,8 @@ def _hello(
         engine = arm.engine
         users, items = count(len(engine.model.user_ids), "user"), count(engine.n_items, "item")
         lines.append(f"{name}: {engine.name}, {users}, {items}")
-        lines += arm.keeper.status().get("start_notes", ()) if arm.keeper else ()
+        status = {} if arm.keeper is None else arm.keeper.status()
+        lines += [*status.get("start_notes", ()), *status.get("notes", ())]
     if settings.goal is not None:
         window, half_life = settings.forgetting
         span = f"a window of {window:,.0f} s" if window else f"a half-life of {half_life:,.0f} s"

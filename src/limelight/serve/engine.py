@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from limelight.serve.control import Choice, RequestControl
     from limelight.serve.ledger.ledger import Ledger
     from limelight.serve.requests import Basis, Id, Request
+    from limelight.serve.rules import NeverShown
 
 CANDIDATES = 1000
 """From how many candidates a list is chosen, unless told otherwise."""
@@ -56,7 +57,7 @@ class Engine:
     control
         What chooses among them; without it the best are shown.
     never_show
-        Numbers of items that no list shows.
+        Items that no list shows; see ``limelight.serve.rules``.
     threads
         How many threads a search uses.
     first_pass
@@ -81,7 +82,7 @@ class Engine:
         k: int = 20,
         n_candidates: int = CANDIDATES,
         control: RequestControl | None = None,
-        never_show: Int32 | None = None,
+        never_show: NeverShown | None = None,
         threads: int = 1,
         first_pass: bool = True,
     ) -> None:
@@ -97,9 +98,10 @@ class Engine:
         self._seen = self.model.learned.seen
         self._known_items = self.model.learned.known_items
         self._visible: Int32 | None = None
-        if never_show is not None and len(never_show):
+        self._never = frozenset[str]() if never_show is None else never_show.strangers
+        if never_show is not None and len(never_show.numbers):
             is_visible = np.ones(self.n_items, dtype=np.bool_)
-            is_visible[never_show] = False
+            is_visible[never_show.numbers] = False
             self._visible = np.flatnonzero(is_visible).astype(np.int32)
         self._index: ItemIndex | None = None
         if isinstance(self.model, VectorModel):
@@ -336,6 +338,8 @@ class Engine:
             left &= np.isin(numbers, self._known(request.allow, unknown))
         if self._visible is not None:
             left &= np.isin(numbers, self._visible) | (numbers < 0)
+        if self._never:
+            left &= np.array([str(id_) not in self._never for id_ in ids], dtype=np.bool_)
         # Of equal scores the first candidate comes first.
         order = np.flatnonzero(left)
         order = order[np.argsort(-scores[order], kind="stable")]

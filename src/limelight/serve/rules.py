@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from limelight._base.errors import DataError
 from limelight.data.columns import join, scan
@@ -17,24 +18,32 @@ if TYPE_CHECKING:
     from limelight.data.sources import Source
 
 
-def read_never_show(source: Source, item_ids: Ids) -> Int32:
-    """Read the column ``item_id`` of a table; return the numbers of these items, ascending.
+class NeverShown(NamedTuple):
+    """Items that no list shows."""
 
-    Items that the catalogue does not have are passed over, because such lists are older or newer
-    than a model.
+    numbers: Int32
+    """Of those in the catalogue, ascending."""
+    strangers: frozenset[str] = frozenset()
+    """Ids of the others, which a request may have among its own candidates."""
+
+
+def read_never_show(source: Source, item_ids: Ids) -> NeverShown:
+    """Read the column ``item_id`` of a table, which may be older or newer than a model.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> read_never_show(pa.table({"item_id": ["b", "z"]}), np.array(["a", "b"], dtype=object))
-    array([1], dtype=int32)
+    NeverShown(numbers=array([1], dtype=int32), strangers=frozenset({'z'}))
     """
     parts = open_parts(source)
     column = IdColumn("item_id")
     join(scan(parts, [column]))
-    found = np.unique(positions(column.ids(), item_ids)).astype(np.int32)
-    found = found[found >= 0]
+    ids = column.ids()
+    places = positions(ids, item_ids)
+    found = np.unique(places[places >= 0]).astype(np.int32)
     if len(found) == len(item_ids):
         message = f"{describe(parts)} names all {len(item_ids):,} items, so nothing could be shown"
         raise DataError(message, hint="name only the items that are never to be shown")
-    return found
+    strangers = ids.filter(pa.array(places < 0)).to_pylist()
+    return NeverShown(found, frozenset(map(str, strangers)))

@@ -171,7 +171,9 @@ class _Running:
         arms = dict(given if given else await asyncio.to_thread(open_arms, settings))
         split = UserSplit(list(arms), settings.split)
         self.calls = Calls(settings, arms, split, self.telemetry)
-        self.admin = AdminCalls(arms, partial(load_arm, settings), settings.limits)
+        self.admin = AdminCalls(
+            arms, partial(load_arm, settings), settings.limits, n_workers=settings.workers
+        )
         for arm in arms.values():
             arm.batcher.start()
             self._measure(arm)
@@ -183,7 +185,10 @@ class _Running:
         finally:
             ticking.cancel()
             for arm in arms.values():
-                await arm.close()
+                try:
+                    await arm.close()
+                except Exception:
+                    LOG.exception("the ledger of %s could not be closed", arm.name)
 
     def _measure(self, arm: Arm) -> None:
         gauge = partial(self.telemetry.gauge, model=arm.name)
@@ -212,7 +217,11 @@ class _Running:
         try:
             await self.admin.load_again()
         except LimelightError as error:
-            LOG.warning("the old model goes on: %s", error.message)
+            hint = "" if error.hint is None else f"\n\nhint: {error.hint}"
+            LOG.warning("the old model goes on: %s%s", error.message, hint)
+            return
+        except Exception:
+            LOG.exception("the old model goes on, because the new one could not be read")
             return
         LOG.info("models were read again")
 
@@ -249,7 +258,7 @@ def listen(host: str, port: int) -> socket.socket:
         kind = socket.AF_INET6 if ":" in host else socket.AF_INET
         found = socket.create_server((host, port), family=kind, backlog=_BACKLOG)
     except OSError as error:
-        message = f"cannot listen on {host}, port {port}: {error.strerror}"
+        message = f"cannot listen on {host}, port {port}: {os.strerror(error.errno or 0)}"
         raise ConfigError(message, hint="choose another one with --host and --port") from None
     found.set_inheritable(True)
     return found

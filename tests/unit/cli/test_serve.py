@@ -17,13 +17,13 @@ FAILED, WRONG_USE = 1, 2
 def test_what_cannot_be_served(
     limelight: Run, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = files / "model"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        refuses(limelight, model, tmp_path, taken)
+        refuses(limelight, files, tmp_path, taken)
 
 
-def refuses(limelight: Run, model: Path, tmp_path: Path, taken: socket.socket) -> None:
+def refuses(limelight: Run, files: Path, tmp_path: Path, taken: socket.socket) -> None:
+    model = files / "model"
     port = taken.getsockname()[1]
     (tmp_path / "empty").write_text("")
     (tmp_path / "short").write_text("abc\n")
@@ -42,7 +42,9 @@ def refuses(limelight: Run, model: Path, tmp_path: Path, taken: socket.socket) -
         ((model, "--token-file", tmp_path / "empty"), FAILED, "the file of tokens is empty"),
         ((model, "--token-file", tmp_path / "short"), WRONG_USE, "at least 16 characters"),
         ((model, "--split", "a=1"), WRONG_USE, "a split names every model"),
-        ((model, "--ledger", model), FAILED, "holds something else than a ledger"),
+        ((model, "--ledger", model), WRONG_USE, "a ledger does not go into a model folder"),
+        ((model, "--ledger", model / "below"), WRONG_USE, "a ledger does not go into a model"),
+        ((model, "--ledger", files), FAILED, "holds something else than a ledger"),
         ((model, "--host", "no.such.host.invalid"), WRONG_USE, "cannot listen on no.such"),
         ((model, "-k", 0), WRONG_USE, "k must be at least 1"),
     ):
@@ -53,3 +55,5 @@ def refuses(limelight: Run, model: Path, tmp_path: Path, taken: socket.socket) -
         assert ended.code == code, (flags, ended.err)
         assert "hint: " in ended.err
         assert ended.out == ""
+        assert not (model / "lock").exists()
+        assert not (files / "lock").exists()

@@ -13,6 +13,7 @@ import scipy.sparse
 import limelight as ll
 from limelight._base.errors import LimelightError
 from limelight.serve import Engine, Ledger, Request, RequestControl
+from limelight.serve.rules import NeverShown
 from limelight.serve.start import start_of
 
 pytestmark = pytest.mark.unit
@@ -84,7 +85,7 @@ def test_a_first_pass_changes_no_list():
         Request(history=[1, 2], allow=list(range(0, 6000, 2)), k=40),
         Request(),
     ]
-    never = np.arange(100, 900, dtype=np.int32)
+    never = NeverShown(np.arange(100, 900, dtype=np.int32))
     before = model.recommend(users=[3, 4], k=15)
     for settings in ({}, {"never_show": never}):
         plain = Engine(model, k=15, first_pass=False, **settings)
@@ -156,7 +157,8 @@ def test_what_may_be_shown(model):
 
 def test_items_that_are_never_shown(model):
     hidden = np.array([2, 5, 77], dtype=np.int32)
-    engine = Engine(model, k=150, never_show=hidden)
+    never = NeverShown(hidden, frozenset({"recalled"}))
+    engine = Engine(model, k=150, never_show=never)
     banned = set(model.item_ids[hidden].tolist())
     plain = Engine(model, k=150)
     requests = [
@@ -168,7 +170,8 @@ def test_items_that_are_never_shown(model):
     for ruled, free in zip(engine.answer(requests), plain.answer(requests), strict=True):
         assert not banned & set(ruled.items)
         assert ruled.items == [id_ for id_ in free.items if id_ not in banned]
-    [ranked] = engine.answer([Request(items=[*banned, "new"], scores=[3.0, 2.0, 1.0, 0.5])])
+    own = [*banned, "new", "recalled"]
+    [ranked] = engine.answer([Request(items=own, scores=[3.0, 2.0, 1.0, 0.5, 9.0])])
     assert ranked.items == ["new"]
 
 

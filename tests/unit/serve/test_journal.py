@@ -80,7 +80,7 @@ def test_what_was_flushed_survives_and_what_was_not_is_lost(tmp_path):
     crash(journal)
     found, again = reopened(tmp_path)
     same(found, expected)
-    assert again.notes == ["20 lists were taken up from the journal"]
+    assert again.notes == ["taken up from the journal: 20 lists"]
     assert not found.count(a_list(0), time=found.time, event="19")
     assert found.count(a_list(0), time=found.time, event="20")
 

@@ -41,13 +41,20 @@ class AdminCalls:
     """
 
     def __init__(
-        self, arms: Mapping[str, Arm], load: Callable[[str], Loaded], limits: ServiceLimits
+        self,
+        arms: Mapping[str, Arm],
+        load: Callable[[str], Loaded],
+        limits: ServiceLimits,
+        *,
+        n_workers: int = 1,
     ) -> None:
         self._arms, self._load, self._limits = arms, load, limits
+        self._n_workers = n_workers
         self._lock = asyncio.Lock()
 
     async def reload(self, call: HttpRequest) -> Response:
         """Read models again, beside those that answer, and swap them in."""
+        self._refuse_one_of_many()
         content = await self._content(call)
         body = decoded(_RELOAD, content) if content else wire.ReloadBody()
         try:
@@ -75,6 +82,7 @@ class AdminCalls:
 
     async def target(self, call: HttpRequest) -> Response:
         """Move the target."""
+        self._refuse_one_of_many()
         require_type(call.scope, "application/json")
         body = decoded(_TARGET, await self._content(call))
         async with self._lock:
@@ -86,6 +94,12 @@ class AdminCalls:
                     raise Refusal(422, error.message, error.hint) from None
         targets = {name: arm.target or None for name, arm in self._arms.items()}
         return JsonResponse(wire.ENCODE(wire.TargetAnswer(targets)))
+
+    def _refuse_one_of_many(self) -> None:
+        """Refuse what would change one worker, and leave the others as they are."""
+        if self._n_workers > 1:
+            message = f"a call reaches one of {self._n_workers} workers, and must change all"
+            raise Refusal(409, message, "send SIGHUP to the service, or start it with other flags")
 
     async def _content(self, call: HttpRequest) -> bytearray:
         limits = self._limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -175,11 +175,16 @@ class Arm:
         plain = self.ledger.plain
         return 1.0 - self.ledger.shown / plain if plain > 0 else 0.0
 
-    def _control(self, *, always: bool = False) -> RequestControl | None:
-        """Make the control that the model's folder asks for; None if it asks for none."""
+    def _control(self, *, is_held: bool = False) -> RequestControl | None:
+        """Make the control that the model's folder asks for; None if it asks for none.
+
+        Where a target is held, strength takes the place of prices that were found for another one.
+        """
         config, strength = self.loaded.start.config, self.loaded.start.strength
+        if is_held:
+            return RequestControl(replace(config, offsets_of=None), strength)
         has_prices = config.offsets is not None or config.offsets_of is not None
-        return RequestControl(config, strength) if always or strength or has_prices else None
+        return RequestControl(config, strength) if strength or has_prices else None
 
     def _take_up(self) -> None:
         """Go on holding the target from where the last process was."""
@@ -296,7 +301,7 @@ class Arm:
         if target:
             goal = ServedGoal(**target)
             if self.holder is None:
-                control = self.engine.control or self._control(always=True)
+                control = self._control(is_held=True)
                 assert control is not None
                 window = seconds_that_count(self.ledger)
                 self.holder = TargetHolder(goal, control, self.ledger, window=window)
@@ -321,17 +326,23 @@ class Arm:
             self.keeper.renumbered(new)
         self.loaded = loaded
         self.recent.renumber(numbers)
-        self.engine.control = self._control(always=self.holder is not None)
+        self.engine.control = self._control(is_held=self.holder is not None)
         if self.holder is not None:
             assert self.engine.control is not None
             self.holder.serve_with(self.engine.control, self.ledger)
 
     async def close(self) -> None:
         """Answer all that waits, and write the ledger."""
-        await self.batcher.run(self.tick)
-        await self.batcher.close()
-        if self.keeper is not None:
-            self.keeper.close()
+        try:
+            await self.batcher.run(self.tick)
+        finally:
+            await self.batcher.close()
+            if self.keeper is not None:
+                self.keeper.close()
+
+    def unwritten(self) -> list[str]:
+        """Say what of the ledger could not be written, after :meth:`close`."""
+        return [] if self.keeper is None else list(self.keeper.status().get("notes", ()))
 
 
 def seconds_that_count(ledger: Ledger) -> float:

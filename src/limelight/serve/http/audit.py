@@ -60,7 +60,7 @@ class WindowAudit:
         most, least = extremes(copy.exposure, loaded.engine.item_ids, loaded.titles, top)
         target = status.get("target")
         bounds = ((target or {}).get("group_cap"), (target or {}).get("group_floor"))
-        groups = arm.ledger.groups
+        groups = loaded.start.config.groups
         names = [] if groups is None else list(groups.group_ids)
         latency = self._latencies.percentiles(now)
         return Exposure(

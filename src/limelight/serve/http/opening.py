@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limelight._base.errors import DataError
+from limelight._base.errors import ConfigError, DataError
 from limelight.data.groups import read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.report.titles import read_titles
@@ -43,7 +43,6 @@ def load_arm(settings: ServeSettings, name: str) -> Loaded:
         k=k,
         n_candidates=n_candidates,
         groups=None if settings.groups is None else read_groups(settings.groups, ids),
-        has_target=bool(settings.target),
     )
     never = settings.never_show
     engine = Engine(
@@ -116,6 +115,10 @@ def _keeper(settings: ServeSettings, name: str, ledger: Ledger, engine: Engine) 
     every, durable = settings.flush_every, settings.durable
     if settings.ledger is None or not settings.shares_ledger:
         folder = settings.ledger_folder(name)
+        for model in map(Path, settings.models.values()):
+            if model.resolve() in (folder.resolve(), *folder.resolve().parents):
+                message = f"a ledger does not go into a model folder: {str(folder)!r}"
+                raise ConfigError(message, hint="name another folder with --ledger")
         return Journal(folder, ledger, item_ids=engine.item_ids, flush_every=every, durable=durable)
     transport = ValkeyTransport(
         settings.ledger, namespace=name, width=ledger.width, n_buckets=ledger.n_buckets

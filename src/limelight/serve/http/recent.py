@@ -77,7 +77,8 @@ class RecentLists:
         Lists are looked at when they are asked for, because nobody should wait for all of them;
         those of a catalogue before the last are forgotten.
         """
-        self._before, self._lists = (self._lists, numbers), OrderedDict()
+        if not np.array_equal(numbers, np.arange(len(numbers))):
+            self._before, self._lists = (self._lists, numbers), OrderedDict()
 
 
 def _worth(n_places: int) -> float:

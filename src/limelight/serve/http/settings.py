@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -157,7 +158,8 @@ class ServeSettings:
         if self.ledger is not None:
             folder = Path(self.ledger)
             return folder if len(self.models) == 1 else folder / name
-        return default_ledger(self.models[name])
+        folder = default_ledger(self.models[name])
+        return folder if len(self.models) == 1 else folder.with_name(f"{folder.name}-{name}")
 
 
 def default_ledger(model: str | os.PathLike[str]) -> Path:
@@ -186,7 +188,9 @@ def parse_models(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, is_named, folder = text.partition("=")
         if not is_named or Path(text).exists():
-            name, folder = Path(text).resolve().name or "model", text
+            # A folder may have any name; that of a model stands in addresses and figures.
+            own = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(text).resolve().name).strip("-.")
+            name, folder = own or "model", text
         if not (
             name.isascii() and name.replace("-", "").replace("_", "").replace(".", "").isalnum()
         ):

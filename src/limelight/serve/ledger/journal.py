@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
+from limelight._base.text import count
 from limelight.serve.ledger.journal_files import (
     FileHead,
     Record,
@@ -380,7 +381,7 @@ class Journal:
         self.ledger.restore(stored.arrays, numbers)
         n_lists = sum(self._replay(record, stored, numbers) for record in each_record(chain))
         if n_lists:
-            self.notes.append(f"{n_lists:,} lists were taken up from the journal")
+            self.notes.append(f"taken up from the journal: {count(n_lists, 'list')}")
         if torn := sum(scan.torn for scan in chain):
             self.notes.append(f"{torn:,} bytes of an unfinished record were left out")
 

@@ -41,7 +41,6 @@ VERSION = 1
 _LOCK = "lock"
 SNAPSHOT = "snapshot.safetensors"
 STATE = "state.json"
-STATE = "state.json"
 _NAME = re.compile(r"journal-(\d{1,15})\.log")
 _MARK = b"\xa7LL\x01"
 _HEAD = struct.Struct("<4sI")
@@ -248,6 +247,8 @@ def locked(folder: Path) -> int:
     """Lock a folder for this process; returns the open file."""
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / SNAPSHOT).exists():
+            refuse_strangers(folder)
         held = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         if fcntl is not None:

@@ -65,6 +65,7 @@ class Ledger:
 
     Examples
     --------
+    >>> from limelight.serve.ledger.buckets import UNIT
     >>> ledger = Ledger(4, window=3600)
     >>> ledger.count(np.array([2, 0], dtype=np.int32), time=1000.0, event="a")
     True

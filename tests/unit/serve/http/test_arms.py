@@ -99,6 +99,27 @@ def test_the_strength_of_a_stream_is_taken_from_its_fit() -> None:
     assert arm.strength == 0.2
 
 
+def test_prices_of_a_fit_give_way_to_a_target_and_come_back() -> None:
+    model = small_model()
+    prices = ll.FrankWolfe(strength=0.2, steps=2).fit(model.ranking(), k=K)
+    arm = make_arm(counts_served=True)
+    arm.swap(loaded(prices.over(model)))
+    assert arm.engine.control is not None
+    assert arm.engine.control.config.offsets_of is not None
+    arm.aim({"gini": 0.3})
+    assert arm.engine.control.config.offsets_of is None
+    arm.aim({})
+    assert arm.engine.control.config.offsets_of is not None
+
+
+def test_an_answer_is_remembered_through_reloads_of_the_same_catalogue() -> None:
+    arm = make_arm()
+    serve(arm, range(3))
+    for _ in range(3):
+        arm.swap(loaded(small_model()))
+    assert arm.count([ShownEvent(id="r1")]).accepted == 1
+
+
 def test_a_state_is_taken_up() -> None:
     first = make_arm(target={"gini": 0.3}, keeper=(kept := Kept()), counts_served=True)
     for start in range(0, 300, 10):
