@@ -40,6 +40,8 @@ class Client(threading.Thread):
             self.wrong.append(error)
         except (OSError, http.client.HTTPException):
             pass  # nobody listens any more, or the connection ended between two requests
+        finally:
+            link.close()
 
 
 def start(model: Path, ledger: Path) -> tuple[Any, int]:
