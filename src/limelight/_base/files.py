@@ -87,14 +87,14 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             device = temporary.stat().st_dev
             yield temporary
             _refuse_other_disk(temporary, device)
-            _sync(temporary)
+            sync(temporary)
             temporary.replace(target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
         finally:
             _OPEN.discard(temporary)
-        _sync(target.parent)
+        sync(target.parent)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -148,15 +148,15 @@ def atomic_folder(
             yield temporary
             _refuse_other_disk(temporary, device)
             for file in sorted(temporary.rglob("*")):
-                _sync(file)
-            _sync(temporary)
+                sync(file)
+            sync(temporary)
             _swap(temporary, target)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         finally:
             _OPEN.discard(temporary)
-        _sync(target.parent)
+        sync(target.parent)
 
 
 @contextlib.contextmanager
@@ -313,7 +313,7 @@ def _refuse_other_disk(temporary: Path, device: int) -> None:
         raise OSError(errno.ENODEV, "")
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Push a file or folder to the disk, so that a power cut after the rename loses nothing."""
     handle = os.open(path, os.O_RDONLY)
     try:

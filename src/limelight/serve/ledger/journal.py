@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
+from limelight._base.files import sync
 from limelight._base.text import count
 from limelight.serve.ledger.journal_files import (
     FileHead,
@@ -30,7 +31,6 @@ from limelight.serve.ledger.journal_files import (
     refuse_strange_journals,
     refuse_strangers,
     save_snapshot,
-    sync_folder,
     write_all,
 )
 from limelight.serve.ledger.parts import new_source
@@ -338,7 +338,7 @@ class Journal:
         try:
             line = head.to_bytes()
             write_all(file, line)
-            sync_folder(self.folder)
+            sync(self.folder)
         except BaseException:
             os.close(file)
             raise

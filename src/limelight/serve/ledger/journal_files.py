@@ -291,19 +291,6 @@ def write_all(file: int, content: bytes) -> None:
     os.fsync(file)
 
 
-def sync_folder(folder: Path) -> None:
-    """Push the names of a folder to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some file systems cannot sync a folder; that is no failure of the write.
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-            raise
-    finally:
-        os.close(handle)
-
-
 def refuse_strangers(folder: Path) -> None:
     """Refuse a folder of something else: a wrong path must not mix a ledger with a model."""
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
