@@ -29,8 +29,8 @@ _NAMES = {
     "limelight.control.tuning.tune": "tune",
     "limelight.control.tuning.result": "TuneResult",
     "limelight.data": (
-        "HeldOut Interactions Marketplace Split as_unseen marketplace read read_candidates "
-        "read_groups split_time split_users"
+        "HeldOut Interactions Marketplace Split TableSource as_unseen marketplace read "
+        "read_candidates read_groups split_time split_users"
     ),
     "limelight.metrics.accumulate": "ListAccumulator",
     "limelight.metrics.accuracy": "ndcg recall",

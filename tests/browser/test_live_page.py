@@ -69,8 +69,8 @@ def test_the_page_shows_what_the_service_says(open_page: Open, service: MadeUpSe
     )
     assert "on target" in card(page, "Gini")
     for name, value in (
-        ("Coverage", "62.0 %"),
-        ("Relevance lost", "1.23 %"),
+        ("Coverage", "62.0\xa0%"),
+        ("Relevance lost", "1.23\xa0%"),
         ("Latency", "9.70 ms"),
         ("Latency", "half take less than 2.10 ms"),
     ):
@@ -82,7 +82,11 @@ def test_the_page_shows_what_the_service_says(open_page: Open, service: MadeUpSe
     assert page.inner_text("#most li:first-child .name") == "Silent Harbour 0"
     assert page.inner_text("#least li:first-child .name") == "j0"
     rows = page.locator("#accounts tbody tr")
-    assert rows.first.inner_text().split("\t")[:3] == ["Studio Aabove cap", "3.10 %", "3.00 %"]
+    assert rows.first.inner_text().split("\t")[:3] == [
+        "Studio Aabove cap",
+        "3.10\xa0%",
+        "3.00\xa0%",
+    ]
     assert "below floor" in rows.last.inner_text()
     has_text(page, "#notes", "Lists are counted as they are served.")
 

@@ -112,12 +112,18 @@ def test_figures_stand_against_the_base(open_page: Open) -> None:
     page = open_page(payload)
     cards = page.locator("#figures li")
     accuracy, recall, coverage = (cards.nth(number).inner_text() for number in (0, 1, 3))
-    for part in ("nDCG@20", "worse", "0.1900", "▼ \u22125.0 %", "95 % interval 0.1810 to 0.1990"):
+    for part in (
+        "nDCG@20",
+        "worse",
+        "0.1900",
+        "▼ \u22125.0\xa0%",
+        "95\xa0% interval 0.1810 to 0.1990",
+    ):
         assert part in accuracy
     assert "worse" not in recall  # the interval holds the base
     assert page.inner_text("#intervals") == payload["intervals_note"]
-    assert "Grey bars are 95 % intervals." in page.inner_text("#front .lead")
-    for part in ("Coverage", "better", "50.0 %", "▲ +25.0 points"):
+    assert "Grey bars are 95\xa0% intervals." in page.inner_text("#front .lead")
+    for part in ("Coverage", "better", "50.0\xa0%", "▲ +25.0\xa0points"):
         assert part in coverage
 
 
@@ -148,7 +154,7 @@ def test_numbers_are_rounded_as_python_does(open_page: Open) -> None:
     for share in (0.3315, 0.0005, 0.0625, 0.1875, 0.99951):
         payload["points"][3]["figures"]["coverage"] = [share, None, None]
         card = open_page(payload).locator("#figures li").nth(3)
-        assert card.locator(".value").inner_text() == f"{100 * share:.1f} %"
+        assert card.locator(".value").inner_text() == f"{100 * share:.1f}\xa0%"
 
 
 def test_a_point_is_chosen_with_the_mouse(open_page: Open) -> None:
@@ -321,8 +327,8 @@ def test_hostile_texts_are_shown_as_texts(open_page: Open) -> None:
         ({"users": []}, ["users"]),
         ({"data": [], "made": [], "notes": []}, ["data", "made", "notes"]),
         ({"trace": []}, ["solver", "objective", "residuals"]),
-        ({"lorenz": None}, ["lorenz"]),
-        ({"lorenz": None, "by_rank": None}, ["spread", "lorenz", "ranks"]),
+        ({"lorenz": None}, ["lorenz", "top"]),
+        ({"lorenz": None, "by_rank": None}, ["spread", "lorenz", "top", "ranks"]),
         ({"exposure": None, "groups": None, "lists": []}, ["items", "groups", "users"]),
         ({"settings": []}, ["settings"]),
         ({"figures": {}}, ["figures", "front"]),
@@ -550,7 +556,7 @@ def test_the_report_of_a_run(open_page: Open, demo_run: Path, size: tuple[int, i
     assert curve(page) != path
     assert page.inner_text("#after") != users_list
     page.locator("#front label").first.click()
-    shows(page, "no control")
+    shows(page, "No control")
     first = page.locator("#items tbody tr").first.inner_text()
     page.locator("#items thead button").first.click()
     assert page.locator("#items tbody tr").first.inner_text() != first
@@ -567,8 +573,8 @@ def test_the_page_shows_the_figures_of_the_run(open_page: Open, demo_run: Path) 
         f"{found['ndcg@20']:.4f}",
         f"{found['recall@20']:.4f}",
         f"{found['gini@20']:.4f}",
-        f"{100 * found['coverage@20']:.1f} %",
-        f"{100 * found['top_share@20']:.1f} %",
+        f"{100 * found['coverage@20']:.1f}\xa0%",
+        f"{100 * found['top_share@20']:.1f}\xa0%",
     ]
     low, high = (f"{found[f'ndcg@20_{bound}']:.4f}" for bound in ("low", "high"))
-    assert ranges[0] == f"95 % interval {low} to {high}"
+    assert ranges[0] == f"95\xa0% interval {low} to {high}"

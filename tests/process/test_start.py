@@ -24,7 +24,7 @@ def test_nothing_is_loaded_before_it_is_used():
 
 def test_a_name_loads_what_it_needs():
     assert loaded_by("import limelight; limelight.DataError")[1] == {
-        "limelight._base", "limelight._base.errors",
+        "limelight._base", "limelight._base.errors", "limelight._base.printable",
     }  # fmt: skip
     heavy, ours = loaded_by("import limelight; limelight.ExADMM")
     assert not heavy & {*EXTRAS, "scipy.sparse"}

@@ -65,7 +65,7 @@ def test_a_front_has_a_page(limelight, demo_run, tmp_path):
     ended = limelight("frontier", demo_run / "split", "-o", front, *flags, "--json")
     assert ended.code == 0, ended.err
     found, points = page_data(page), json.loads(ended.out)["points"]
-    assert found["points"][0]["label"] == "no control"
+    assert found["points"][0]["label"] == "No control"
     assert len(found["points"]) == len(points) - 1, "the plain model is shown once"
     assert found["points"][0]["figures"]["ndcg"][0] == points[0]["test"]["ndcg@20"]
     assert found["points"][1]["trace"], "how the fit went"

@@ -12,8 +12,8 @@ AT_MOST = {
     "folders with more than 20 Python files": 0,
     "files with more than 400 lines": 0,
     "class names used more than once": 6,
-    "Python files": 330,
-    "lines": 62_500,
+    "Python files": 336,
+    "lines": 64_500,
 }
 
 # Where functions may import our own modules, and why: a folder, or a file that needs an extra.

@@ -199,8 +199,9 @@ class TestMeasures:
         groups = pa.table({"item_id": [EVIL], "group": [f"{EVIL}!"]})
         audit = ll.audit(lists, groups=groups)
         found = read(audit)
-        for key in ("gini@2", "gini_floor@2", "coverage@2"):
+        for key in ("gini@2", "gini_floor@2"):
             assert found.row(key)[0] == f"{audit.metrics[key]:.4f}"
+        assert found.row("coverage@2")[0] == f"{audit.metrics['coverage@2']:.2%}"
         assert found.row("gini@2")[1] == (
             f"{audit.bounds['gini@2_low']:.4f} to {audit.bounds['gini@2_high']:.4f}"
         )
@@ -215,7 +216,7 @@ class TestMeasures:
         old = pa.table({"user_id": [1, 2], "item_id": ["a", "a"], "rank": [1, 1]})
         audit = ll.audit(lists, against=old, catalogue=["a", "b"])
         before, after, change, _ = read(audit).row("coverage@1")
-        assert (before, after, change) == ("0.5000", "1.0000", "+0.5000")
+        assert (before, after, change) == ("50.00%", "100.00%", "+50.00%")
 
     def test_frontier(self):
         measured = PointFigures(0.25, 0.2, 0.3, 0.7, 0.5)

@@ -2,7 +2,8 @@
 
 HTML is for notebooks. It has no colours, sizes or scripts of its own, so that it looks like the
 notebook around it, light or dark. Every text in it is escaped, because ids and names may hold
-anything.
+anything. For the same reason cells show control characters as escapes, in text as in HTML; CSV
+is for programs and keeps them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import io
 from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from limelight._base.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +51,7 @@ class Table(NamedTuple):
     def lines(self, indent: str = "") -> list[str]:
         """Write it as lines of text whose columns are aligned."""
         rows = [
-            *([self.head] if self.head else []),
+            *([[_cell(c) for c in self.head]] if self.head else []),
             *([_cell(c) for c in row] for row in self.rows),
         ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -68,13 +71,13 @@ class Table(NamedTuple):
     def html(self) -> str:
         """Write it for a notebook."""
         head = f"<thead>{self._html_row('th', self.head)}</thead>" if self.head else ""
-        body = "".join(self._html_row("td", [_cell(cell) for cell in row]) for row in self.rows)
+        body = "".join(self._html_row("td", row) for row in self.rows)
         return f"<table>{head}<tbody>{body}</tbody></table>"
 
-    def _html_row(self, tag: str, cells: Sequence[str]) -> str:
+    def _html_row(self, tag: str, cells: Sequence[Any]) -> str:
         written = (
             f'<{tag} style="text-align:{"left" if number < self.left else "right"}">'
-            f"{escape(_cut(cell))}</{tag}>"
+            f"{escape(_cut(_cell(cell)))}</{tag}>"
             for number, cell in enumerate(cells)
         )
         return f"<tr>{''.join(written)}</tr>"
@@ -126,9 +129,9 @@ class Document(NamedTuple):
     def html(self) -> str:
         """Write it for a notebook."""
         parts = [
-            f"<p><strong>{escape(self.title)}</strong></p>",
+            f"<p><strong>{escape(printable_lines(self.title))}</strong></p>",
             *(table.html() for table in self.tables if table.rows),
-            *(f"<p>{escape(note)}</p>" for note in self.notes),
+            *(f"<p>{escape(printable_lines(note))}</p>" for note in self.notes),
         ]
         # The classes keep notebooks from reading mathematics into names with dollar signs.
         return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
@@ -160,7 +163,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool | str):
-        return str(value)
+        return printable(str(value))
     return f"{value:,}" if isinstance(value, Integral) else f"{value:.4g}"
 
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from limelight._base.printable import printable_lines
+
 
 class LimelightError(Exception):
     """The root of every error that limelight raises on purpose.
@@ -44,7 +46,9 @@ class LimelightError(Exception):
 
     def __str__(self) -> str:
         """Show the message and, below it, the hint."""
-        return f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+        # A message may quote what a stranger wrote; `message` keeps it as it is.
+        text = f"{self.message}\n\nhint: {self.hint}" if self.hint else self.message
+        return printable_lines(text)
 
 
 class DataError(LimelightError):

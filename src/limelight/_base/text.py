@@ -7,6 +7,7 @@ import re
 import reprlib
 
 from limelight._base.errors import ConfigError
+from limelight._base.printable import printable
 
 _WRITER = reprlib.Repr()
 _WRITER.maxstring = _WRITER.maxother = 80
@@ -45,19 +46,6 @@ def first_words(error: Exception) -> str:
     """
     line = (str(error).splitlines() or [""])[0].strip() or type(error).__name__
     return printable(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}...")
-
-
-def printable(text: str) -> str:
-    r"""Write characters that a terminal would obey, such as those that move or colour, as escapes.
-
-    Examples
-    --------
-    >>> printable("naïve \x1b[2J")
-    'naïve \\x1b[2J'
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def count(number: int, noun: str) -> str:

@@ -21,9 +21,10 @@ from limelight.audit.show import (
     document_of,
     example_lists,
     exhibit_of,
-    headline,
+    largest_first,
     report,
 )
+from limelight.audit.verdict import headline
 from limelight.data.catalogue import read_catalogue
 from limelight.data.groups import GroupExposure, Groups, group_shares, read_groups, ungrouped_share
 from limelight.data.ids import ids_from_arrow, positions
@@ -89,7 +90,7 @@ class Audit(KeyedFigures):
     """Number of items that no list shows."""
 
     groups: tuple[GroupExposure, ...] = ()
-    """By ratio, highest first."""
+    """The largest first, by share of exposure or catalogue."""
 
     ungrouped: GroupExposure | None = None
     """The items without a group, where groups were given."""
@@ -309,7 +310,7 @@ def audit(  # noqa: PLR0913
         most_exposed=_name_items(most, item_ids, found.exposure),
         least_exposed=_name_items(least, item_ids, found.exposure),
         unexposed=len(item_ids) - n_exposed,
-        groups=group_shares(members, weighted) if members else (),
+        groups=largest_first(group_shares(members, weighted)) if members else (),
         ungrouped=ungrouped_share(members, weighted) if members else None,
         merit=audit_merit(weighted, earned.merit, item_ids, top) if earned else None,
         periods=_periods(found.rows, len(item_ids), every),

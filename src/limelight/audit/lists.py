@@ -14,27 +14,43 @@ from limelight.audit.over_time import MomentColumn, written
 from limelight.data.columns import NumberColumn, join, scan
 from limelight.data.ids import IdColumn
 from limelight.data.rows import repeated_pair
-from limelight.data.sources import describe, has, listed, open_parts
+from limelight.data.sources import describe, find_column, listed, need_column, open_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from limelight.data.rows import Repeat
-    from limelight.data.sources import Source
+    from limelight.data.sources import Part, Source
     from limelight.metrics.lists import FloatArray
 
 
 _LAST_RANK = 1 << 24  # every rank down to the last one has a weight
 
-RANK = NumberColumn(
-    "rank",
-    f"a rank must be a whole number from 1 to {_LAST_RANK:,}",
-    lambda ranks: (ranks >= 1) & (ranks <= _LAST_RANK) & (ranks == np.floor(ranks)),
-    np.int32,
-)
 
-SCORE = NumberColumn("score", "a score must be a number", lambda scores: ~np.isnan(scores))
+class ListNames(NamedTuple):
+    """The names of the columns of lists; what is None is not there."""
+
+    user: str
+    item: str
+    rank: str | None
+    score: str | None
+
+    @property
+    def order(self) -> NumberColumn:
+        """The column that orders a list: its ranks, else its scores."""
+        if self.rank is not None:
+            return NumberColumn(
+                self.rank,
+                f"a rank must be a whole number from 1 to {_LAST_RANK:,}",
+                lambda ranks: (ranks >= 1) & (ranks <= _LAST_RANK) & (ranks == np.floor(ranks)),
+                np.int32,
+            )
+        assert self.score is not None
+        rule = "a score must be a number"
+        return NumberColumn(self.score, rule, lambda scores: ~np.isnan(scores))
 
 
 class ListTable(NamedTuple):
@@ -112,17 +128,12 @@ def read_lists(source: Source, timestamp: str | None = None) -> ListTable:
     array([2, 1], dtype=int32)
     """
     parts = open_parts(source)
-    order = next((column for column in (RANK, SCORE) if has(parts, column.name)), None)
-    if order is None:
-        message = f"neither 'rank' nor 'score' in {describe(parts)}"
-        columns = listed(parts[0].columns)
-        hint = f"add a column `rank`, 1 for the first item; the columns are: {columns}"
-        raise DataError(message, hint=hint)
-    user, item = IdColumn("user_id"), IdColumn("item_id")
+    names = list_names(source, parts)
+    user, item, order = IdColumn(names.user), IdColumn(names.item), names.order
     moment = [] if timestamp is None else [MomentColumn(timestamp)]
     users, items, ranks, *times = join(scan(parts, [user, item, order, *moment]))
     lists, n_lists = _number_lists(users, times[0]) if times else (users, int(users.max()) + 1)
-    if order is SCORE:
+    if names.rank is None:
         ranks = _ranks_from_scores(lists, ranks)
     found = ListTable(
         users=users,
@@ -137,6 +148,29 @@ def read_lists(source: Source, timestamp: str | None = None) -> ListTable:
     )
     _refuse_repeats(found)
     return found
+
+
+def list_names(source: Source, parts: Sequence[Part]) -> ListNames:
+    """Find the columns of lists; refuse lists that have neither ranks nor scores.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"user": [1], "item": ["a"], "position": [1]})
+    >>> list_names(table, open_parts(table))
+    ListNames(user='user', item='item', rank='position', score=None)
+    """
+    user, item = (need_column(source, parts, what) for what in ("user", "item"))
+    rank, score = (find_column(source, parts, what) for what in ("rank", "score"))
+    if rank is None and score is None:
+        message = f"neither 'rank' nor 'score' in {describe(parts)}"
+        columns = listed(parts[0].columns)
+        hint = (
+            "name it with rank='...', or add a column `rank`, 1 for the first item; "
+            f"the columns are: {columns}"
+        )
+        raise DataError(message, hint=hint)
+    return ListNames(user, item, rank, score)
 
 
 def _number_lists(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limelight._base.memory import ARROW
+from limelight.audit.lists import list_names
 from limelight.data.estimate import sample_table
 from limelight.data.sources import open_parts
 
@@ -38,9 +38,10 @@ def audit_bytes(
     rows, ids = [], 0.0
     for source in (lists, against):
         if source is not None:
-            open_parts(source)  # says what is wrong with it
-            found = sample_table(Path(source).expanduser(), ["user_id", "item_id"])
+            parts = open_parts(source)  # says what is wrong with it
+            names = list_names(source, parts)[:2]
+            found = sample_table(parts, names)
             rows.append(found.n_rows)
-            ids += found.coding_bytes("user_id", "item_id")
+            ids += found.coding_bytes(*names)
     timed = 0 if timestamp is None else _TIMED
     return ARROW + _BLOCK + int(sum(rows) * _HELD + max(rows) * (_SORTED + timed) + ids)

@@ -9,8 +9,8 @@ import numpy as np
 
 from limelight._base.errors import DataError
 from limelight.data.ids import positions
-from limelight.data.read import PAIRS, read
-from limelight.data.sources import describe, listed, open_parts
+from limelight.data.read import read
+from limelight.data.sources import describe, open_parts
 from limelight.metrics.merit import merit_correlation, merit_distance, merit_gini, merit_ratio
 
 if TYPE_CHECKING:
@@ -79,12 +79,7 @@ def read_merit(source: Source, item_ids: pa.Array) -> Merit:
     Merit(merit=array([2., 0.]), n_ignored=1)
     """
     parts = open_parts(source)
-    columns = parts[0].columns
-    pair = next((pair for pair in PAIRS if set(pair) <= set(columns)), None)
-    if pair is None:
-        message = f"no columns 'user_id' and 'item_id' in {describe(parts)}: {listed(columns)}"
-        raise DataError(message, hint="merit is counted from rows of users and items")
-    found = read(source, user=pair[0], item=pair[1])
+    found = read(source)
     counts = np.bincount(found.matrix.indices, minlength=found.n_items)
     numbers = positions(found.item_ids, item_ids)
     known = numbers >= 0

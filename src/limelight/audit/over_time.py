@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from limelight._base.errors import ConfigError
-from limelight.data.columns import TIMES, Chunk, TimeColumn, parse_text
+from limelight.data.columns import Chunk, TimeColumn
 from limelight.metrics.accumulate import floor_of, tally
 from limelight.metrics.exposure import coverage, gini, top_share
 
@@ -57,14 +57,14 @@ class MomentColumn:
     array([1704153600000000])
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, time_format: str | None = None) -> None:
         self.name = name
-        self._checks = TimeColumn(name)
+        self._checks = TimeColumn(name, time_format)
 
     def convert(self, chunk: Chunk) -> NDArray[np.int64]:
         """Check every time and express it in microseconds."""
         self._checks.convert(chunk)
-        values = parse_text(chunk, TIMES, TimeColumn.rule) if chunk.is_text else chunk.values
+        values = self._checks.parse(chunk)
         if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
             numbers = values.cast(pa.float64(), safe=False).to_numpy()
             rule = "a timestamp must be a time, or a number of seconds since 1970"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,10 +21,17 @@ import pyarrow.compute as pc
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.audit.compare import Audited
-from limelight.audit.lists import RANK, ListTable, check_ranks, read_lists
+from limelight.audit.lists import ListTable, check_ranks, list_names, read_lists
 from limelight.audit.merit import merit_metrics
+from limelight.data.files import files_of
 from limelight.data.ids import ids_from_arrow, positions
-from limelight.data.sources import describe, files_of, has, open_parts, require_column
+from limelight.data.sources import (
+    at_path,
+    describe,
+    is_file_source,
+    open_parts,
+    require_column,
+)
 from limelight.metrics.accumulate import Counts, Tally, count, exposure_metrics, floor_of
 from limelight.metrics.intervals import Deviations, Moments, leave_users_out, moments_without
 from limelight.metrics.leave_one_out import figures_without
@@ -251,12 +257,13 @@ def count_lists(
 
 def _file_parts(source: Any) -> tuple[list[ListPart], str]:
     """Take every file as a part; refuse files of which some have ranks and some have not."""
-    if not isinstance(source, str | os.PathLike):
+    if not is_file_source(source):
         message = f"a parallel executor reads files, not a {type(source).__name__}"
         raise ConfigError(message, hint="write the lists to a folder, or leave executor out")
     opened = open_parts(source)
-    if has(opened, RANK.name):
+    if (rank := list_names(source, opened).rank) is not None:
         for part in opened:
-            require_column(part, RANK.name)
+            require_column(part, rank)
     files = files_of(Path(source).expanduser().resolve())
-    return [ListPart(file, keep=False) for file in files], describe(opened)
+    parts = [ListPart(at_path(source, file), keep=False) for file in files]
+    return parts, describe(opened)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limelight._base.documents import Document, Table, cut_middle
+from limelight._base.text import count
+from limelight.audit.verdict import headline, summary, verdict
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.metrics.lists import ListCount
 from limelight.report.exhibit import (
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from limelight.audit.compare import Audited, Comparison, ShareChange
     from limelight.audit.lists import ListTable
     from limelight.audit.merit import ItemMerit, MeritAudit
+    from limelight.audit.over_time import Period
     from limelight.data.groups import GroupExposure
     from limelight.data.interactions import Ids
 
@@ -42,6 +45,7 @@ _MEANING = {
     "merit_spearman": "rank correlation of exposure and merit",
     "merit_none_share": "share of the exposure held by items without merit",
 }
+_MOST_GROUPS = 20
 _GROUPS = ("group", "exposure", "catalogue", "ratio")
 
 
@@ -90,14 +94,15 @@ def report(audit: Audit) -> str:
     >>> from limelight.audit.audit import audit
     >>> lists = pa.table({"user_id": [1, 1], "item_id": ["a", "b"], "rank": [1, 2]})
     >>> print(report(audit(lists, catalogue=["a", "b", "c"], top=1)))
-    Exposure audit over 1 user's list and 3 items, ranks 1 to 2
+    Exposure audit over 1 user's list and 3 items, ranks 1 to 2: the Gini is 0.4088, where 0 is ...
+    Half of the exposure goes to 1 item, 33.33% of all; 1 item (33.33%) is in no list.
     <BLANKLINE>
     gini@2          0.4088  0: every item has the same exposure; 1: one item has all (log weight)
     gini_uniform@2  0.3333  the same, every rank counting alike
     gini_floor@2    0.4088  about the lowest Gini that these lists could have
-    coverage@2      0.6667  share of the items that at least one list shows
+    coverage@2      66.67%  share of the items that at least one list shows
     entropy@2       0.6074  1: every item has the same exposure; 0: one item has all
-    top_share@2     0.6131  share of the exposure held by the top 1 % of the items
+    top_share@2     61.31%  share of the exposure held by the top 1 % of the items
     <BLANKLINE>
     Most exposed items
       item   share  lists
@@ -112,7 +117,8 @@ def report(audit: Audit) -> str:
         f"({audit.unexposed:,} of {audit.items:,} in no list)",
     )
     sections = [
-        [headline(audit)],
+        verdict(audit, audit.comparison) if audit.comparison else [],
+        summary(audit),
         _metrics(audit),
         *(_comparison(audit, audit.comparison) if audit.comparison else ()),
         _section("Most exposed items", items, map(_item_row, audit.most_exposed)),
@@ -123,11 +129,6 @@ def report(audit: Audit) -> str:
         *([f"Note: {note}"] for note in audit.notes),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
-
-
-def headline(audit: Audit) -> str:
-    """Say what was audited."""
-    return f"Exposure audit over {audit.counted()}, ranks 1 to {audit.k}"
 
 
 def _section(
@@ -144,7 +145,8 @@ def _metrics(audit: Audit) -> list[str]:
     intervals = {key: f" [{', '.join(ends)}]" if ends else "" for key, ends in bounds.items()}
     room = max(map(len, intervals.values()))
     return [
-        f"{key:<{width}}  {value:.4f}{intervals[key]:<{room}}  {_MEANING[key.split('@')[0]]}"
+        f"{key:<{width}}  {_figure(key, value)}{intervals[key]:<{room}}"
+        f"  {_MEANING[key.split('@')[0]]}"
         for key, value in audit.metrics.items()
     ]
 
@@ -152,7 +154,7 @@ def _metrics(audit: Audit) -> list[str]:
 def _bounds(audit: Audit, key: str) -> list[str]:
     """Write the ends of a metric's interval; none if it has none."""
     ends = (f"{key}_low", f"{key}_high")
-    return [f"{audit.bounds[end]:.4f}" for end in ends if end in audit.bounds]
+    return [_figure(key, audit.bounds[end]) for end in ends if end in audit.bounds]
 
 
 def _comparison(audit: Audit, changed: Comparison) -> list[list[str]]:
@@ -181,15 +183,26 @@ def _metric_changes(audit: Audit, changed: Comparison) -> Table:
         interval = ""
         if f"{key}_change_low" in changed.metrics:
             low, high = (changed.metrics[f"{key}_change_{bound}"] for bound in ("low", "high"))
-            interval = f"[{_signed(low)}, {_signed(high)}]"
+            interval = f"[{_signed(key, low)}, {_signed(key, high)}]"
         before, change = (changed.metrics[f"{key}_{what}"] for what in ("before", "change"))
-        rows.append((key, f"{before:.4f}", f"{after:.4f}", _signed(change), interval))
+        figures = _figure(key, before), _figure(key, after), _signed(key, change)
+        rows.append((key, *figures, interval))
     return Table(("", "before", "after", "change", "95 % interval"), rows)
 
 
-def _signed(change: float) -> str:
+_SHARES = {"coverage", "top_share", "merit_distance", "merit_none_share"}
+"""What people read in percent; the others are plain numbers."""
+
+
+def _figure(key: str, value: float) -> str:
+    """Write a metric for people: shares in percent."""
+    return f"{value:.2%}" if key.split("@", maxsplit=1)[0] in _SHARES else f"{value:.4f}"
+
+
+def _signed(key: str, change: float) -> str:
     """Write a change with its sign; one that rounds to nothing is not below 0."""
-    return f"{round(change, 4) + 0.0:+.4f}"
+    written = _figure(key, round(change, 4) + 0.0)
+    return written if written.startswith("-") else f"+{written}"
 
 
 def _changes(title: str, changes: Sequence[ShareChange], what: str) -> list[str]:
@@ -206,12 +219,18 @@ def _item_row(item: ItemExposure) -> tuple[str, ...]:
     return str(item.item_id), f"{item.share:.2%}", f"{item.lists:,}"
 
 
+def largest_first(groups: Iterable[GroupExposure]) -> tuple[GroupExposure, ...]:
+    """Sort groups by their share of exposure or catalogue: by ratio, the tiniest would lead."""
+    return tuple(sorted(groups, key=lambda one: -max(one.exposure_share, one.catalogue_share)))
+
+
 def _groups(audit: Audit) -> list[str]:
-    shown, gap = cut_middle(audit.groups, "groups")
+    shown = list(audit.groups[:_MOST_GROUPS])
+    left = len(audit.groups) - len(shown)
+    gap = [f"  ({count(left, 'smaller group')} left out)"] if left else []
     if audit.groups and audit.ungrouped and audit.ungrouped.catalogue_share:
         shown.append(audit.ungrouped)
-    title = "Groups, from over- to under-exposed"
-    return _section(title, _GROUPS, map(_group_row, shown), gap)
+    return _section("Groups, the largest first", _GROUPS, map(_group_row, shown), gap)
 
 
 def _group_row(group: GroupExposure) -> tuple[str, ...]:
@@ -246,31 +265,34 @@ def _periods(audit: Audit) -> list[str]:
         "coverage so far": "cumulative_coverage",
     }
     rows = (
-        (one.start, f"{one.lists:,}", *(f"{getattr(one, name):.4f}" for name in columns.values()))
-        for one in shown
+        (one.start, f"{one.lists:,}", *(_period_figures(one, columns.values()))) for one in shown
     )
     title = "Over time (each period, then all lists so far)"
     return _section(title, ("from", "lists", *columns), rows, gap)
+
+
+def _period_figures(period: Period, names: Iterable[str]) -> list[str]:
+    return [_figure(name.removeprefix("cumulative_"), getattr(period, name)) for name in names]
 
 
 def document_of(audit: Audit) -> Document:
     """Show the metrics, the five most exposed items, and the twelve largest groups."""
     if audit.comparison is None:
         rows = [
-            (key, f"{value:.4f}", " to ".join(_bounds(audit, key)))
+            (key, _figure(key, value), " to ".join(_bounds(audit, key)))
             for key, value in audit.metrics.items()
         ]
         metrics = Table(("", "value", "95 % interval"), rows)
     else:
         metrics = _metric_changes(audit, audit.comparison)
     items = [_item_row(item) for item in audit.most_exposed[:5]]
-    largest = sorted(audit.groups, key=lambda group: -group.exposure_share)[:12]
     tables = [
         metrics,
         Table(("most exposed items", "share", "lists"), items),
-        Table(_GROUPS, [_group_row(one) for one in largest]),
+        Table(_GROUPS, [_group_row(one) for one in audit.groups[:12]]),
     ]
-    return Document(headline(audit), tables, audit.notes)
+    said = verdict(audit, audit.comparison) if audit.comparison else summary(audit)[1:]
+    return Document(headline(audit), tables, (*said, *audit.notes))
 
 
 class ExampleLists(NamedTuple):

@@ -14,6 +14,7 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.frame import Estimate, ExecutorFlags
 from limelight.cli.output import check_page, note_page, report
 
@@ -64,6 +65,18 @@ def audit(
     top: Annotated[
         int | None, option("N", "How many of the most and of the least exposed items to show.")
     ] = None,
+    columns: Annotated[
+        TableColumns,
+        ColumnFlags(
+            "user",
+            "item",
+            "rank",
+            "score",
+            catalogue=("item", "title"),
+            groups=("item", "group"),
+            merit=("user", "item"),
+        ),
+    ],
     page: Report = None,
     where: ExecutorFlags,
     as_json: Json = False,
@@ -78,6 +91,7 @@ def audit(
     \b
     Examples:
       limelight audit lists.parquet --catalogue model/items.parquet
+      limelight audit lists.csv --rank position --catalogue items.csv --catalogue-item sku
       limelight audit lists.csv -k 10 --catalogue items.csv --groups studios.csv --json
       limelight audit after.parquet --against before.parquet --catalogue items.parquet
       limelight audit lists.parquet --merit held_out.parquet --timestamp shown_at --every week
@@ -86,16 +100,18 @@ def audit(
     from limelight.audit.audit import audit as measure
 
     check_page(page)
-    sources = {"catalogue": catalogue, "groups": groups, "merit": merit, "against": against}
+    tables = {"catalogue": catalogue, "groups": groups, "merit": merit, "against": against}
+    sources = {name: columns.table(name, source) for name, source in tables.items()}
+    shown = columns.main(lists)
     settings = {"k": k, "timestamp": timestamp, "every": every, "at_users": at_users, "top": top}
     given = given_flags(**settings, **sources)
     if where.check():
         _refuse_flags(given)
-    where.announce("the audit", lambda _: _memory(lists, against, timestamp))
+    where.announce("the audit", lambda _: _memory(shown, sources["against"], timestamp))
     with where.open() as executor:
-        found = measure(lists, **given, executor=executor)
+        found = measure(shown, **given, executor=executor)
     if page is not None:
-        found.report(page, catalogue=catalogue)
+        found.report(page, catalogue=sources["catalogue"])
         note_page(page)
     report(str(found), found.to_dict(), as_json=as_json)
 

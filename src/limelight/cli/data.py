@@ -12,7 +12,6 @@ from limelight._base.errors import ConfigError, DataError
 from limelight.cli.flags import (
     DataFile,
     Json,
-    Reading,
     Seed,
     Verb,
     argument,
@@ -20,6 +19,7 @@ from limelight.cli.flags import (
     showing,
     takes_flags,
 )
+from limelight.cli.flags.reading import Reading
 from limelight.cli.output import report, summarise
 
 if TYPE_CHECKING:
@@ -271,9 +271,9 @@ def _write_pairs(data: "Interactions", output: Path) -> None:
     import pyarrow.parquet
 
     from limelight._base.files import atomic_file
+    from limelight.data.files import DELIMITERS
     from limelight.data.ids import ids_to_arrow
     from limelight.data.rows import row_numbers, walk
-    from limelight.data.sources import DELIMITERS
 
     starts, items = walk(data.indptr, data.indices, data.order, np.arange(data.n_users))
     table = pa.table(

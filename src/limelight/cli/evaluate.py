@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from limelight._base.errors import DataError
 from limelight.cli.flags import (
-    SPLIT_FILE,
     Json,
     ModelFolder,
     Threads,
@@ -16,6 +15,7 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.flags.reading import SPLIT_FILE
 from limelight.cli.frame import ExecutorFlags
 from limelight.cli.output import note, report
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import (
     Json,
-    Reading,
     Report,
     Resume,
     SettingFlags,
@@ -18,6 +17,7 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.flags.reading import Reading
 from limelight.cli.output import check_page, note, note_page, report
 from limelight.cli.targets import For, population_of
 from limelight.models.exadmm import ExADMMConfig

@@ -15,16 +15,18 @@ import typer
 
 from limelight._base.errors import ConfigError, LimelightWarning
 from limelight._base.files import hint_of
+from limelight._base.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from limelight.solve.loop import Status
 
 # Arguments of functions; the hyper-parameters of models are looked up where they are declared.
 _ARGUMENTS = """
-    at at_users catalogue core core_speed cores efficiency every filter_order gini group_cap
-    group_floor group_shares groups held_out history item item_features machines max_ndcg_loss
-    max_relevance_loss memory_speed min_coverage min_item min_mmf min_rating min_user network rating
-    relevance serve shards spread test timestamp user validation wire_bytes
+    at at_users catalogue columns core core_speed cores efficiency every filter_order gini group
+    group_cap group_floor group_shares groups held_out history item item_features machines
+    max_ndcg_loss max_relevance_loss memory_speed min_coverage min_item min_mmf min_rating min_user
+    network rank rating rating_missing relevance score separator serve shards spread test
+    time_format timestamp title user validation wire_bytes
 """
 _RENAMED = {
     "k": "-k",
@@ -92,8 +94,6 @@ def complain(message: str, *, hint: str | None = None, label: str | None = "erro
     from rich.console import Console
     from rich.text import Text
 
-    from limelight._base.text import printable
-
     # A message may quote names of files and columns, which a stranger may have chosen.
     message, hint = printable(message), hint and printable(hint)
     lines = [Text.assemble((f"{label}: ", "bold red") if label else "", in_flags(message))]
@@ -116,7 +116,12 @@ def complain_of_system(error: MemoryError | OSError) -> None:
 
 def note(text: str) -> None:
     """Print a remark to standard error."""
-    typer.echo(text, err=True)
+    _show(text, err=True)
+
+
+def _show(text: str, *, err: bool = False) -> None:
+    """Print lines as text: ids, titles and names of files may hold what a terminal would obey."""
+    typer.echo(printable_lines(text), err=err)
 
 
 @contextmanager
@@ -140,13 +145,13 @@ def warnings_as_notes() -> Iterator[None]:
 
 def report(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:
     """Print a result to standard output: as text to read, or as JSON."""
-    typer.echo(to_json(record) if as_json else text)
+    _show(to_json(record) if as_json else text)
 
 
 def summarise(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:
     """Print what was written to a file: text to standard error, or JSON to standard output."""
     if as_json:
-        typer.echo(to_json(record))
+        _show(to_json(record))
     else:
         note(text)
 
@@ -159,7 +164,9 @@ def to_json(record: Mapping[str, Any], indent: int | None = None) -> str:
     >>> to_json({"ndcg@20": 0.1, "gini@20": float("nan")})
     '{"ndcg@20": 0.1, "gini@20": null}'
     """
-    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False, indent=indent)
+    text = json.dumps(_plain(record), allow_nan=False, ensure_ascii=False, indent=indent)
+    # Escapes of JSON's own: programs read the same, and a terminal obeys nothing.
+    return printable_lines(text, lambda character: json.dumps(character)[1:-1])
 
 
 def _plain(value: Any) -> Any:

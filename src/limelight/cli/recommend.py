@@ -15,12 +15,12 @@ from limelight.cli.flags import (
     CheckpointEvery,
     Json,
     ModelFolder,
-    Reading,
     Resume,
     Threads,
     option,
     takes_flags,
 )
+from limelight.cli.flags.reading import Reading
 from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, known_size
 from limelight.cli.output import note, summarise
 
@@ -179,7 +179,7 @@ def _read_ids(file: Path, what: str) -> list[str]:
     """Read the ids of users or of items from a table."""
     from limelight.data.catalogue import read_distinct
 
-    ids, _ = read_distinct(file, f"{what}_id")
+    ids, _ = read_distinct(file, what)
     return [str(one) for one in ids.to_pylist()]
 
 

@@ -20,6 +20,7 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.frame import (
     Estimate,
     ExecutorFlags,
@@ -123,6 +124,19 @@ def rerank(
     threads: Threads = None,
     resume: Resume = False,
     page: Report = None,
+    columns: Annotated[
+        TableColumns,
+        ColumnFlags(
+            "user",
+            "item",
+            "score",
+            catalogue=("item", "title"),
+            groups=("item", "group"),
+            of=("item", "group"),
+            held_out=("user", "item"),
+            history=("user", "item"),
+        ),
+    ],
     where: ExecutorFlags,
     as_json: Json = False,
 ) -> None:
@@ -149,6 +163,7 @@ def rerank(
       limelight rerank scores.csv --max-relevance-loss 2% --held-out liked.csv -o lists.csv
       limelight rerank model/ --min-coverage 50% --explain -o lists.parquet
       limelight rerank scores.csv --gini 0.3 --of sellers.csv -o lists/
+      limelight rerank scores.csv --score points --gini 0.3 --of shops.csv --of-group shop -o lists/
       limelight rerank scores.csv --min-mmf 30% --of sellers.csv --method online -o lists/
       limelight rerank scores.csv --groups studios.csv --group-cap 3% -o lists/
       limelight rerank model/ --gini 0.6 --executor ray --address auto -o lists/
@@ -165,45 +180,49 @@ def rerank(
         min_coverage=parse_share("--min-coverage", min_coverage),
         max_relevance_loss=parse_share("--max-relevance-loss", max_relevance_loss),
         min_mmf=parse_share("--min-mmf", min_mmf),
-        of=of,
+        of=(of_groups := columns.table("of", of)),
         group_cap=parse_share("--group-cap", group_cap),
         group_floor=parse_share("--group-floor", group_floor),
         group_shares=parse_shares(group_shares, "equal", "catalogue"),
         k=k,
         method=method,
-        held_out=held_out,
+        held_out=columns.table("held_out", held_out),
         relevance=relevance,
-        history=history,
+        history=columns.table("history", history),
         random_state=seed,
         num_threads=threads,
         memory=(size := _bytes(memory)),
     )
     has_group_target = any(name.startswith("group_") for name in given)
+    grouped, all_items = columns.table("groups", groups), columns.table("catalogue", catalogue)
     if has_group_target and groups is not None:
-        given["groups"] = groups
+        given["groups"] = grouped
     elif groups is not None:
-        check_groups(groups)  # now, because the search may take long
+        check_groups(grouped)  # now, because the search may take long
     if where.check():
         _refuse_flags(candidates, given)
+        columns.refuse("--executor ray finds columns under the usual names, it does not take")
     where.refuse_file(output)
-    where.announce("re-ranking", lambda room: _memory(candidates, given.get("k", 20), size, room))
-    if not holds_model(candidates):
-        given |= {} if catalogue is None else {"catalogue": catalogue}
+    is_model = holds_model(candidates)
+    table = candidates if is_model else columns.main(candidates)
+    where.announce("re-ranking", lambda room: _memory(table, given.get("k", 20), size, room))
+    if not is_model:
+        given |= {} if catalogue is None else {"catalogue": all_items}
     elif catalogue is not None and page is None:
         # A model has its own catalogue; a report may still want the titles of another.
         message = f"a model has its own catalogue: {catalogue}"
         raise ConfigError(message, hint="leave --catalogue out")
-    source = candidates if where.is_cluster else _open(candidates, size, threads)
+    source = table if where.is_cluster or not is_model else _open(candidates, size, threads)
     kept = checkpoint_of(output, resume=resume)
     with until_done(kept):
         found = _make(where, source, output, kept, given)
         changes: Sequence[ExposureChange | GroupShare] = found.groups
-        if (shown := groups or of) is not None and not has_group_target:
+        if (shown := grouped or of_groups) is not None and not has_group_target:
             changes = found.group_changes(shown)
         if not where.is_cluster:
             found.write(output)
     if page is not None:
-        found.report(page, groups=groups or of, catalogue=catalogue)
+        found.report(page, groups=grouped or of_groups, catalogue=all_items)
         note_page(page)
     text = found.explain() if explain else str(found)
     if changes:
@@ -212,11 +231,11 @@ def rerank(
     summarise(f"{text}\nwritten to {output}", record | {"output": output}, as_json=as_json)
 
 
-def _memory(candidates: Path, k: int, memory: int, room: int | None) -> Estimate | None:
+def _memory(candidates: Any, k: int, memory: int, room: int | None) -> Estimate | None:
     """Estimate the memory of re-ranking, and how much of the candidates there is room for."""
     from limelight.rerank.memory import model_supply, most_memory, rerank_bytes, table_supply
 
-    if not holds_model(candidates):
+    if not holds_model(Path(candidates)):
         supply = table_supply(candidates)
     elif (model := known_size(candidates)) is not None:
         supply = model_supply(model)
@@ -227,10 +246,8 @@ def _memory(candidates: Path, k: int, memory: int, room: int | None) -> Estimate
     return Estimate(rerank_bytes(supply, k, memory), hint)
 
 
-def _open(path: Path, memory: int, threads: int | None) -> "Path | Candidates":
-    """Score the whole catalogue of a model for the users of its training; leave files alone."""
-    if not holds_model(path):
-        return path
+def _open(path: Path, memory: int, threads: int | None) -> "Candidates":
+    """Score the whole catalogue of a model for the users of its training."""
     from limelight.rerank.folder import load
     from limelight.rerank.rerank import model_candidates
 

@@ -11,7 +11,6 @@ from limelight._base.errors import ConfigError
 from limelight._base.signals import Terminated
 from limelight.cli.flags import (
     Json,
-    Reading,
     Resume,
     SettingFlags,
     argument,
@@ -21,6 +20,7 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.flags.reading import Reading
 from limelight.cli.output import note, report
 from limelight.models.folder import MODELS
 

@@ -138,7 +138,7 @@ def _all_ids(split: Split) -> Ids:
 
 
 def _rows_of(wanted: Any, split: Split) -> Int64:
-    asked = ids_from_arrow(read_distinct(wanted, "user_id")[0])
+    asked = ids_from_arrow(read_distinct(wanted, "user")[0])
     if not len(asked):
         message = "a population needs at least 1 user: none was given"
         raise DataError(message, hint="leave it out to serve all users of the data")

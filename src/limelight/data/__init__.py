@@ -10,6 +10,7 @@ from limelight.data.groups import read_groups
 from limelight.data.held_out import HeldOut, as_unseen
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.read import read
+from limelight.data.sources import TableSource
 from limelight.data.split import Split, split_users
 from limelight.data.synthetic import Marketplace, marketplace
 from limelight.data.time_split import split_time
@@ -20,6 +21,7 @@ __all__ = [
     "Interactions",
     "Marketplace",
     "Split",
+    "TableSource",
     "as_interactions",
     "as_unseen",
     "marketplace",

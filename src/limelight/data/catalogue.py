@@ -12,7 +12,7 @@ import pyarrow as pa
 from limelight._base.errors import DataError
 from limelight.data.columns import Chunk, join, scan
 from limelight.data.ids import IdColumn, ids_to_arrow, plain_ids
-from limelight.data.sources import open_parts
+from limelight.data.sources import need_column, open_parts
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Int32
@@ -25,7 +25,7 @@ def read_catalogue(catalogue: Source | Sequence[Any]) -> tuple[pa.Array, int]:
     Parameters
     ----------
     catalogue
-        A source with a column `item_id`, or a sequence of ids.
+        A source with a column of items, or a sequence of ids.
 
     Examples
     --------
@@ -33,20 +33,22 @@ def read_catalogue(catalogue: Source | Sequence[Any]) -> tuple[pa.Array, int]:
     >>> ids.to_pylist(), repeats
     (['a', 'b'], 1)
     """
-    distinct, n_rows = read_distinct(catalogue, "item_id")
+    distinct, n_rows = read_distinct(catalogue, "item")
     if not n_rows:
         message = "the catalogue is empty"
         raise DataError(message, hint="pass all items that could be shown")
     return distinct, n_rows - len(distinct)
 
 
-def read_distinct(source: Source | Sequence[Any], name: str) -> tuple[pa.Array, int]:
-    """Read the distinct ids of a column, or of a sequence, and how many there are in all."""
+def read_distinct(source: Source | Sequence[Any], what: str) -> tuple[pa.Array, int]:
+    """Read the distinct ids of a table's users or items, or of a sequence, and count all rows."""
     if _is_sequence(source):
         values = ids_to_arrow(np.asarray(source))
         return values.unique(), len(values)
-    column = IdColumn(name)
-    [codes] = join(scan(open_parts(cast("Source", source)), [column]))
+    table = cast("Source", source)
+    parts = open_parts(table)
+    column = IdColumn(need_column(table, parts, what))
+    [codes] = join(scan(parts, [column]))
     return column.ids(), len(codes)
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from limelight._base.errors import DataError
 from limelight._base.text import short
+from limelight.data.files.parquet import STRINGS
 from limelight.data.sources import describe, require_column
 from limelight.data.times import number_seconds
 
@@ -30,8 +31,12 @@ TIMES = (
     *(pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")),
 )
 """What the text of a timestamp may mean, the first that fits."""
+_FORMAT = "correct or drop such rows, or say how times are written: time_format='%d/%m/%Y'"
 _SECONDS = {"day": 86_400.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 """Seconds of the units in which Arrow writes times."""
+
+
+CORRECT = "correct or drop such rows"
 
 
 class Chunk(NamedTuple):
@@ -43,26 +48,26 @@ class Chunk(NamedTuple):
     is_text: bool = False
     """Whether the values stand in a text file, where numbers are text too."""
 
-    def error(self, row: int, what: str) -> DataError:
+    def error(self, row: int, what: str, hint: str = CORRECT) -> DataError:
         """Say what is wrong with a value; rows count from 1, the header not counted."""
         value = self.values[row].as_py()
         shown = "null" if value is None else short(value)
         message = f"{self.where}, row {self.start + row + 1}: {what}, got: {shown}"
-        return DataError(message, hint="correct or drop such rows")
+        return DataError(message, hint=hint)
 
     def type_error(self, what: str, hint: str) -> DataError:
         """Say what is wrong with the type of the values."""
         return DataError(f"{self.where}: {what}, got type: {self.values.type}", hint=hint)
 
-    def require_all(self, holds: NDArray[np.bool_], what: str) -> None:
+    def require_all(self, holds: NDArray[np.bool_], what: str, hint: str = CORRECT) -> None:
         """Refuse the first row that is wrong, if there is one."""
         if not holds.all():
-            raise self.error(int(np.argmin(holds)), what)
+            raise self.error(int(np.argmin(holds)), what, hint)
 
-    def require_values(self, what: str) -> None:
+    def require_values(self, what: str, hint: str = CORRECT) -> None:
         """Refuse the first row without a value, if there is one."""
         if self.values.null_count:
-            self.require_all(pc.is_valid(self.values).to_numpy(zero_copy_only=False), what)
+            self.require_all(pc.is_valid(self.values).to_numpy(zero_copy_only=False), what, hint)
 
 
 class Column(Protocol):
@@ -93,19 +98,37 @@ class NumberColumn:
     rule: str
     obeys: Callable[[NDArray[np.float64]], NDArray[np.bool_]]
     dtype: type[np.number[Any]] = np.float64
+    may_be_missing: bool = False
+    """Whether a row without a number is one with NaN, not a mistake."""
+    hint: str = CORRECT
+    """What to do about a row that does not obey the rule."""
 
     def convert(self, chunk: Chunk) -> NDArray[Any]:
         """Check every number."""
-        chunk.require_values(self.rule)
+        if self.may_be_missing:
+            chunk = chunk._replace(values=_missing_as_nan(chunk))
+        chunk.require_values(self.rule, self.hint)
         if chunk.is_text:
-            values = parse_text(chunk, [pa.float64()], self.rule)
+            values = parse_text(chunk, [pa.float64()], self.rule, self.hint)
         elif _is_number(chunk.values.type) or pa.types.is_decimal(chunk.values.type):
             values = chunk.values.cast(pa.float64(), safe=False)
         else:
             raise chunk.type_error(self.rule, "cast the column to numbers first")
         numbers = values.to_numpy()
-        chunk.require_all(self.obeys(numbers), self.rule)
+        chunk.require_all(self.obeys(numbers), self.rule, self.hint)
         return np.asarray(numbers, dtype=self.dtype)
+
+
+def _missing_as_nan(chunk: Chunk) -> Any:
+    """Put NaN where a number is missing, which in text may be an empty field."""
+    values = chunk.values
+    if chunk.is_text:
+        text = pc.ascii_trim_whitespace(pc.fill_null(values, ""))
+        return pc.if_else(pc.equal(text, ""), "nan", text)
+    is_number = _is_number(values.type) or pa.types.is_decimal(values.type)
+    if not values.null_count or not is_number:
+        return values
+    return pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
 
 
 class TimeColumn:
@@ -122,14 +145,26 @@ class TimeColumn:
 
     rule = "a timestamp must be a finite number from 0 up, or a time"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, time_format: str | None = None) -> None:
         self.name = name
+        self._format = time_format
         self._kind = ""
+
+    def parse(self, chunk: Chunk) -> Any:
+        """Turn text into numbers or times, by the format where one was named."""
+        text = chunk.values
+        if self._format is None or str(text.type) not in STRINGS:
+            return parse_text(chunk, TIMES, self.rule, _FORMAT) if chunk.is_text else text
+        trimmed = pc.ascii_trim_whitespace(text)
+        times = pc.strptime(trimmed, format=self._format, unit="us", error_is_null=True)
+        rule = f"a timestamp must be written as {self._format!r}"
+        chunk.require_all(pc.is_valid(times).to_numpy(zero_copy_only=False), rule)
+        return times
 
     def convert(self, chunk: Chunk) -> NDArray[Any]:
         """Check every time, and that it can be compared with those before."""
         chunk.require_values(self.rule)
-        values = parse_text(chunk, TIMES, self.rule) if chunk.is_text else chunk.values
+        values = self.parse(chunk)
         kind = "number" if _is_number(values.type) else str(values.type)
         if self._kind not in {"", kind}:
             message = f"{chunk.where}: timestamps are written in two ways: {self._kind}, {kind}"
@@ -168,13 +203,13 @@ def _is_number(type_: Any) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
-def parse_text(chunk: Chunk, types: Sequence[Any], what: str) -> Any:
+def parse_text(chunk: Chunk, types: Sequence[Any], what: str, hint: str = CORRECT) -> Any:
     """Read text as the first type that fits all rows; refuse a row that fits none."""
     text = pc.ascii_trim_whitespace(chunk.values)
     for type_ in types:
         with suppress(pa.ArrowInvalid):
             return text.cast(type_)
-    raise chunk.error(max(_first_misfit(text, type_) for type_ in types), what)
+    raise chunk.error(max(_first_misfit(text, type_) for type_ in types), what, hint)
 
 
 def _first_misfit(text: Any, type_: Any) -> int:

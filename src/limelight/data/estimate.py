@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import itertools
+import zipfile
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,21 +14,24 @@ import pyarrow.compute as pc
 
 from limelight._base.errors import DataError
 from limelight._base.memory import ARROW
-from limelight.data.parquet import group_batches, open_parquet
-from limelight.data.sources import DELIMITERS, ending_of, files_of, plain_errors
+from limelight.data.files import ParquetFile, TextFile, plain_errors
+from limelight.data.files.parquet import group_batches, open_parquet
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from limelight.data.read import OpenTable
+    from limelight.data.sources import Part
 
 _PLACES = 16
 """From how many places of a table rows are taken."""
 _ROWS, _BYTES = 1 << 12, 1 << 16
 """How much is taken there, of Parquet and of text."""
+_UNPACKED = 1 << 12
+"""How much compressed text is unpacked at a time."""
 _NUMBER, _OBJECT = 16, 72
 """Bytes of an id that is a number, and of one that is a string, beside its characters."""
 _CODED = 100
@@ -101,46 +103,53 @@ class TableSample:
         return pa.concat_tables([piece.select([column]) for piece in self.pieces])[column]
 
 
-def sample_table(source: str | os.PathLike[str], columns: Sequence[str]) -> TableSample:
+def sample_table(parts: Sequence[Part], columns: Sequence[str]) -> TableSample:
     r"""Take a few rows of a file, or of a folder of parts.
 
     Parameters
     ----------
-    source
-        As for :func:`limelight.read`, but no frame.
+    parts
+        The files, as :func:`limelight.data.sources.open_parts` lists them.
     columns
         Which columns to take.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> from limelight.data.sources import open_parts
     >>> file = Path(tempfile.mkdtemp()) / "pairs.csv"
     >>> _ = file.write_text("user,item\n" + "7,8\n" * 1000)
-    >>> found = sample_table(file, ["user"])
+    >>> found = sample_table(open_parts(file), ["user"])
     >>> found.n_rows, found.distinct("user")
     (1000.0, 1.0)
     """
-    files = files_of(Path(source))
+    files = [part for part in parts if isinstance(part, TextFile | ParquetFile)]
     chosen = [files[at] for at in _spread(len(files))]
     n_rows, pieces = 0.0, []
     for file in chosen:
-        with plain_errors(str(file)):
+        with plain_errors(file.label):
             found = _sample_file(file, columns, _PLACES // len(chosen))
         n_rows += found.n_rows
         pieces += found.pieces
-    sizes = [file.stat().st_size for file in files]
-    return TableSample(n_rows * sum(sizes) / sum(file.stat().st_size for file in chosen), pieces)
+    share = _bytes_of(files) / _bytes_of(chosen)
+    return TableSample(n_rows * share, pieces)
 
 
-def _sample_file(path: Path, columns: Sequence[str], n_places: int) -> TableSample:
-    if not path.is_file():
+def _bytes_of(files: Sequence[TextFile | ParquetFile]) -> int:
+    return sum(file.path.stat().st_size for file in files)
+
+
+def _sample_file(
+    file: TextFile | ParquetFile, columns: Sequence[str], n_places: int
+) -> TableSample:
+    if not file.path.is_file():
         # Opening a pipe would block until another process writes to it.
-        message = f"not a file: {str(path)!r}"
+        message = f"not a file: {file.label!r}"
         raise DataError(message, hint="check the path")
-    ending = ending_of(path)
-    if ending == ".parquet":
-        return _sample_parquet(path, columns, n_places)
-    return _sample_text(path, columns, DELIMITERS[ending.removesuffix(".gz")], n_places)
+    if isinstance(file, ParquetFile):
+        return _sample_parquet(file.path, columns, n_places)
+    return _sample_text(file, columns, n_places)
 
 
 def _sample_parquet(path: Path, columns: Sequence[str], n_places: int) -> TableSample:
@@ -152,22 +161,49 @@ def _sample_parquet(path: Path, columns: Sequence[str], n_places: int) -> TableS
         return TableSample(float(file.metadata.num_rows), pieces)
 
 
-def _sample_text(path: Path, columns: Sequence[str], delimiter: str, n_places: int) -> TableSample:
-    n_bytes = path.stat().st_size
-    with path.open("rb") as raw:
-        if path.suffix.lower() == ".gz":
-            with gzip.open(raw) as unpacked:
-                texts = [unpacked.read(n_places * _BYTES)]
-            n_bytes = n_bytes * len(texts[0]) // max(raw.tell(), 1)
-        else:
-            n_places = min(n_places, max(1, n_bytes // _BYTES))
+def _sample_text(file: TextFile, columns: Sequence[str], n_places: int) -> TableSample:
+    n_bytes = file.path.stat().st_size
+    if file.is_compressed:
+        text, n_bytes = _unpack(file, n_places * _BYTES)
+        texts = [text]
+    else:
+        n_places = min(n_places, max(1, n_bytes // _BYTES))
+        with file.path.open("rb") as raw:
             texts = [_read_lines(raw, n_bytes * place // n_places) for place in range(n_places)]
-    header, _, texts[0] = texts[0].partition(b"\n")
+    header = b""
+    if file.text.columns is None:
+        header, _, texts[0] = texts[0].partition(b"\n")
+        header += b"\n"
     whole = [text[: text.rfind(b"\n") + 1] for text in texts]
     n_lines = sum(text.count(b"\n") for text in whole)
-    pieces = [_parse(header + b"\n" + text, columns, delimiter) for text in whole if text]
+    pieces = [_parse(file, header + text, columns) for text in whole if text]
     share = max(sum(map(len, whole)), 1)
-    return TableSample(n_lines * (n_bytes - len(header) - 1) / share, pieces)
+    return TableSample(n_lines * (n_bytes - len(header)) / share, pieces)
+
+
+def _unpack(file: TextFile, most: int) -> tuple[bytes, int]:
+    """Read the beginning of a compressed text, and estimate how long all of it is."""
+    if file.path.suffix.lower() == ".zip":
+        with zipfile.ZipFile(file.path) as archive, file.open() as stream:
+            return bytes(stream.read(most)), max(found.file_size for found in archive.infolist())
+    pieces: list[bytes] = []
+    length, fetched = 0, 0
+    known = 0, 0  # so much text came from so many bytes of the file
+    with (
+        pa.OSFile(str(file.path)) as raw,
+        pa.CompressedInputStream(raw, file.compression) as stream,
+    ):
+        while length < most and (piece := bytes(stream.read(_UNPACKED))):
+            # The stream fetches more only when all that it had fetched is used up.
+            if raw.tell() != fetched:
+                known, fetched = (length, fetched), raw.tell()
+            pieces.append(piece)
+            length += len(piece)
+    text = b"".join(pieces)
+    if length < most:
+        return text, length
+    n_text, n_packed = known if known[1] else (length, fetched)
+    return text, file.path.stat().st_size * n_text // n_packed
 
 
 def _read_lines(file: io.BufferedReader, start: int) -> bytes:
@@ -178,11 +214,14 @@ def _read_lines(file: io.BufferedReader, start: int) -> bytes:
     return file.read(_BYTES)
 
 
-def _parse(text: bytes, columns: Sequence[str], delimiter: str) -> Any:
+def _parse(file: TextFile, text: bytes, columns: Sequence[str]) -> Any:
+    given = file.text.columns
     return pa.csv.read_csv(
-        io.BytesIO(text),
-        read_options=pa.csv.ReadOptions(use_threads=False),
-        parse_options=pa.csv.ParseOptions(delimiter=delimiter),
+        io.BytesIO(text.replace(file.separator.encode(), file.delimiter.encode())),
+        read_options=pa.csv.ReadOptions(
+            use_threads=False, column_names=None if given is None else list(given)
+        ),
+        parse_options=pa.csv.ParseOptions(delimiter=file.delimiter),
         convert_options=pa.csv.ConvertOptions(
             include_columns=list(columns), column_types=dict.fromkeys(columns, pa.string())
         ),
@@ -198,7 +237,7 @@ def sample_of(table: OpenTable) -> TableSample:
     """Take a few rows of the columns by which a table is counted."""
     names = table.names
     rated = [] if names.rating is None else [names.rating]
-    return sample_table(_path(table), [names.user, names.item, *rated])
+    return sample_table(table.parts, [names.user, names.item, *rated])
 
 
 def reading_bytes(table: OpenTable) -> int:
@@ -212,6 +251,7 @@ def reading_bytes(table: OpenTable) -> int:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from limelight.data.read import ReadOptions
     >>> file = Path(tempfile.mkdtemp()) / "pairs.csv"
     >>> _ = file.write_text("user,item\n" + "7,8\n" * 1000)
@@ -224,10 +264,6 @@ def reading_bytes(table: OpenTable) -> int:
     per_row = _PAIR + (0 if names.timestamp is None else _TIME)
     per_row += _WEIGHT * is_weighted
     per_row += 0 if names.timestamp is None and not is_weighted else _SORTED
-    text = _TEXT_SHARE * sum(file.stat().st_size for file in files_of(_path(table)))
-    parsing = min(_TEXT, text) if table.parts[0].is_text else 0
+    text = [part for part in table.parts if isinstance(part, TextFile)]
+    parsing = min(_TEXT, _TEXT_SHARE * _bytes_of(text))
     return ARROW + parsing + int(n_rows * per_row + found.coding_bytes(names.user, names.item))
-
-
-def _path(table: OpenTable) -> Path:
-    return Path(cast("str", table.source)).expanduser()

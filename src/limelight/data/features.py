@@ -19,7 +19,7 @@ from limelight._base.errors import DataError
 from limelight._base.text import count, short
 from limelight.data.columns import Chunk, no_rows
 from limelight.data.ids import IdColumn, ids_from_arrow
-from limelight.data.read import PAIRS
+from limelight.data.read_columns import PAIRS
 from limelight.data.sources import describe, listed, open_parts, require_column
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from limelight._base.errors import DataError
 from limelight.data.columns import NumberColumn, join, scan
-from limelight.data.ids import IdColumn, positions
+from limelight.data.ids import IdColumn, OptionalIdColumn, positions
 from limelight.data.rows import repeated_pair
-from limelight.data.sources import describe, has, open_parts
+from limelight.data.sources import describe, find_column, need_column, open_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
 IndexArray = NDArray[np.int64]
 
-WEIGHT = NumberColumn(
-    "weight",
-    "a weight must be a finite number above 0",
-    lambda weights: (weights > 0) & np.isfinite(weights),
-)
+
+def _weight(name: str) -> NumberColumn:
+    rule = "a weight must be a finite number above 0"
+    return NumberColumn(name, rule, lambda weights: (weights > 0) & np.isfinite(weights))
 
 
 class Groups(NamedTuple):
@@ -42,6 +41,8 @@ class Groups(NamedTuple):
 def read_groups(source: Source, item_ids: pa.Array) -> Groups:
     """Read `item_id, group[, weight]` for the items of the catalogue; ignore other items.
 
+    A row without a group says that its item has none.
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -50,7 +51,7 @@ def read_groups(source: Source, item_ids: pa.Array) -> Groups:
     array([0.5, 0.5])
     """
     parts = open_parts(source)
-    items, groups, weights, grouped_ids, group_ids = _scan_groups(parts)
+    items, groups, weights, grouped_ids, group_ids = _scan_groups(source, parts)
     numbers = positions(grouped_ids, item_ids)[items]
     known = numbers >= 0
     if not known.any():
@@ -74,19 +75,26 @@ def check_groups(source: Source) -> None:
     >>> import pyarrow as pa
     >>> check_groups(pa.table({"item_id": ["a", "b"], "group": ["x", "y"]}))
     """
-    _scan_groups(open_parts(source))
+    _scan_groups(source, open_parts(source))
 
 
 def _scan_groups(
-    parts: list[Part],
+    source: Source, parts: list[Part]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64, pa.Array, pa.Array]:
     """Return the item, the group and the weight of every row, and the ids of items and groups."""
-    item, group = IdColumn("item_id"), IdColumn("group")
-    weighted = [WEIGHT] if has(parts, WEIGHT.name) else []
+    item = IdColumn(need_column(source, parts, "item"))
+    group = OptionalIdColumn(need_column(source, parts, "group"))
+    weight = find_column(source, parts, "weight")
+    weighted = [] if weight is None else [_weight(weight)]
     items, groups, *given = join(scan(parts, [item, group, *weighted]))
+    has_group = groups >= 0
+    if not has_group.any():
+        message = f"no row of {describe(parts)} names a group: column {group.name!r} is empty"
+        raise DataError(message, hint="name another column with group='...'")
     grouped_ids, group_ids = item.ids(), group.ids()
+    items, groups = items[has_group], groups[has_group]
     _refuse_repeated_groups(items, groups, grouped_ids, group_ids)
-    weights = given[0] if given else np.ones(len(items))
+    weights = given[0][has_group] if given else np.ones(len(items))
     weights = weights / np.bincount(items, weights=weights)[items]
     return items, groups, weights, grouped_ids, group_ids
 

@@ -16,7 +16,7 @@ from limelight._base.errors import DataError
 from limelight._base.text import first_words
 from limelight._native import kernels
 from limelight.data.columns import Chunk
-from limelight.data.parquet import LONGEST_TEXT, STRINGS
+from limelight.data.files.parquet import LONGEST_TEXT, STRINGS
 from limelight.data.sources import open_parts, require_column
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _INTEGER = r"^(0|-?[1-9][0-9]*)$"
 _IS_INTEGER = re.compile(r"(?:0|-?[1-9][0-9]*)\Z", re.ASCII).match
+_LARGEST_WHOLE = 2.0**53
+"""The largest number up to which floats tell all whole numbers apart."""
 _LONGEST_INTEGER = 20
 """How many characters an integer of 64 bits has, at most."""
 
@@ -158,8 +160,11 @@ def plain_ids(chunk: Chunk) -> Any:
     """
     if pa.types.is_dictionary(chunk.values.type):
         chunk = chunk._replace(values=chunk.values.dictionary_decode())
+    chunk = chunk._replace(values=_plainer(chunk.values))
     chunk.require_values("an id is an integer or a string")
     type_ = chunk.values.type
+    if pa.types.is_floating(type_):
+        return _whole_numbers(chunk)
     if pa.types.is_integer(type_) or (pa.types.is_decimal(type_) and type_.scale == 0):
         with suppress(pa.ArrowInvalid):
             return chunk.values.cast(pa.int64())
@@ -174,6 +179,50 @@ def plain_ids(chunk: Chunk) -> Any:
     chunk.require_all(lengths > 0, "an id must not be empty")
     chunk.require_all(lengths <= LONGEST_TEXT, f"an id has at most {LONGEST_TEXT:,} bytes")
     return strings
+
+
+def _plainer(values: Any) -> Any:
+    """Write UUIDs as people do; other values stay."""
+    if str(values.type) in {"extension<arrow.uuid>", "uuid"}:
+        found = (value if value is None else str(value) for value in values.to_pylist())
+        return pa.array(found, pa.large_string())
+    return values
+
+
+def _whole_numbers(chunk: Chunk) -> Any:
+    """Take floats that are whole: libraries make them of integers where a value is missing."""
+    numbers = chunk.values.cast(pa.float64()).to_numpy()
+    is_whole = (numbers == np.floor(numbers)) & (np.abs(numbers) <= _LARGEST_WHOLE)
+    chunk.require_all(is_whole, "an id that is a number must be whole")
+    return chunk.values.cast(pa.int64())
+
+
+class OptionalIdColumn(IdColumn):
+    """A column of ids that may be missing: null, or empty text. Those get the code -1.
+
+    Examples
+    --------
+    >>> column = OptionalIdColumn("group")
+    >>> column.convert(Chunk(pa.array(["x", None, "", "y"]), "the frame"))
+    array([ 0, -1, -1,  1], dtype=int32)
+    """
+
+    def convert(self, chunk: Chunk) -> NDArray[np.int32]:
+        """Give each row the code of its id, or -1."""
+        values = chunk.values
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        is_there = pc.is_valid(values)
+        if str(values.type) in STRINGS:
+            is_there = pc.and_(is_there, pc.not_equal(pc.fill_null(values, ""), ""))
+        elif pa.types.is_floating(values.type):  # NaN is not equal to itself
+            is_there = pc.and_kleene(is_there, pc.equal(values, values))
+        kept = values.filter(is_there)
+        codes = np.full(len(values), -1, dtype=np.int32)
+        if len(kept):
+            found = super().convert(chunk._replace(values=kept))
+            codes[is_there.to_numpy(zero_copy_only=False)] = found
+        return codes
 
 
 def distinct_ids(path: str | os.PathLike[str], name: str) -> Ids:

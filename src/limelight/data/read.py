@@ -3,52 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from limelight._base.arrays import blocks
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import is_integer
-from limelight.data.columns import NumberColumn, TimeColumn, join, scan
+from limelight.data.columns import TimeColumn, join, scan
 from limelight.data.filters import FilterOrder, drop_rare, drop_unused, k_core
-from limelight.data.ids import IdColumn
-from limelight.data.interactions import WEIGHT_RULE, Interactions
+from limelight.data.interactions import Interactions
+from limelight.data.read_columns import LEAST_WEIGHT, Names, choose_columns, columns_of, rated
 from limelight.data.rows import Repeats, as_weights, by_pair, group, pair_numbers, row_numbers
-from limelight.data.sources import listed, open_parts, require_column
+from limelight.data.sources import TableSource, check_names, open_parts
 from limelight.data.times import decay, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from limelight.data.columns import Column
+    from limelight.data.ids import IdColumn
     from limelight.data.interactions import Ids
     from limelight.data.sources import Part, Source
     from limelight.data.times import Duration
 
-PAIRS = (
-    ("user_id", "item_id"),
-    ("user", "item"),
-    ("userId", "movieId"),
-    ("userId", "itemId"),
-    ("userID", "itemID"),
-    ("uid", "sid"),
-    ("user_id:token", "item_id:token"),
-)
-"""The pairs of names under which users and items are found without being named."""
-_LEAST_WEIGHT = float(np.finfo(np.float32).tiny)
-
-
-class Names(NamedTuple):
-    """The names of the columns to read; None is a column that was not asked for."""
-
-    user: str
-    item: str
-    rating: str | None = None
-    timestamp: str | None = None
-    weight: str | None = None
+RatingMissing: TypeAlias = Literal["refuse", "drop"]
 
 
 class ReadOptions(NamedTuple):
@@ -73,6 +54,10 @@ class ReadOptions(NamedTuple):
     core: int | None = None
     weight: str | None = None
     half_life: Duration | None = None
+    rating_missing: RatingMissing = "refuse"
+    time_format: str | None = None
+    separator: str | None = None
+    columns: str | Sequence[str] | None = None
 
     def check(self) -> None:
         """Refuse settings that make no sense, or not together."""
@@ -85,10 +70,18 @@ class ReadOptions(NamedTuple):
         if self.half_life is not None:
             duration(self.half_life)
         _check_counts(min_user=self.min_user, min_item=self.min_item, core=self.core)
+        if self.rating_missing not in (known := get_args(RatingMissing)):
+            message = f"unknown rating_missing: {self.rating_missing!r}"
+            raise ConfigError(message, hint=f"choose one of {', '.join(known)}")
 
-    def names(self, part: Part) -> Names:
+    @property
+    def drops_unrated(self) -> bool:
+        """Whether rows without a rating, or with a negative one, are left out like low ones."""
+        return self.min_rating is not None or self.rating_missing == "drop"
+
+    def names(self, source: Source, part: Part) -> Names:
         """Choose the columns of a table by its first part."""
-        pair = choose_columns(part, self.user, self.item)
+        pair = choose_columns(source, part, self.user, self.item)
         return Names(*pair, self.rating, self.timestamp, self.weight)
 
     def open(self, source: Source) -> OpenTable:
@@ -101,8 +94,11 @@ class ReadOptions(NamedTuple):
         Interactions(2 users x 1 item, 2 interactions)
         """
         self.check()
+        if self.separator is not None or self.columns is not None:
+            given = source if isinstance(source, TableSource) else TableSource(source)
+            source = replace(given, separator=self.separator, columns=self.columns)
         parts = open_parts(source)
-        return OpenTable(source, self, parts, self.names(parts[0]))
+        return OpenTable(source, self, parts, self.names(source, parts[0]))
 
 
 class OpenTable(NamedTuple):
@@ -141,6 +137,10 @@ def read(  # noqa: PLR0913
     core: int | None = None,
     weight: str | None = None,
     half_life: Duration | None = None,
+    rating_missing: RatingMissing = "refuse",
+    time_format: str | None = None,
+    separator: str | None = None,
+    columns: str | Sequence[str] | None = None,
 ) -> Interactions:
     """Read interactions from a file, a folder of parts or a frame.
 
@@ -151,8 +151,9 @@ def read(  # noqa: PLR0913
     Parameters
     ----------
     source
-        A ``.parquet``, ``.csv`` or ``.tsv`` file (the last two also with ``.gz``), a folder of such
-        parts, which are read in the order of their names, or a pandas, polars or pyarrow frame.
+        A ``.parquet``, ``.csv``, ``.tsv``, ``.txt`` or ``.dat`` file (text also with ``.gz``,
+        ``.bz2``, ``.zst`` or ``.zip``), a folder of such parts, which are read in the order of
+        their names, a pandas, polars or pyarrow frame, or a dict of columns.
     user, item
         Column names. Left out, they are found if the source has one of the usual pairs, such as
         ``user_id, item_id`` or ``userId, movieId``.
@@ -180,6 +181,17 @@ def read(  # noqa: PLR0913
         After how long a row counts half: ``"90d"``, ``"36h"``, a timedelta or seconds. Ages are
         counted from the newest row, and those of repeated pairs are added up. What is left of a
         weight never falls below 2^-40, so that old pairs stay in the history. Needs `timestamp`.
+    rating_missing
+        ``"drop"`` leaves out rows whose rating is missing (null or NaN) or negative, and warns how
+        many; ``"refuse"`` takes them for a mistake. With `min_rating` they are below it.
+    time_format
+        How times are written where they are text, such as ``"%d/%m/%Y %H:%M"``. ISO 8601 and
+        numbers need none.
+    separator
+        What separates the columns of a text file: ``","``, ``";"``, a tab, ``"::"`` or ``"|"``.
+        Left out, its first line tells.
+    columns
+        The names of all columns of a text file that has no header: a list, or ``"user,item"``.
 
     Returns
     -------
@@ -217,6 +229,10 @@ def read(  # noqa: PLR0913
         core,
         weight,
         half_life,
+        rating_missing,
+        time_format,
+        separator,
+        columns,
     )
     return options.open(source).read()
 
@@ -225,14 +241,6 @@ def none_left(found: int) -> DataError:
     """Say that every user and item is rare."""
     message = f"no interaction is left of {found:,} after dropping rare users and items"
     return DataError(message, hint="lower min_user, min_item or core")
-
-
-def check_names(**columns: object) -> None:
-    """Refuse names of columns that are not text."""
-    for name, column in columns.items():
-        if column is not None and not isinstance(column, str):
-            message = f"{name} must be the name of a column, in text: {column!r}"
-            raise ConfigError(message, hint="rename columns that have numbers for names")
 
 
 def _check_settings(rating: str | None, min_rating: float | None, filter_order: str) -> None:
@@ -261,39 +269,12 @@ def _check_counts(**counts: int | None) -> None:
         raise ConfigError(message, hint="choose the k-core or the single pass, not both")
 
 
-def choose_columns(part: Part, user: str | None, item: str | None) -> tuple[str, str]:
-    """Find the user and item columns: as named, else by the known pairs.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> [part] = open_parts(pa.table({"userId": [1], "movieId": [2], "item": [3]}))
-    >>> choose_columns(part, user=None, item=None)
-    ('userId', 'movieId')
-    """
-    columns = part.columns
-    for name in (user, item):
-        if name is not None:
-            require_column(part, name)
-    found = {(user or u, item or i) for u, i in PAIRS}
-    found = {(u, i) for u, i in found if u in columns and i in columns}
-    if len(found) != 1:
-        what = "the user and item columns are not clear" if found else "no user and item columns"
-        message = f"{what} in {part.label}: {listed(columns)}"
-        raise DataError(message, hint="name them with user='...' and item='...'")
-    [(user, item)] = found
-    if user == item:
-        message = f"users and items cannot be in the same column: {user!r}"
-        raise ConfigError(message, hint="name two columns with user='...' and item='...'")
-    return user, item
-
-
 def _read_pairs(parts: Sequence[Part], names: Names, options: ReadOptions) -> Interactions:
     """Read all parts, drop low ratings and merge what remains into rows."""
-    user, item, *others = columns_of(names)
+    user, item, *others = columns_of(names, options)
     batches = scan(parts, [user, item, *others])
     if names.rating is not None:
-        batches = _rated(batches, options.min_rating)
+        batches = rated(batches, options)
     users, items, *more = join(batches)
     user_ids, item_ids = _number(users, user), _number(items, item)
     times = more.pop(0) if names.timestamp is not None else None
@@ -339,53 +320,7 @@ def _weights(
         return np.asarray(weights, np.float64)
     times, _ = values["times"]
     aged = decay(times, duration(half_life), times.max())
-    return np.maximum(weights * aged, _LEAST_WEIGHT)
-
-
-def columns_of(names: Names) -> tuple[IdColumn, IdColumn, *tuple[Column, ...]]:
-    """Make the columns to read: users, items, and perhaps times, weights and, last, ratings."""
-    others: list[Column] = []
-    if names.timestamp is not None:
-        others.append(TimeColumn(names.timestamp))
-    if names.weight is not None:
-        others.append(_weight(names.weight))
-    if names.rating is not None:
-        others.append(_rating(names.rating))
-    return IdColumn(names.user), IdColumn(names.item), *others
-
-
-def _weight(name: str) -> NumberColumn:
-    most = float(np.finfo(np.float32).max)
-    return NumberColumn(name, WEIGHT_RULE, lambda w: (w >= _LEAST_WEIGHT) & (w <= most))
-
-
-def _rating(name: str) -> NumberColumn:
-    rule = "a rating must be a finite number from 0 up"
-    return NumberColumn(name, rule, lambda ratings: np.isfinite(ratings) & (ratings >= 0))
-
-
-def _rated(
-    batches: Iterator[list[NDArray[Any]]], min_rating: float | None
-) -> Iterator[list[NDArray[Any]]]:
-    """Keep the rows that are rated high enough; the ratings, which come last, are let go."""
-    highest, is_empty = 0.0, True
-    for *arrays, ratings in batches:
-        keep = is_rated(ratings, min_rating)
-        yield [array[keep] for array in arrays]
-        highest, is_empty = max(highest, ratings.max()), is_empty and not keep.any()
-    if is_empty:
-        raise none_rated(highest)
-
-
-def is_rated(ratings: NDArray[np.float64], min_rating: float | None) -> NDArray[np.bool_]:
-    """Tell which rows are rated high enough."""
-    return ratings > 0 if min_rating is None else ratings >= min_rating
-
-
-def none_rated(highest: float) -> DataError:
-    """Say that no row is rated high enough."""
-    message = f"no row is rated high enough: the highest rating is {highest:g}"
-    return DataError(message, hint="lower min_rating; without it, ratings above 0 count")
+    return np.maximum(weights * aged, LEAST_WEIGHT)
 
 
 def _number(codes: NDArray[np.int32], column: IdColumn) -> Ids:

@@ -1,41 +1,52 @@
 """Where rows come from: files, folders of files and frames, all seen as parts with columns.
 
-A part knows its column names and reads the wanted ones batch by batch. Columns of text files
-arrive as text, so that an id such as ``007`` is not mistaken for a number.
+A part knows its column names and reads the wanted ones batch by batch.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals as nw
 import pyarrow as pa
-import pyarrow.csv
 
-from limelight._base.errors import DataError
-from limelight._base.text import first_words
-from limelight.data.parquet import group_batches, open_parquet
+from limelight._base.errors import ConfigError, DataError
+from limelight.data import files
+from limelight.data.files import (
+    KNOWN_ENDINGS,
+    ParquetFile,
+    TextFile,
+    TextFormat,
+    ending_of,
+    files_of,
+    kind_of_file,
+    open_file,
+    plain_errors,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from narwhals.typing import IntoFrame
 
-    Source: TypeAlias = str | os.PathLike[str] | IntoFrame
+    Source: TypeAlias = "str | os.PathLike[str] | IntoFrame | TableSource"
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-ENDINGS = (".parquet", *DELIMITERS, *(f"{ending}.gz" for ending in DELIMITERS))
-"""How the names of files end that can be read."""
-_TEXT_BYTES = 1 << 20  # text parsed at a time
-_ROWS = 1 << 16  # rows of Parquet and of frames converted at a time
-_MOST_COLUMNS = 10_000
-_MANY_ROWS, _ROWS_A_BYTE = 1 << 26, 100  # more rows than this, in so few bytes, repeat
+USUAL_NAMES = {
+    "user": ("user_id", "user", "userId", "userID", "uid", "user_id:token"),
+    "item": ("item_id", "item", "itemId", "itemID", "movieId", "sid", "item_id:token"),
+    "rank": ("rank", "position"),
+    "score": ("score",),
+    "group": ("group", "provider", "seller", "publisher", "studio", "artist", "brand"),
+    "title": ("title", "name"),
+    "weight": ("weight",),
+}
+"""The names under which a column is found without being named; the first is our own."""
 
 
 class Part(Protocol):
@@ -66,6 +77,86 @@ class Part(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class TableSource:
+    """A table whose columns have names of their own, or whose text is written in its own way.
+
+    Every function that takes a table takes this in its place. What is left out is found under the
+    usual names.
+
+    Parameters
+    ----------
+    source
+        A file, a folder of parts, or a frame.
+    user, item, rank, score, group, title, weight
+        The names of its columns.
+    separator
+        What separates the columns of a text file: ``","``, ``";"``, a tab, ``"::"`` or ``"|"``.
+        Left out, its first line tells.
+    columns
+        The names of all columns of a text file that has no header: a list, or ``"user,item"``.
+
+    Examples
+    --------
+    >>> import limelight as ll
+    >>> sellers = pa.table({"sku": ["a", "b"], "shop": ["x", "y"]})
+    >>> lists = pa.table({"user_id": [1, 1], "item_id": ["a", "b"], "rank": [1, 2]})
+    >>> found = ll.audit(lists, groups=ll.TableSource(sellers, item="sku", group="shop"))
+    >>> [group.group for group in found.groups]
+    ['x', 'y']
+    """
+
+    source: Any
+    user: str | None = None
+    item: str | None = None
+    rank: str | None = None
+    score: str | None = None
+    group: str | None = None
+    title: str | None = None
+    weight: str | None = None
+    separator: str | None = None
+    columns: str | Sequence[str] | None = None
+    preferred: Mapping[str, str] = field(default_factory=dict)
+    """Names to look for before the usual ones, where the table has them."""
+
+    def __post_init__(self) -> None:
+        """Refuse a table of a table, and names that are not text."""
+        if isinstance(self.source, TableSource):
+            message = "a TableSource cannot be the source of another one"
+            raise ConfigError(message, hint="name all columns in one of them")
+        check_names(**{name: getattr(self, name) for name in USUAL_NAMES})
+        self.text.check()
+
+    def __fspath__(self) -> str:
+        """Return the path, where the source has one."""
+        return str(os.fspath(self.source))
+
+    def named(self, part: Part, what: str) -> str | None:
+        """Return the name that a column was given; refuse one that the table does not have."""
+        name: str | None = getattr(self, what)
+        if name is not None:
+            require_column(part, name)
+            return name
+        preferred = self.preferred.get(what)
+        return preferred if preferred in part.columns else None
+
+    @property
+    def text(self) -> TextFormat:
+        """How its files are written, if they are text."""
+        names = self.columns
+        if isinstance(names, str):
+            names = [name.strip() for name in names.split(",")]
+        return TextFormat(self.separator, None if names is None else tuple(names))
+
+
+def check_names(**columns: object) -> None:
+    """Refuse names of columns that are not text."""
+    for name, column in columns.items():
+        if column is not None and not isinstance(column, str):
+            message = f"{name} must be the name of a column, in text: {column!r}"
+            raise ConfigError(message, hint="rename columns that have numbers for names")
+
+
 def open_parts(source: Source) -> list[Part]:
     """List the parts of a source: a file, the files of a folder by name, or one frame.
 
@@ -75,15 +166,28 @@ def open_parts(source: Source) -> list[Part]:
     >>> part.label, part.columns
     ('the frame', ['user', 'item'])
     """
-    if not isinstance(source, (str, os.PathLike)):
-        return [_Frame(source)]
-    path = Path(source).expanduser()
+    text = source.text if isinstance(source, TableSource) else TextFormat()
+    plain = source.source if isinstance(source, TableSource) else source
+    if not isinstance(plain, (str, os.PathLike)):
+        return [_Frame(plain)]
+    path = Path(plain).expanduser()
     if path.is_dir():
-        return _open_folder(path)
+        return _open_folder(path, text)
     if not path.exists():
         message = f"no such file or folder: {path}"
         raise DataError(message, hint=f"relative paths start from {Path.cwd()}")
-    return [_open_file(path)]
+    return [open_file(path, text)]
+
+
+def is_file_source(source: object) -> bool:
+    """Tell whether a source is a file or a folder, not a frame."""
+    plain = source.source if isinstance(source, TableSource) else source
+    return isinstance(plain, (str, os.PathLike))
+
+
+def at_path(source: Source, path: Path) -> Source:
+    """Name another file that is written as a source is, such as one of its parts."""
+    return replace(source, source=path) if isinstance(source, TableSource) else path
 
 
 def piece_sizes(part: Part) -> list[int]:
@@ -96,14 +200,14 @@ def piece_sizes(part: Part) -> list[int]:
     >>> piece_sizes(open_parts(pa.table({"user": [1]}))[0])
     [1]
     """
-    if isinstance(part, _Parquet):
+    if isinstance(part, ParquetFile):
         return part.group_sizes()
-    return [part.path.stat().st_size if isinstance(part, _Text) else 1]
+    return [part.path.stat().st_size if isinstance(part, TextFile) else 1]
 
 
 def piece_of(part: Part, pieces: range, first_row: int) -> Part:
     """Take some pieces of a part, behind its first so many rows."""
-    if isinstance(part, _Parquet):
+    if isinstance(part, ParquetFile):
         return replace(part, groups=pieces, first_row=first_row)
     return part
 
@@ -114,49 +218,72 @@ def describe(parts: Sequence[Part]) -> str:
     return first if len(parts) == 1 else f"the {len(parts):,} parts from {first} on"
 
 
-def files_of(path: Path) -> list[Path]:
-    """List the files of a source: itself, or the parts of a folder by name."""
-    if not path.is_dir():
-        return [path]
-    # Names that start so are notes of the writer (_SUCCESS, .crc), not data.
-    return sorted(file for file in path.iterdir() if not file.name.startswith((".", "_")))
-
-
-def _open_folder(path: Path) -> list[Part]:
-    files = files_of(path)
-    if not files:
+def _open_folder(path: Path, text: TextFormat) -> list[Part]:
+    found = files_of(path)
+    if not found:
         message = f"the folder holds no parts: {path}"
-        raise DataError(message, hint=f"parts end in {', '.join(ENDINGS)}")
-    kinds = {ending_of(file).removesuffix(".gz") for file in files}
+        raise DataError(message, hint=f"parts end in {KNOWN_ENDINGS}")
+    kinds = {kind_of_file(ending_of(file)) for file in found}
     if len(kinds) > 1:
         message = f"the folder mixes kinds of files ({', '.join(sorted(kinds))}): {path}"
         raise DataError(message, hint="keep the parts of one table, of one kind, in a folder")
-    return [_open_file(file) for file in files]
+    return [open_file(file, text) for file in found]
 
 
-def ending_of(path: Path) -> str:
-    """Tell the kind of a file from the end of its name.
+def find_column(source: Source, parts: Sequence[Part], what: str) -> str | None:
+    """Find a column: as it was named, else by the usual names; None if there is none.
+
+    Our own name goes before the others. Where several of the others stand in a table, nobody knows
+    which is meant, so that is refused.
 
     Examples
     --------
-    >>> ending_of(Path("ratings.CSV.gz"))
-    '.csv.gz'
+    >>> table = pa.table({"item": [7], "provider": ["x"]})
+    >>> [find_column(table, open_parts(table), what) for what in ("item", "group", "rank")]
+    ['item', 'provider', None]
     """
-    for ending in ENDINGS:
-        if path.name.lower().endswith(ending) and not path.is_dir():
-            return ending
-    message = f"unknown kind of file: {path}"
-    raise DataError(message, hint=f"the known endings are {', '.join(ENDINGS)}")
+    part = parts[0]
+    named = source.named(part, what) if isinstance(source, TableSource) else None
+    own, *others = USUAL_NAMES[what]
+    if named is not None or has(parts, own):
+        return named or own
+    found = [name for name in others if has(parts, name)]
+    if len(found) > 1:
+        message = f"the {what} column is not clear in {part.label}: {', '.join(found)}"
+        raise DataError(message, hint=naming_hint(part, what))
+    return found[0] if found else None
 
 
-def _open_file(path: Path) -> Part:
-    ending = ending_of(path)
-    if path.stat().st_size == 0:
-        message = f"the file is empty: {path}"
-        raise DataError(message, hint="write it again, with a header and at least one row")
-    if ending == ".parquet":
-        return _Parquet(path)
-    return _Text(path, DELIMITERS[ending.removesuffix(".gz")])
+def need_column(source: Source, parts: Sequence[Part], what: str) -> str:
+    """Find a column, as :func:`find_column` does; refuse a table that has none."""
+    found = find_column(source, parts, what)
+    if found is None:
+        part = parts[0]
+        message = f"column not found in {part.label}: {USUAL_NAMES[what][0]!r}"
+        raise DataError(message, hint=naming_hint(part, what))
+    return found
+
+
+def naming_hint(part: Part, *what: str) -> str:
+    """Say how columns are named, and what the table has; or that it seems to have no header."""
+    columns = listed(part.columns)
+    if part.is_text and any(re.fullmatch(r"-?[0-9.]+", name) for name in part.columns):
+        names = ",".join(["user", "item", "rating", "timestamp"][: len(part.columns)])
+        return (
+            f"the first line looks like a row, not like names ({columns}); if there is no header, "
+            f"name the columns: columns='{names}'"
+        )
+    asked = " and ".join(f"{name}='...'" for name in what)
+    guess = _guess(part, USUAL_NAMES[what[0]][0]) if len(what) == 1 else ""
+    it = "it" if len(what) == 1 else "them"
+    return f"{guess}name {it} with {asked}; the columns are: {columns}"
+
+
+def _guess(part: Part, name: str) -> str:
+    """Ask whether the column with the nearest name is meant, if one is near."""
+    by_lower = {column.lower(): column for column in part.columns}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f"did you mean {by_lower[close[0]]!r}? " if close else ""
 
 
 def require_column(part: Part, name: str) -> None:
@@ -177,10 +304,8 @@ def require_column(part: Part, name: str) -> None:
         raise DataError(message, hint="rename all but one of them")
     if found == 0:
         message = f"column not found in {part.label}: {name!r}"
-        by_lower = {column.lower(): column for column in part.columns}
-        close = difflib.get_close_matches(name.lower(), by_lower, n=1)
-        guess = f"did you mean {by_lower[close[0]]!r}? " if close else ""
-        raise DataError(message, hint=f"{guess}the columns are: {listed(part.columns)}")
+        hint = f"{_guess(part, name)}the columns are: {listed(part.columns)}"
+        raise DataError(message, hint=hint)
 
 
 def listed(columns: Sequence[str], most: int = 20) -> str:
@@ -195,125 +320,9 @@ def listed(columns: Sequence[str], most: int = 20) -> str:
     return ", ".join(columns[:most]) + rest
 
 
-@contextmanager
-def plain_errors(label: str) -> Iterator[None]:
-    """Raise the errors of readers as a DataError that names what was read.
-
-    Examples
-    --------
-    >>> with plain_errors("ratings.csv"):
-    ...     raise pa.ArrowInvalid("CSV parse error: Expected 3 columns, got 2: 1,2")
-    Traceback (most recent call last):
-    limelight._base.errors.DataError: cannot read ratings.csv: CSV parse error: Expected 3 ...
-    """
-    try:
-        yield
-    # A UnicodeDecodeError is a ValueError, and so is ArrowInvalid.
-    except (pa.ArrowException, nw.exceptions.NarwhalsError, OSError, TypeError, ValueError) as err:
-        reason = first_words(err)
-        if "straddling object" in reason:
-            message = f"cannot read {label}: a row has more than {_TEXT_BYTES:,} bytes"
-            raise DataError(message, hint="check its line ends and quotation marks") from err
-        if "Empty CSV file" in reason:
-            message = f"no rows in {label}"
-            raise DataError(message, hint="the first line is the header, rows follow it") from err
-        message = f"cannot read {label}: {reason}"
-        raise DataError(message, hint="check that it is whole and of the kind it claims") from err
-
-
-def _require_plausible(n_rows: int, path: Path) -> None:
-    """Refuse a file that unpacks to far more rows than different pairs could be packed into it."""
-    size = path.stat().st_size
-    if n_rows > max(_MANY_ROWS, _ROWS_A_BYTE * size):
-        message = f"{path} unpacks to more rows than its {size:,} bytes can tell apart: {n_rows:,}"
-        raise DataError(message, hint="its rows repeat; write it again without repeats")
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A CSV or TSV file, plain or gzipped."""
-
-    path: Path
-    delimiter: str
-    is_text: bool = True
-    first_row: int = 0
-
-    @property
-    def label(self) -> str:
-        return str(self.path)
-
-    @cached_property
-    def columns(self) -> list[str]:
-        with plain_errors(self.label):
-            self._refuse_many_columns()
-            with self._open() as stream:
-                return list(stream.schema.names)
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        text = dict.fromkeys(names, pa.large_string())
-        n_rows = 0
-        with plain_errors(self.label), self._open(include_columns=names, column_types=text) as rows:
-            for batch in rows:
-                n_rows += batch.num_rows
-                _require_plausible(n_rows, self.path)
-                yield batch
-
-    def _refuse_many_columns(self) -> None:
-        """Count the columns before a reader makes room for each of them."""
-        with self._stream() as stream:
-            header = stream.read(_TEXT_BYTES).split(b"\n", 1)[0]
-        found = header.count(self.delimiter.encode()) + 1
-        if found > _MOST_COLUMNS:
-            message = (
-                f"{self.path} has more columns than the {_MOST_COLUMNS:,} that are read: {found:,}"
-            )
-            raise DataError(message, hint="write one row for each pair of user and item")
-
-    def _stream(self) -> Any:
-        is_gzip = self.path.suffix.lower() == ".gz"
-        return pa.input_stream(self.path, compression="gzip" if is_gzip else None)
-
-    def _open(self, **convert: Any) -> Any:
-        return pa.csv.open_csv(
-            self._stream(),
-            read_options=pa.csv.ReadOptions(block_size=_TEXT_BYTES),
-            parse_options=pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(**convert),
-        )
-
-
-@dataclass(frozen=True)
-class _Parquet:
-    path: Path
-    is_text: bool = False
-    groups: range | None = None
-    """The row groups that belong to this part; None: all."""
-    first_row: int = 0
-
-    @property
-    def label(self) -> str:
-        return str(self.path)
-
-    @cached_property
-    def columns(self) -> list[str]:
-        with plain_errors(self.label), open_parquet(self.path) as file:
-            return list(file.schema_arrow.names)
-
-    def group_sizes(self) -> list[int]:
-        with plain_errors(self.label), open_parquet(self.path) as file:
-            about = file.metadata
-            return [about.row_group(group).num_rows for group in range(file.num_row_groups)]
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        with plain_errors(self.label), open_parquet(self.path) as file:
-            _require_plausible(file.metadata.num_rows, self.path)
-            for group in range(file.num_row_groups) if self.groups is None else self.groups:
-                yield from group_batches(self.path, file, group, names, _ROWS)
-
-
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """A frame of any library that narwhals knows, eager or lazy."""
+    """A frame of any library that narwhals knows, eager or lazy, or a dict of columns."""
 
     native: Any
     label: str = "the frame"
@@ -323,16 +332,16 @@ class _Frame:
     @cached_property
     def _frame(self) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
         try:
-            frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(self.native)
-        except (TypeError, ValueError, nw.exceptions.NarwhalsError) as err:
-            message = f"cannot read a table from an object of type: {type(self.native)}"
-            hint = "pass a path, or a pandas, polars or pyarrow frame"
-            raise DataError(message, hint=hint) from err
+            native = pa.table(self.native) if isinstance(self.native, dict) else self.native
+            frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
+        except (TypeError, ValueError, nw.exceptions.NarwhalsError, pa.ArrowException) as err:
+            raise _no_table(self.native, err) from err
         return frame
 
     @cached_property
     def columns(self) -> list[str]:
         with plain_errors(self.label):
+            _refuse_repeated_columns(self.native)
             # A frame of pandas may have other things than text for names; nobody can ask for those.
             names = self._frame.collect_schema().names()
             return [name for name in names if isinstance(name, str)]
@@ -341,7 +350,30 @@ class _Frame:
         with plain_errors(self.label):
             frame = self._frame.select(names)
             eager = frame.collect("pyarrow") if isinstance(frame, nw.LazyFrame) else frame
-            yield from eager.to_arrow().to_batches(max_chunksize=_ROWS)
+            yield from eager.to_arrow().to_batches(max_chunksize=files.ROWS)
+
+
+def _no_table(native: object, error: Exception) -> DataError:
+    """Say what to pass instead of an object that is no table."""
+    if hasattr(native, "tocsr"):
+        message = f"a sparse matrix has no ids to read: {type(native).__name__}"
+        hint = "use ll.Interactions.from_matrix(matrix), or pass it to a model: model.fit(matrix)"
+        return DataError(message, hint=hint)
+    if isinstance(native, dict):
+        message = f"cannot read a table from a dict: {str(error).splitlines()[0]}"
+        return DataError(message, hint="pass columns of the same length: {'user': [...], ...}")
+    message = f"cannot read a table from an object of type: {type(native)}"
+    return DataError(message, hint="pass a path, or a pandas, polars or pyarrow frame")
+
+
+def _refuse_repeated_columns(native: Any) -> None:
+    """Say which column a frame of pandas has twice; other libraries refuse such frames."""
+    is_pandas = type(native).__module__.startswith("pandas")
+    names = [name for name in native.columns if isinstance(name, str)] if is_pandas else []
+    for name in names:
+        if names.count(name) > 1:
+            message = f"column stands {names.count(name)} times in the frame: {name!r}"
+            raise DataError(message, hint="rename or drop all but one of them")
 
 
 def has(parts: Sequence[Part], name: str) -> bool:

@@ -19,11 +19,12 @@ import pyarrow.parquet
 from limelight._base.errors import DataError
 from limelight._base.files import atomic_folder
 from limelight.data.columns import join, scan
+from limelight.data.files import plain_errors
 from limelight.data.held_out import held_out_of
 from limelight.data.ids import IdColumn, distinct_ids, ids_from_arrow, ids_to_arrow, integers_of
 from limelight.data.interactions import Interactions
 from limelight.data.rows import by_pair, group, row_numbers, walk
-from limelight.data.sources import open_parts, plain_errors
+from limelight.data.sources import open_parts
 
 if TYPE_CHECKING:
     import os

@@ -15,8 +15,8 @@ from limelight._base.progress import progress_bar
 from limelight.audit.audit import join_ids
 from limelight.audit.parts import are_apart, digests, refuse_repeats
 from limelight.data.catalogue import read_catalogue
+from limelight.data.files import files_of
 from limelight.data.ids import ids_from_arrow
-from limelight.data.sources import files_of
 from limelight.jobs.rerank_controls import BestResponseShards, PricesShards, ShardControl
 from limelight.jobs.rerank_shards import FromFiles, FromModel, ListItems, Shards, Stage, Sums
 from limelight.jobs.service import PER_PIECE, Service

@@ -13,7 +13,7 @@ from limelight.data.candidates.candidates import Candidates, read_candidates
 from limelight.data.candidates.storage import MemoryArray, PairRows
 from limelight.data.columns import scan
 from limelight.data.ids import IdColumn, ids_to_arrow
-from limelight.data.read import choose_columns
+from limelight.data.read_columns import choose_columns
 from limelight.data.sources import open_parts
 from limelight.jobs.service import Service, UserPiece
 from limelight.metrics.lists import position_weights
@@ -209,7 +209,7 @@ class ListItems:
     def __call__(self, file: Path) -> pa.Array:
         """List the items of a file."""
         parts = open_parts(file)
-        _, item = choose_columns(parts[0], None, None)
+        _, item = choose_columns(file, parts[0], None, None)
         column = IdColumn(item)
         for _ in scan(parts, [column]):
             pass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight.data.groups import exposure_of
-from limelight.metrics.exposure import lorenz
+from limelight.metrics.exposure import count_moves, lorenz
 from limelight.report.shown_items import HISTORY, MOST_ITEMS, ShownItems, cut
 
 if TYPE_CHECKING:
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from limelight.report.exhibit import Exhibit, ExhibitPoint
 
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit, so that no line ends there."""
+
+
 def sentence(exhibit: Exhibit, point: ExhibitPoint) -> str:
-    """Say what a point does against no control, with its numbers.
+    r"""Say what a point does against no control, with its numbers.
 
     Examples
     --------
@@ -31,9 +35,9 @@ def sentence(exhibit: Exhibit, point: ExhibitPoint) -> str:
     >>> exhibit = Exhibit("frontier", "A front", 20, (plain, fair), ["a", "b"], chosen=1)
     >>> sentence(exhibit, fair)
     "With online, the Gini@20 of exposure over 9 users' lists and 2 items falls from 0.900 to 0.700,
-    60 % of the items are shown instead of 30 %, and nDCG@20 falls by 5.0 %."
+    60\xa0% of the items are shown instead of 30\xa0%, and nDCG@20 falls by 5.0\xa0%."
     >>> sentence(exhibit, plain)
-    "iALS: Gini@20 of exposure 0.900 over 9 users' lists and 2 items, 30 % of the items shown,
+    "iALS: Gini@20 of exposure 0.900 over 9 users' lists and 2 items, 30\xa0% of the items shown,
     nDCG@20 0.2000."
     """
     base = None if exhibit.base is None else exhibit.points[exhibit.base]
@@ -46,7 +50,9 @@ def sentence(exhibit: Exhibit, point: ExhibitPoint) -> str:
         parts.append(_moved(f"the Gini@{k} of exposure", *ends))
     if f"coverage@{k}" in now and f"coverage@{k}" in then:
         before, after = then[f"coverage@{k}"], now[f"coverage@{k}"]
-        parts.append(f"{_share(after)} of the items are shown instead of {_share(before)}")
+        # "13 % instead of 13 %" says nothing.
+        if _share(after) != _share(before):
+            parts.append(f"{_share(after)} of the items are shown instead of {_share(before)}")
     if then.get(f"ndcg@{k}") and f"ndcg@{k}" in now:
         parts.append(_cost(now[f"ndcg@{k}"] / then[f"ndcg@{k}"] - 1, f"nDCG@{k}"))
     elif f"relevance@{k}" in now:
@@ -66,7 +72,8 @@ def _alone(exhibit: Exhibit, point: ExhibitPoint) -> str:
         parts.append(f"{_share(found[f'coverage@{k}'])} of the items shown")
     if f"ndcg@{k}" in found:
         parts.append(f"nDCG@{k} {found[f'ndcg@{k}']:.4f}")
-    return f"{point.label}: {', '.join(parts)}." if parts else f"{point.label}."
+    label = capital(point.label)
+    return f"{label}: {', '.join(parts)}." if parts else f"{label}."
 
 
 def _over(exhibit: Exhibit, point: ExhibitPoint) -> str:
@@ -84,11 +91,23 @@ def _moved(what: str, then: tuple[float, str], now: tuple[float, str]) -> str:
 
 def _cost(change: float, what: str) -> str:
     verb = "rises" if change > 0 else "falls"
-    return f"{what} {verb} by {100 * abs(change):.1f} %"
+    return f"{what} {verb} by {100 * abs(change):.1f}{NO_BREAK}%"
+
+
+def capital(text: str) -> str:
+    """Begin with a capital, unless the first word is a name that is written otherwise.
+
+    Examples
+    --------
+    >>> capital("no control"), capital("iALS at 0.1"), capital("")
+    ('No control', 'iALS at 0.1', '')
+    """
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.islower() else text
 
 
 def _share(value: float) -> str:
-    return f"{100 * value:.0f} %"
+    return f"{100 * value:.0f}{NO_BREAK}%"
 
 
 def _listed(parts: list[str]) -> str:
@@ -98,7 +117,6 @@ def _listed(parts: list[str]) -> str:
 
 
 VERSION = 1
-_SAME = 5e-3  # what is shown as no change
 _WITHOUT_K = {"relevance", "coverage", "top_share"}
 """Metrics whose names are long enough without the length of the lists."""
 
@@ -158,9 +176,9 @@ METRICS = (
     ),
     Metric(
         "top_share",
-        "Top 1 %",
+        "Top 1\N{NO-BREAK SPACE}%",
         "lower",
-        "The share of all exposure that the most exposed 1 % of the items hold.",
+        "The share of all exposure that the most exposed 1\N{NO-BREAK SPACE}% of the items hold.",
         percent=True,
     ),
 )
@@ -187,7 +205,7 @@ def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
     return {
         "version": VERSION,
         "kind": exhibit.kind,
-        "title": exhibit.title,
+        "title": capital(exhibit.title),
         "headline": sentence(exhibit, exhibit.points[exhibit.chosen]),
         "k": k,
         "slider": "Before and after" if exhibit.kind == "audit" else "Exposure strength",
@@ -218,7 +236,7 @@ def _point(exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]) -> 
     return {
         "method": point.method,
         "strength": point.strength,
-        "label": point.label,
+        "label": capital(point.label),
         "sentence": sentence(exhibit, point),
         "over": str(exhibit.counted(point)),
         "figures": {m.key: _bounds(point.figures, f"{m.key}@{exhibit.k}") for m in metrics},
@@ -231,12 +249,19 @@ def _point(exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]) -> 
 def _curves(exposure: Float64 | None, grid: Float64, ranks: Int64) -> dict[str, Any]:
     """Sample the Lorenz curve, and exposure by rank in multiples of an equal share."""
     if exposure is None or exposure.sum() <= 0:
-        return {"lorenz": None, "by_rank": None}
+        return {"lorenz": None, "half_held_by": None, "by_rank": None}
     multiples = np.sort(exposure / exposure.mean())[::-1]
     return {
         "lorenz": _rounded(np.interp(grid, *lorenz(exposure))),
+        "half_held_by": _half_held_by(multiples),
         "by_rank": _rounded(multiples[ranks - 1]),
     }
+
+
+def _half_held_by(descending: Float64) -> int:
+    """Count the most exposed items that share half of all exposure."""
+    held = np.cumsum(descending)
+    return int(np.searchsorted(held, held[-1] / 2)) + 1
 
 
 def _shares(shown: ShownItems, exposure: Float64 | None) -> dict[str, Any]:
@@ -256,19 +281,13 @@ def _counts(exhibit: Exhibit, point: ExhibitPoint) -> dict[str, int] | None:
     after = point.shown.exposure
     if before is None or after is None or before.sum() <= 0 or after.sum() <= 0:
         return None
-    change = after / after.mean() - before / before.mean()
-    return {
-        "items": len(change),
-        "gained": int(np.sum(change > _SAME)),
-        "lost": int(np.sum(change < -_SAME)),
-        "new": int(np.sum((after > 0) & (before == 0))),
-    }
+    return count_moves(before, after)._asdict()
 
 
 def _intervals_note(exhibit: Exhibit) -> str:
     """Say what the intervals are of, where there are some."""
     if any(key.endswith("_low") for point in exhibit.points for key in point.figures):
-        return "Intervals are of 95 %, over users."
+        return f"Intervals are of 95{NO_BREAK}%, over users."
     return ""
 
 

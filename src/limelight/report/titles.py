@@ -12,7 +12,7 @@ from limelight._base.errors import DataError
 from limelight.data.columns import join, scan
 from limelight.data.groups import read_groups
 from limelight.data.ids import IdColumn, ids_to_arrow, positions
-from limelight.data.sources import describe, listed, open_parts
+from limelight.data.sources import describe, find_column, listed, need_column, open_parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
     from limelight.data.sources import Source
     from limelight.report.exhibit import Exhibit
 
-_TITLES = ("title", "name")
-
 
 def with_titles_and_groups(
     exhibit: Exhibit, groups: Source | None = None, catalogue: Source | None = None
 ) -> Exhibit:
     """Add groups (``item_id, group[, weight]``), and titles from a catalogue.
 
-    Titles stand beside ``item_id`` in a column ``title`` or ``name``; without one, ids stay.
+    Titles stand in a column ``title`` or ``name`` of the catalogue; without one, ids stay.
     """
     item_ids = ids_to_arrow(exhibit.item_ids)
     if groups is not None:
@@ -49,10 +47,10 @@ def read_titles(source: Source, item_ids: pa.Array) -> tuple[str, ...] | None:
     ('', '', 'Seven')
     """
     parts = open_parts(source)
-    name = next((name for name in _TITLES if name in parts[0].columns), None)
+    name = find_column(source, parts, "title")
     if name is None:
         return None
-    item, title = IdColumn("item_id"), _TextColumn(name)
+    item, title = IdColumn(need_column(source, parts, "item")), _TextColumn(name)
     codes, texts = join(scan(parts, [item, title]))
     known = positions(item.ids(), item_ids)[codes]
     titles = np.full(len(item_ids), "", dtype=object)
@@ -63,7 +61,7 @@ def read_titles(source: Source, item_ids: pa.Array) -> tuple[str, ...] | None:
 def require_titles(source: Source) -> None:
     """Refuse a catalogue that was named for its titles and has none."""
     parts = open_parts(source)
-    if not any(name in parts[0].columns for name in _TITLES):
+    if find_column(source, parts, "title") is None:
         message = f"neither 'title' nor 'name' in {describe(parts)}"
         raise DataError(message, hint=f"the columns are: {listed(parts[0].columns)}")
 

@@ -8,7 +8,7 @@ from limelight._base.memory import ARROW
 from limelight.data.candidates.sorter import BUFFER_BYTES
 from limelight.data.candidates.storage import PAIR_BYTES
 from limelight.data.estimate import sample_table
-from limelight.data.read import choose_columns
+from limelight.data.read_columns import choose_columns
 from limelight.data.sources import open_parts
 from limelight.recommend.candidates import usual_width
 from limelight.recommend.memory import loaded_bytes
@@ -56,8 +56,9 @@ def model_supply(model: ModelSize) -> Supply:
 
 def table_supply(path: Path) -> Supply:
     """Tell how many candidates a table has."""
-    user, item = choose_columns(open_parts(path)[0], None, None)
-    found = sample_table(path, [user, item])
+    parts = open_parts(path)
+    user, item = choose_columns(path, parts[0], None, None)
+    found = sample_table(parts, [user, item])
     return Supply(
         n_pairs=int(found.n_rows),
         n_users=int(found.distinct(user)),

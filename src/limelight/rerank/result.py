@@ -13,15 +13,10 @@ from limelight._base.documents import Document, Table
 from limelight.data.groups import exposure_of as group_exposure
 from limelight.data.groups import owned_by, read_groups
 from limelight.data.ids import ids_to_arrow
+from limelight.metrics.exposure import count_moves
 from limelight.metrics.groups import group_rows
 from limelight.metrics.lists import ListCount, Lists, position_weights
-from limelight.report.exhibit import (
-    Compared,
-    ExampleUsers,
-    ExhibitPoint,
-    ShownLists,
-    build_exhibit,
-)
+from limelight.report.exhibit import Compared, ExampleUsers, ExhibitPoint, ShownLists, build_exhibit
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
 from limelight.store.lists import ListWriter
@@ -267,6 +262,7 @@ class RerankResult:
         losses = self.user_losses[np.isfinite(self.user_losses)]
         quantiles = np.quantile(losses, [0.5, 0.9]) if len(losses) else [0.0, 0.0]
         gained, lost = self.changes()
+        moved = count_moves(self.exposure_before, self.exposure)
         return {
             "users": self.lengths.users,
             "items": len(self.item_ids),
@@ -282,8 +278,8 @@ class RerankResult:
             "overlap": self.overlap,
             "users_without_list": self.lengths.empty,
             "users_with_short_list": self.lengths.short,
-            "items_gained": int(np.sum(self.exposure > self.exposure_before + 1e-9)),
-            "items_lost": int(np.sum(self.exposure < self.exposure_before - 1e-9)),
+            "items_gained": moved.gained,
+            "items_lost": moved.lost,
             "gained": [change._asdict() for change in gained],
             "lost": [change._asdict() for change in lost],
             "groups": [share._asdict() for share in self.groups],

@@ -14,7 +14,7 @@ from limelight._base.progress import progress_bar
 from limelight._base.text import count
 from limelight.data.columns import TimeColumn, join, scan
 from limelight.data.ids import IdColumn, positions
-from limelight.data.read import PAIRS
+from limelight.data.read_columns import PAIRS
 from limelight.data.sources import describe, listed, open_parts, require_column
 from limelight.data.times import shown
 from limelight.serve.control import RequestControl

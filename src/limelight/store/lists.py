@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from limelight._base.errors import DataError
 from limelight._base.files import atomic_file, atomic_folder, refuse_stranger
 from limelight._base.signals import Terminated, finishing
+from limelight.data.files import DELIMITERS
 from limelight.data.ids import ids_to_arrow
-from limelight.data.sources import DELIMITERS
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.checkpoint import GOES_ON
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from limelight._base.errors import DataError
 from limelight.data.estimate import sample_table
+from limelight.data.sources import open_parts
 from limelight.store.json import read_json
 from limelight.store.model_folder import CONFIG, FACTORS, ITEMS, SEEN, USERS
 
@@ -58,7 +59,7 @@ def model_size(path: str | os.PathLike[str]) -> ModelSize:
     """
     root = Path(path)
     users, items = (
-        (_rows(root / file), sample_table(root / file, [column]).id_bytes(column))
+        (_rows(root / file), sample_table(open_parts(root / file), [column]).id_bytes(column))
         for file, column in ((USERS, "user_id"), (ITEMS, "item_id"))
     )
     config = read_json(root / CONFIG)

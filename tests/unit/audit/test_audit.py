@@ -217,9 +217,8 @@ def test_report_with_many_groups():
         {"item_id": range(30), "group": [f"studio {i}" for i in range(29)] + ["last"]}
     )
     text = str(audit(lists, groups=groups, top=0))
-    assert "(10 groups in between are left out)" in text
+    assert "(10 smaller groups left out)" in text
     assert "studio 0" in text
-    assert "last" in text
     assert "Most exposed" not in text
 
 
@@ -259,7 +258,10 @@ def test_audit_agrees_with_the_accumulator(seed, k):
         (lists_with(rank=[1, 2, 2, 1, 2, 1]), r"user 1 has rank 2 twice \(1 such rows\)"),
         (lists_with(item_id=list("abaadb")), "user 1 has item 'a' twice"),
         (lists_with(item_id=["a", "b", None, "a", "d", "b"]), "'item_id', row 3: an id is .* null"),
-        (lists_with(user_id=[1.5] * 6), "'user_id': ids are integers or strings, got type: double"),
+        (
+            lists_with(user_id=[1.5] * 6),
+            "row 1: an id that is .* whole, got: 1.5",
+        ),
         (LISTS.drop_columns(["rank", "score"]), "neither 'rank' nor 'score' in the frame"),
         (LISTS.drop_columns("user_id"), "column not found in the frame: 'user_id'"),
         (LISTS[:0], "no rows in the frame"),
@@ -294,7 +296,7 @@ def test_empty_catalogue():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"item_id": ["a"], "group": [None]}, "column 'group', row 1: an id is .*, got: null"),
+        ({"item_id": ["a"], "group": [None]}, "no row of the frame names a group: column 'group'"),
         ({"item_id": ["a", "a"], "group": ["x", "x"]}, "item 'a' is in group 'x' twice"),
         ({"item_id": ["q"], "group": ["x"]}, "no item of the frame is in the catalogue, e.g. 'q'"),
         (
@@ -302,7 +304,7 @@ def test_empty_catalogue():
             "row 1: a weight .* 0, got: -1",
         ),
         ({"item_id": ["a"], "group": ["x"], "weight": [np.inf]}, "row 1: a weight .* 0, got: inf"),
-        ({"item_id": ["a"], "studio": ["x"]}, "column not found in the frame: 'group'"),
+        ({"item_id": ["a"], "kind": ["x"]}, "column not found in the frame: 'group'"),
     ],
 )
 def test_groups_that_cannot_be_used(groups, message):

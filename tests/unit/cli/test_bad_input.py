@@ -251,7 +251,7 @@ def test_an_evaluation_without_targets(limelight: Run, tmp_path: Path) -> None:
     [
         (None, "", FAILED, "no such file or folder", "relative paths"),
         ("user_id,item_id\n1,2\n", "", FAILED, "neither 'rank' nor 'score'", "hint: "),
-        ("user_id,item,rank\n1,2,1\n", "", FAILED, "column not found", "did you mean 'item'?"),
+        ("user_id,items,rank\n1,2,1\n", "", FAILED, "column not found", "did you mean 'items'?"),
         ("user_id,item_id,rank\n1,2,1\n1,2,2\n", "", FAILED, "twice", "keep its best rank"),
         ("user_id,item_id,rank\n1,2,1\n1,3,1\n", "", FAILED, "rank 1 twice", "its own rank"),
         ("user_id,item_id,rank\n1,2,0\n", "", FAILED, "row 1: a rank must be", "hint: "),

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.support.commands import is_note
 from tests.support.places import ROOT
 from tests.unit.cli.bad_inputs import CASES, THEIRS
 
@@ -104,9 +105,9 @@ def refusal_of(case: Case, folder: Path) -> Refusal:
     assert code in {FAILED, WRONG_USE}, err
     assert out == ""
     # Whole, so that neither a traceback nor a warning can hide before or behind the sentence.
-    # Only what was said of memory before the work may stand there, too.
+    # Only what was said before the work may stand there, too.
     lines = err.replace(str(folder), "/folder").splitlines()
-    message, blank, hint = (line for line in lines if " of memory (of " not in line)
+    message, blank, hint = (line for line in lines if not is_note(line))
     assert blank == ""
     return Refusal(code, message.removeprefix("error: "), hint.removeprefix("hint: "))
 

@@ -9,7 +9,7 @@ import pytest
 import limelight as ll
 from limelight.cli.fit import cluster as fit_cluster
 from limelight.cli.fit.cluster import MANY, Watch, counted, estimated
-from limelight.cli.flags import Reading
+from limelight.cli.flags.reading import Reading
 
 RAY = ["--executor", "ray"]
 

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from limelight.cli.flags import Reading
+from limelight.cli.flags.reading import Reading
 from limelight.data import Split, read
 from limelight.data.read import ReadOptions
 from limelight.metrics.evaluate import evaluate
@@ -60,7 +60,7 @@ def test_a_table_is_opened_once_sampled_once_and_read_once(
     count(reading, "open_parts")
     count(reading, "choose_columns")
     count(estimate, "sample_table")
-    count(sys.modules["limelight.data.sources"]._Text, "batches")
+    count(sys.modules["limelight.data.files"].TextFile, "batches")
     limelight("fit", files / "ratings.csv", "--model", "popularity", "-o", tmp_path / "model")
     assert calls == ["open_parts", "choose_columns", "sample_table", "batches"]
 

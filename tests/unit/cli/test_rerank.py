@@ -18,7 +18,7 @@ FAILED, WRONG_USE = 1, 2
 REFUSED = [
     ("missing.csv --gini 0.5", FAILED, "no such file or folder"),
     ("no-score.csv --gini 0.5", FAILED, "column not found in no-score.csv: 'score'"),
-    ("no-item.csv --gini 0.5", FAILED, "no user and item columns in no-item.csv"),
+    ("no-item.csv --gini 0.5", FAILED, "no item column in no-item.csv"),
     ("text-score.csv --gini 0.5", FAILED, "row 1: a score must be a finite number"),
     ("nan-score.csv --gini 0.5", FAILED, "row 1: a score must be a finite number"),
     ("infinite.csv --gini 0.5", FAILED, "row 1: a score must be a finite number"),

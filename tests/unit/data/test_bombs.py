@@ -9,11 +9,13 @@ import pytest
 
 import limelight as ll
 from limelight import DataError
-from limelight.data import parquet, sources
+from limelight.data import files
+from limelight.data.files import parquet
+from limelight.data.sources import open_parts
 
 
 def test_text_that_unpacks_to_the_same_row_over_and_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_MANY_ROWS", 1000)
+    monkeypatch.setattr(files, "_MANY_ROWS", 1000)
     packed = gzip.compress(b"user_id,item_id\n" + b"1,2\n" * 2_000_000)
     (tmp_path / "x.csv.gz").write_bytes(packed)
     with pytest.raises(DataError, match=r"unpacks to more rows than its .* bytes can tell apart"):
@@ -21,7 +23,7 @@ def test_text_that_unpacks_to_the_same_row_over_and_over(tmp_path, monkeypatch):
 
 
 def test_rows_that_differ_are_as_many_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_MANY_ROWS", 1000)
+    monkeypatch.setattr(files, "_MANY_ROWS", 1000)
     table = pa.table(
         {"user_id": np.repeat(np.arange(500), 100), "item_id": np.tile(np.arange(100), 500)}
     )
@@ -41,7 +43,7 @@ def test_a_long_text_that_rows_repeat(tmp_path, keep_schema):
 def test_texts_that_are_rather_long_are_unpacked_a_few_rows_at_a_time(tmp_path, monkeypatch):
     ids = [f"{'x' * 200}{n % 7}" for n in range(500)]
     pq.write_table(pa.table({"user_id": ids, "item_id": range(500)}), tmp_path / "x.parquet")
-    [part] = sources.open_parts(tmp_path / "x.parquet")
+    [part] = open_parts(tmp_path / "x.parquet")
     whole = ll.read(tmp_path / "x.parquet")
     monkeypatch.setattr(parquet, "_TEXT_OF_ROWS", 2010)
     assert {batch.num_rows for batch in part.batches(["user_id"])} == {10}

@@ -21,7 +21,7 @@ def test_arrays_of_ids():
     [
         (np.array(["a", 1], dtype=object), "ids must be all integers or all strings"),
         (np.array(["a", None], dtype=object), "the ids, row 2: an id is .*, got: null"),
-        (np.array([0.5]), "the ids: ids are integers or strings, got type: double"),
+        (np.array([0.5]), "the ids, row 1: an id that is a number must be whole, got: 0.5"),
         (np.array([2**64, 1], dtype=object), "ids must be all integers or all strings"),
         (np.array([2**63], dtype=np.uint64), "integer ids must fit 64 bits, got type: uint64"),
     ],

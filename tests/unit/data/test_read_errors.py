@@ -33,7 +33,7 @@ def test_missing_file(tmp_path):
 def test_unknown_ending(tmp_path):
     with refused(r"unknown kind of file: .*ratings\.xlsx") as caught:
         read(text(tmp_path, "", "ratings.xlsx"))
-    assert ".parquet, .csv, .tsv, .csv.gz, .tsv.gz" in str(caught.value)
+    assert ".parquet, .csv, .tsv, .txt, .dat" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet", "r.tsv.gz"])
@@ -79,7 +79,7 @@ def test_folder_of_mixed_kinds(tmp_path):
         read(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["README.md", "part-2.csv.bz2"])
+@pytest.mark.parametrize("name", ["README.md", "part-2.csv.xz"])
 def test_folder_with_something_else(tmp_path, name):
     text(tmp_path, "user,item\n1,2\n", "part-1.csv")
     text(tmp_path, "?", name)
@@ -121,7 +121,7 @@ def test_column_twice(tmp_path):
 
 
 def test_columns_cannot_be_detected():
-    with refused("no user and item columns in the frame: member, item"):
+    with refused("no user column in the frame: member, item"):
         read(pa.table({"member": [1], "item": [2]}))
 
 
@@ -138,10 +138,8 @@ def test_same_column_for_users_and_items():
 @pytest.mark.parametrize(
     ("ids", "type_"),
     [
-        ([1.0, 2.0], "double"),
         ([True, False], "bool"),
         (pa.array([1, 2], pa.date32()), "date32"),
-        (pa.array([1.5, 2.5]).dictionary_encode(), "double"),
         (pa.array([[1], [2]]), "list"),
         (pa.array([1, 2], pa.decimal128(10, 2)), "decimal128"),
     ],
@@ -268,7 +266,7 @@ def test_malformed_parquet(tmp_path, content):
         read(text(tmp_path, content, "r.parquet"))
 
 
-@pytest.mark.parametrize("source", [None, 3, [(1, 2)], np.eye(2), {"user": [1]}])
+@pytest.mark.parametrize("source", [None, 3, [(1, 2)], np.eye(2)])
 def test_sources_of_other_types(source):
     with refused("cannot read a table from an object of type: "):
         read(source)

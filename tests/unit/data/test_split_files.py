@@ -220,7 +220,7 @@ def test_what_is_not_a_split_is_refused(folder, tmp_path):
         ({"user": [1]}, r"column not found in .*users.parquet"),
         ({"user_id": [1, 2], "part": ["test", "train"]}, "training, then validation, then test"),
         ({"user_id": [1], "part": ["rest"]}, "training, then validation, then test"),
-        ({"user_id": [1.5], "part": ["train"]}, "ids are integers or strings, got type: double"),
+        ({"user_id": [1.5], "part": ["train"]}, "an id that is a number must be whole, got: 1.5"),
     ],
 )
 def test_wrong_lists_of_users_are_refused(folder, columns, message):

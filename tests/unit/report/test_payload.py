@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -173,17 +174,17 @@ def test_the_same_exhibit_gives_the_same_bytes():
 def test_sentences_tell_what_is_known():
     exhibit = an_exhibit()
     plain, fair = exhibit.points[:2]
-    assert sentence(exhibit, plain).startswith("point 0: Gini@5 of exposure 0.900")
+    assert sentence(exhibit, plain).startswith("Point 0: Gini@5 of exposure 0.900")
     assert "from 0.900 to 0.800" in sentence(exhibit, fair)
-    assert "nDCG@5 falls by 5.0 %" in sentence(exhibit, fair)
+    assert "nDCG@5 falls by 5.0\xa0%" in sentence(exhibit, fair)
     worse = an_exhibit(points=(fair, plain), chosen=1)
     assert "Gini@5 of exposure over 50 items rises" in sentence(worse, plain)
-    assert "nDCG@5 rises by 5.3 %" in sentence(worse, plain)
+    assert "nDCG@5 rises by 5.3\xa0%" in sentence(worse, plain)
     lone = an_exhibit(points=(ExhibitPoint("a", "a", {}),), chosen=0, base=None)
-    assert sentence(lone, lone.points[0]) == "a."
+    assert sentence(lone, lone.points[0]) == "A."
     lost = ExhibitPoint("b", "b", {"relevance@5": 0.98})
     lists = an_exhibit(points=(ExhibitPoint("a", "a", {"relevance@5": 1.0}), lost))
-    assert sentence(lists, lost) == "With b, the relevance of the lists falls by 2.0 %."
+    assert sentence(lists, lost) == "With b, the relevance of the lists falls by 2.0\xa0%."
 
 
 def test_a_page_says_of_how_many_lists_it_is():
@@ -238,3 +239,18 @@ def test_titles_of_a_wrong_kind_are_refused():
     table = pa.table({"item_id": [0], "title": [[1, 2]]})
     with pytest.raises(ll.DataError, match="a title is a text"):
         read_titles(table, pa.array([0]))
+
+
+def test_half_of_the_exposure_is_held_by_so_many_items():
+    point = payload(an_exhibit())["points"][0]
+    multiples = np.sort(an_exhibit().points[0].shown.exposure)[::-1]
+    held = np.cumsum(multiples) / multiples.sum()
+    assert held[point["half_held_by"] - 1] >= 0.5
+    assert point["half_held_by"] == 1 or held[point["half_held_by"] - 2] < 0.5
+
+
+def test_a_coverage_that_stays_is_no_headline():
+    exhibit = an_exhibit()
+    base, fair = exhibit.points[:2]
+    same = replace(fair, figures={**fair.figures, "coverage@5": base.figures["coverage@5"]})
+    assert "instead of" not in sentence(replace(exhibit, points=(base, same)), same)

@@ -17,7 +17,6 @@ from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
     Json,
-    Reading,
     Report,
     Resume,
     SettingFlags,
@@ -25,6 +24,7 @@ from limelight.cli.flags import (
     showing,
     takes_flags,
 )
+from limelight.cli.flags.reading import Reading
 from limelight.cli.frame import announce_fit, checkpoint_of
 from limelight.cli.output import check_page, ending, note, note_page, report, summarise
 from limelight.cli.targets import Targets

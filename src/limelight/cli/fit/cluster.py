@@ -11,7 +11,8 @@ import typer
 from limelight._base.documents import Table
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
-from limelight.cli.flags import SPLIT_FILE, Reading, option
+from limelight.cli.flags import option
+from limelight.cli.flags.reading import SPLIT_FILE, Reading
 from limelight.cli.frame import ExecutorFlags, say_nothing_to_resume
 from limelight.cli.output import ending, note, report
 from limelight.cluster.forecast.forecast import simulate, this_machine

@@ -10,7 +10,7 @@ from limelight.cli.frame import announce
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
-    from limelight.cli.flags import Reading
+    from limelight.cli.flags.reading import Reading
     from limelight.data import Interactions
     from limelight.models.base import Model
 

@@ -20,9 +20,11 @@ from limelight.cluster.ingest.numbering import collect_ids, number_ids
 from limelight.cluster.ingest.routing import balanced_bounds, drop_rare, rebalance, route_pairs
 from limelight.cluster.ingest.shards import has_shards, load_shards, save_all, save_rest, save_shard
 from limelight.data.columns import convert, no_rows, require_columns
+from limelight.data.files import files_of
 from limelight.data.interactions import Interactions
-from limelight.data.read import ReadOptions, columns_of, is_rated, none_rated
-from limelight.data.sources import files_of, open_parts, piece_of, piece_sizes
+from limelight.data.read import ReadOptions
+from limelight.data.read_columns import columns_of, is_rated, none_rated
+from limelight.data.sources import piece_of, piece_sizes
 from limelight.data.split_folder import TABLES, read_split
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from limelight.cluster.ingest.shards import ShardedData
     from limelight.data.columns import Column
     from limelight.data.ids import IdColumn
-    from limelight.data.read import Names
+    from limelight.data.read_columns import Names
     from limelight.data.sources import Part
 
 
@@ -84,10 +86,10 @@ class CodedPairs(NamedTuple):
 
 
 def read_pairs(
-    parts: Sequence[Part], names: Names, min_rating: float | None, comm: Communicator
+    parts: Sequence[Part], names: Names, options: ReadOptions, comm: Communicator
 ) -> CodedPairs:
     """Read this rank's pieces of all files; what is wrong with any of them is told to all ranks."""
-    user, item, *others = columns_of(names)
+    user, item, *others = columns_of(names, options)
     columns = [user, item, *others]
     mine = my_pieces(parts, columns, comm)
     read, highest, pairs = 0, 0.0, []
@@ -98,8 +100,8 @@ def read_pairs(
         for users, items, *values in convert(mine, columns):
             read += len(users)
             if names.rating is not None:
-                highest = max(highest, float(values[-1].max()))
-                keep = is_rated(values[-1], min_rating)
+                highest = max(highest, float(np.nanmax(values[-1], initial=0.0)))
+                keep = is_rated(values[-1], options.min_rating)
                 users, items = users[keep], items[keep]  # noqa: PLW2901
             pairs.append((users, items))
     kept = sum(len(users) for users, _ in pairs)
@@ -218,10 +220,8 @@ def _read(
 ) -> None:
     """Read a table together and write its shards."""
     with raise_together(comm):
-        options.check()
-        parts = open_parts(source)
-        names = options.names(parts[0])
-    user, item, pairs = read_pairs(parts, names, options.min_rating, comm)
+        _, _, parts, names = options.open(source)
+    user, item, pairs = read_pairs(parts, names, options, comm)
     users, items = number_ids(user, comm), number_ids(item, comm)
     del user, item
     rows, duplicates = route_pairs(pairs, users, items, comm)

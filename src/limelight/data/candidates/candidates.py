@@ -17,9 +17,10 @@ from limelight.data.candidates.sorter import PairSorter
 from limelight.data.catalogue import CatalogueColumn, read_catalogue
 from limelight.data.columns import NumberColumn, scan
 from limelight.data.ids import IdColumn, ids_from_arrow, positions
-from limelight.data.read import check_names, choose_columns, read
+from limelight.data.read import read
+from limelight.data.read_columns import choose_columns
 from limelight.data.rows import group, row_numbers, row_starts
-from limelight.data.sources import describe, open_parts
+from limelight.data.sources import check_names, describe, find_column, open_parts
 
 if TYPE_CHECKING:
     import os
@@ -230,7 +231,8 @@ def read_candidates(
     check_names(user=user, item=item, score=score)
     _check_memory(memory)
     parts = open_parts(source)
-    user, item = choose_columns(parts[0], user, item)
+    user, item = choose_columns(source, parts[0], user, item)
+    score = score or find_column(source, parts, "score")
     columns = _Columns(IdColumn(user), _item_column(item, catalogue), _score_column(score))
     sorter = PairSorter(memory, folder)
     try:

@@ -1,5 +1,6 @@
 // Numbers as people read them. A missing number is a dash.
 const MISSING = "–";
+const NO_BREAK = "\u00a0"; // no line ends between a number and its unit
 
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 
@@ -31,7 +32,7 @@ function signed(value, digits) {
 }
 
 function percent(share, digits = 1) {
-  return known(share) ? `${decimals(100 * share, digits)} %` : MISSING;
+  return known(share) ? `${decimals(100 * share, digits)}${NO_BREAK}%` : MISSING;
 }
 
 // Three digits that matter, whatever the size.
@@ -41,7 +42,7 @@ function three(value) {
   return decimals(value, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-const times = (value) => (known(value) ? `${three(value)} ×` : MISSING);
+const times = (value) => (known(value) ? `${three(value)}${NO_BREAK}×` : MISSING);
 
 // Ticks of a logarithmic axis and values of residuals, which span many powers of ten.
 function power(value, digits = 1) {
@@ -71,15 +72,15 @@ function figure(metric, value) {
 }
 
 function interval(metric, [, low, high]) {
-  return known(low) && known(high) ? `95 % interval ${figure(metric, low)} to ${figure(metric, high)}` : "";
+  return known(low) && known(high) ? `95${NO_BREAK}% interval ${figure(metric, low)} to ${figure(metric, high)}` : "";
 }
 
-// A share changes by points; any other figure by a part of what it was.
+// Shares and the Gini change by points; any other figure by a part of what it was.
 function change(metric, value, before) {
   if (!known(value) || !known(before)) return "";
-  if (metric.percent) return `${signed(100 * (value - before), 1)} points`;
+  if (metric.percent || metric.key === "gini") return `${signed(100 * (value - before), 1)}${NO_BREAK}points`;
   if (before === 0) return signed(value - before, metric.digits);
-  return `${signed((100 * (value - before)) / Math.abs(before), 1)} %`;
+  return `${signed((100 * (value - before)) / Math.abs(before), 1)}${NO_BREAK}%`;
 }
 
 // Whether a figure got "better" or "worse"; nothing where neither way is, nor where the interval

@@ -24,7 +24,7 @@ function front(report) {
 function frontLead(report) {
   const { base, axes } = report;
   const compared = base ? " Each point is one setting; the base is marked." : " Each point is one setting.";
-  const bars = hasIntervals(report, axes.y) ? " Grey bars are 95 % intervals." : "";
+  const bars = hasIntervals(report, axes.y) ? ` Grey bars are 95${NO_BREAK}% intervals.` : "";
   return `Up is more accurate, left is shared more evenly.${compared}${bars}`;
 }
 
@@ -50,7 +50,7 @@ function frontOption(report, placed) {
 }
 
 function frontAxis(name, metric, options = {}) {
-  const text = (value) => (metric.percent ? `${power(100 * value)} %` : power(value));
+  const text = (value) => (metric.percent ? `${power(100 * value)}${NO_BREAK}%` : power(value));
   return axis(name, { scale: true, splitNumber: 4, axisLabel: { formatter: text }, ...options });
 }
 

@@ -17,7 +17,7 @@ function solver(report) {
     traceChart(byId("residuals"), styles.filter(({ key }) => isResidual(key)), true),
   ];
   return () => {
-    const point = [report.point, report.base].find((one) => one?.trace?.length);
+    const point = [report.point, report.base].find((one) => one?.trace?.length > 1);
     show(section, point !== undefined);
     if (!point) return;
     fill(section.querySelector(".lead"), ...solverSays(report.point, point));
@@ -49,7 +49,7 @@ function traceChart(host, styles, logarithmic) {
   let chart = null;
   return (trace) => {
     const entries = styles.map((style) => ({ ...style, data: traceOf(trace, style.key, logarithmic) }));
-    const drawn = entries.filter(({ data }) => data.length);
+    const drawn = entries.filter(({ data }) => data.length > 1); // one dot is no curve
     show(host, drawn.length > 0);
     if (!drawn.length) return;
     chart ??= openChart(host.querySelector(".chart")); // takes its size from what is shown

@@ -20,13 +20,43 @@ function lorenz(report) {
   };
 }
 
+// The same from the other end, on a logarithmic axis: where a few items hold nearly all, the Lorenz
+// curve lies in a corner, and this one does not.
+function topShares(report) {
+  if (!report.points.some((point) => point.lorenz)) return null;
+  const figure = byId("top");
+  show(figure);
+  const chart = openChart(figure.querySelector(".chart"));
+  return () => {
+    const found = curves(report, "lorenz", report.lorenz_x).map((entry) => (
+      { ...entry, data: entry.data.filter(([x]) => x < 1).map(([x, share]) => [1 - x, 1 - share]).reverse() }
+    ));
+    legend(figure.querySelector(".legend"), found);
+    chart.draw("Share of all exposure that the most exposed items hold, by how many they are.", {
+      xAxis: logAxis("The most exposed items, of all", { max: 1, min: found[0]?.data[0]?.[0], axisLabel: { formatter: tinyPercent }, ...ACROSS }),
+      yAxis: axis("Share of all exposure they hold", shares()),
+      tooltip: tooltip("axis", curveTip((x) => `The top ${tinyPercent(x)} of the items hold`, (share) => percent(share))),
+      series: found.map((entry, index) => line(`top ${index}`, entry)),
+    });
+  };
+}
+
+const tinyPercent = (share) => `${power(Number((100 * share).toPrecision(2)))}${NO_BREAK}%`;
+
 const shares = () => ({ min: 0, max: 1, axisLabel: { formatter: (value) => percent(value, 0) } });
 
 function lorenzSays({ point, base, isBase, lorenz_x: places }) {
   if (!point.lorenz) return "Not known for this point.";
-  const half = (curve) => percent(between(places, curve, 0.5));
-  const before = base?.lorenz && !isBase ? `, instead of ${half(base.lorenz)}` : "";
-  return `Half of the items hold ${half(point.lorenz)} of the exposure${before}.`;
+  const top = ({ lorenz: curve }) => percent(1 - between(places, curve, 0.99));
+  const compared = base?.lorenz && !isBase;
+  const before = compared ? `, instead of ${top(base)}` : "";
+  return `The top 1${NO_BREAK}% of the items hold ${top(point)} of the exposure${before}.${halfSays(point, compared ? base : null)}`;
+}
+
+function halfSays({ half_held_by: holders }, base) {
+  if (!known(holders)) return "";
+  const before = known(base?.half_held_by) ? `, instead of ${count(base.half_held_by)}` : "";
+  return ` Half of it goes to ${plural(holders, "item")}${before}.`;
 }
 
 // Linear interpolation in a curve over ascending places.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from limelight._base.text import first_words, printable
+from limelight._base.printable import printable
+from limelight._base.text import first_words
 from limelight.serve.http.wire import ENCODE, ErrorAnswer, ErrorDetail
 
 if TYPE_CHECKING:

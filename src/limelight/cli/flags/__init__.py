@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import functools
 import inspect
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from limelight._base.errors import ConfigError
 from limelight._base.settings import declared_settings, flag_of, kind_of
-from limelight.cli.frame import Estimate, announce_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limelight._base.settings import Settings, SettingType
-    from limelight.data.held_out import HeldOut
-    from limelight.data.interactions import Interactions
-    from limelight.data.read import OpenTable
-    from limelight.data.split import Split
+
+
+class FlagGroup(abc.ABC):
+    """Several flags that a command takes as one argument, named in its annotation."""
+
+    parameters: dict[str, inspect.Parameter]
+
+    @abc.abstractmethod
+    def read(self, given: dict[str, Any]) -> Any:
+        """Take the values of the flags out of what was given on the command line."""
 
 
 def given_flags(**flags: Any) -> dict[str, Any]:
@@ -102,103 +107,8 @@ CheckpointEvery = Annotated[
     ),
 ]
 
-SPLIT_FILE = "train.csv"
 
-
-@dataclass(frozen=True)
-class Reading:
-    """A flag for each of `ReadOptions`; what was not given is left to those."""
-
-    panel: ClassVar[str] = "Data"
-    user: Annotated[
-        str | None, option("COLUMN", "Column of users; found under the usual names.")
-    ] = None
-    item: Annotated[
-        str | None, option("COLUMN", "Column of items; found under the usual names.")
-    ] = None
-    rating: Annotated[str | None, option("COLUMN", "Column of ratings; not read unless named.")] = (
-        None
-    )
-    timestamp: Annotated[
-        str | None,
-        option("COLUMN", "Column of times, to order the rows by; not read unless named."),
-    ] = None
-    min_rating: Annotated[
-        float | None, option("NUMBER", "Keep rows rated at least this (needs --rating).")
-    ] = None
-    min_user: Annotated[int | None, option("N", "Keep users with at least so many items.")] = None
-    min_item: Annotated[int | None, option("N", "Keep items with at least so many users.")] = None
-    filter_order: Annotated[
-        str | None,
-        option(
-            "together|items-first|users-first",
-            "When the two are counted: both before either filter, or one after the other.",
-        ),
-    ] = None
-    core: Annotated[
-        int | None, option("N", "Keep the k-core instead: so many for every user and item.")
-    ] = None
-    weight: Annotated[
-        str | None, option("COLUMN", "Column of how much a row counts; without it all count 1.")
-    ] = None
-    half_life: Annotated[
-        str | None,
-        option("TIME", "After how long a row counts half: 90d, 36h, 2w (needs --timestamp)."),
-    ] = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the flags that were given, by their names in Python."""
-        return given_flags(**vars(self))
-
-    def refuse(self, reason: str, hint: str) -> None:
-        """Refuse flags that would have no effect."""
-        if self.given():
-            flag = "--" + next(iter(self.given())).replace("_", "-")
-            message = f"{reason}: {flag}"
-            raise ConfigError(message, hint=hint)
-
-    def refuse_for_split(self) -> None:
-        """Refuse all flags, because a split folder was read with those that hold for it."""
-        hint = "give this flag to `limelight data split`"
-        self.refuse("a split folder is already filtered, it does not take", hint)
-
-    def interactions(self, path: Path) -> Interactions:
-        """Read a table, or the training part of a split folder."""
-        return self.interactions_and_validation(path)[0]
-
-    def interactions_and_validation(self, path: Path) -> tuple[Interactions, HeldOut | None]:
-        """Read a table, or the training and the validation part of a split folder."""
-        from limelight.data import Split
-
-        data = self.interactions_or_split(path)
-        return (data.train, data.validation) if isinstance(data, Split) else (data, None)
-
-    def interactions_or_split(self, path: Path) -> Interactions | Split:
-        """Read a table, or a split folder."""
-        from limelight.data import Split
-
-        if not (path / SPLIT_FILE).is_file():
-            return self.table(path)
-        self.refuse_for_split()
-        return Split.load(path)
-
-    def table(self, path: Path) -> Interactions:
-        """Read a table, unless that would take more memory than there is."""
-        from limelight.data.estimate import reading_bytes
-
-        opened = self.open(path)
-        hint = "read less: a part of the rows, or those from a higher --min-rating on"
-        announce_look("reading", lambda _: Estimate(reading_bytes(opened), hint))
-        return opened.read()
-
-    def open(self, path: Path) -> OpenTable:
-        """Open a table and choose its columns."""
-        from limelight.data.read import ReadOptions
-
-        return ReadOptions(**self.given()).open(path)
-
-
-class SettingFlags:
+class SettingFlags(FlagGroup):
     """A flag for each setting of some models; what was not given is left to their configs.
 
     A command takes ``settings: Annotated[dict[str, Any], SettingFlags(configs)]``.
@@ -284,7 +194,7 @@ def takes_flags(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-class FieldFlags:
+class FieldFlags(FlagGroup):
     """A flag for each field of a dataclass."""
 
     def __init__(self, kind: Any) -> None:
@@ -308,12 +218,12 @@ class FieldFlags:
         return self._kind(**{name: given.pop(name) for name in self.parameters})
 
 
-def _group_of(annotation: Any) -> SettingFlags | FieldFlags | None:
+def _group_of(annotation: Any) -> FlagGroup | None:
     """Tell whether an argument of a command stands for several flags."""
     if is_dataclass(annotation):
         return FieldFlags(annotation)
     marks = getattr(annotation, "__metadata__", ())
-    return next((mark for mark in marks if isinstance(mark, SettingFlags)), None)
+    return next((mark for mark in marks if isinstance(mark, FlagGroup)), None)
 
 
 class Verb(TyperCommand):

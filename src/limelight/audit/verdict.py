@@ -1,0 +1,77 @@
+"""What an audit says first: one or two plain sentences for somebody who reads no further."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limelight._base.text import count
+from limelight.metrics.lists import ListCount, sizes_note
+
+if TYPE_CHECKING:
+    from limelight.audit.audit import Audit
+    from limelight.audit.compare import Comparison
+
+
+def headline(audit: Audit) -> str:
+    """Say what was audited."""
+    return f"Exposure audit over {audit.counted()}, ranks 1 to {audit.k}"
+
+
+def summary(audit: Audit) -> list[str]:
+    """Say of how many lists and items it is, and how unevenly exposure is shared."""
+    gini, floor = (audit.metrics[f"{name}@{audit.k}"] for name in ("gini", "gini_floor"))
+    few = items_with_half(audit)
+    half = f"Half of the exposure goes to {count(few, 'item')}, {few / audit.items:.2%} of all"
+    if audit.catalogue_given:
+        hidden = f"{count(audit.unexposed, 'item')} ({audit.unexposed / audit.items:.2%})"
+        half += f"; {hidden} {'is' if audit.unexposed == 1 else 'are'} in no list"
+    return [
+        f"{headline(audit)}: the Gini is {gini:.4f}, where 0 is even, 1 is one item alone, "
+        f"and about {floor:.4f} is the lowest that these lists could have.",
+        f"{half}.",
+    ]
+
+
+def items_with_half(audit: Audit) -> int:
+    """Count the items that hold half of the exposure, the most exposed first."""
+    held = np.cumsum(np.sort(audit.exposure)[::-1])
+    return int(np.searchsorted(held, held[-1] / 2)) + 1
+
+
+def verdict(audit: Audit, changed: Comparison) -> list[str]:
+    """Say what changed, by how much, and whether it may be chance."""
+    k = audit.k
+    before, change = (changed.metrics[f"gini@{k}_{what}"] for what in ("before", "change"))
+    after, step = audit.metrics[f"gini@{k}"], round(change, 4)
+    said = f"from {before:.4f} to {after:.4f}"
+    if step == 0:
+        first = f"Exposure is as even as before: the Gini stayed at {after:.4f}."
+    else:
+        how, moved = ("more", "fell") if step < 0 else ("less", "rose")
+        first = (
+            f"Exposure is {how} even than before: the Gini {moved} by {abs(step):.4f}, {said}, "
+            f"{chance(changed, f'gini@{k}')}."
+        )
+    before, after = changed.metrics[f"coverage@{k}_before"], audit.metrics[f"coverage@{k}"]
+    second = f"The lists show {after:.2%} of the items, {before:.2%} before"
+    if round(after - before, 4):
+        second += f", {chance(changed, f'coverage@{k}')}"
+    sizes = {"before": ListCount(lists=changed.lists), "after": ListCount(lists=audit.lists)}
+    if sizes_note(sizes):
+        were = (
+            f"there {'was' if changed.lists == 1 else 'were'} {count(changed.lists, 'list')} before"
+        )
+        second += (
+            f"; but {were} and there are {audit.lists:,} now, which changes both figures by itself"
+        )
+    return [first, f"{second}."]
+
+
+def chance(changed: Comparison, key: str) -> str:
+    """Say whether another sample of users might have shown no change of a metric."""
+    if f"{key}_change_low" not in changed.metrics:
+        return "and one user cannot tell whether that is chance"
+    low, high = (changed.metrics[f"{key}_change_{end}"] for end in ("low", "high"))
+    return "which may be chance" if low <= 0 <= high else "more than chance explains"
