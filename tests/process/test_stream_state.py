@@ -122,7 +122,7 @@ def test_who_only_reads_does_not_wait(folder, held, limelight):
     lists = folder.with_name("lists.parquet")
     ended = limelight("recommend", folder, "-k", K, "--no-update", "-o", lists)
     assert ended.code == 0
-    assert "does not remember who is served here, because it was told not to" in ended.err
+    assert "does not record these lists as served, because it was told not to" in ended.err
     assert len(listed(lists)) == N_USERS
 
 
@@ -149,7 +149,8 @@ def test_a_folder_of_somebody_else_is_served_from_and_left_alone(stream):
         before = {file.name: file.read_bytes() for file in (place / "model").iterdir()}
         ended = run_python(AS_NOBODY, place / "model", place / "out" / "lists.parquet")
         assert ended.stdout.splitlines() == [
-            "The model does not remember who is served here, because its folder cannot be written.",
+            "The model does not record these lists as served, "
+            "because its folder cannot be written.",
             "300",
         ], ended.stderr
         assert {file.name: file.read_bytes() for file in (place / "model").iterdir()} == before

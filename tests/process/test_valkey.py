@@ -250,7 +250,7 @@ def test_a_server_that_was_away_gets_everything_again(keeps, name):
             count(replica, 2)
             replica.flush()
             assert "cannot be used" in replica.error.message
-            assert "not safe from a kill" in replica.status()["notes"][1]
+            assert "a kill of this process loses" in replica.status()["notes"][1]
         server.start()
         for replica in group.open:
             count(replica, 3)

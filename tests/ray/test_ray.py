@@ -220,7 +220,7 @@ def end_the_meeting(comm: Any, verb: str, epoch: int) -> None:
 
 
 def test_without_the_meeting_there_is_a_way_on(tmp_path):
-    with pytest.raises(ll.LimelightError, match="where the ranks meet was lost") as caught:
+    with pytest.raises(ll.LimelightError, match="coordinator of the workers was lost") as caught:
         run(Toy(tmp_path, mishap=end_the_meeting), workers=2)
     assert "--resume" in caught.value.hint
 

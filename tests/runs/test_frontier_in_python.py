@@ -312,7 +312,7 @@ class TestMistakes:
 
     def test_users_without_targets(self):
         data = ll.marketplace(9, 30, 60).interactions
-        with pytest.raises(ll.DataError, match="have nothing to find"):
+        with pytest.raises(ll.DataError, match="have no held-out items to find"):
             ll.frontier(data)
 
 

@@ -259,8 +259,8 @@ class TestOthers:
         near = ll.fit_to(data, model=small(), nearest=True, **wishes)
         assert not near.met
         assert near.notes[0] == (
-            "Not all wishes can be met: a loss of nDCG of 0.001 stands in the way beside a Gini "
-            "index of 0.2."
+            "Not all targets can be met together: a loss of nDCG of 0.001 stands in the way "
+            "beside a Gini index of 0.2."
         )
         [taken] = [one for one in near.tried if one.method == near.method]
         least = min(one.ndcg_loss for one in near.tried if one.gini < 0.21)

@@ -228,7 +228,7 @@ def test_wishes_that_contradict_each_other(split):
 
 
 def test_users_who_have_nothing_to_find():
-    with pytest.raises(DataError, match="users have nothing to find"):
+    with pytest.raises(DataError, match="users have no held-out items to find"):
         ll.fit_to(ll.marketplace(12, 30, 60).interactions, gini=0.5)
 
 

@@ -209,7 +209,7 @@ class TestRecommend:
         before = state.read_bytes()
         ended = self.run(limelight, model, tmp_path, "--no-update")
         assert ended.err.splitlines()[0] == (
-            "The model does not remember who is served here, because it was told not to."
+            "The model does not record these lists as served, because it was told not to."
         )
         assert state.read_bytes() == before
         ended = self.run(limelight, model, tmp_path, "--users", place / "few.csv")

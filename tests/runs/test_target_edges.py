@@ -44,7 +44,7 @@ def test_a_promise_that_does_not_hold_for_everybody_is_not_passed_over(monkeypat
         ll.fit_to(data, gini=0.5, at=K, model=ll.Popularity())
     found = ll.fit_to(data, gini=0.5, at=K, model=ll.Popularity(), nearest=True)
     assert not found.met
-    assert any("not met" in note for note in found.notes)
+    assert any("was missed over all users" in note for note in found.notes)
 
 
 def _unmoved(control):
@@ -98,10 +98,10 @@ def test_a_sample_is_searched_with_and_everybody_confirms(monkeypatch):
     split = ll.split_users(data, validation=75, test=75)
     found = ll.fit_to(split, gini=0.4, at=K, model=ll.IALS(factors=6, epochs=4))
     [note] = found.notes
-    assert note.startswith("Searched with 300 of 1,500 users, whose lists had a Gini index of 0.")
+    assert note.startswith("The strength was searched for with 300 of 1,500 users: at ")
     assert found.test["users"] == 300
     assert found.served["users"] == 1500
     assert found.served["gini@10"] == pytest.approx(0.4, abs=0.01)
     monkeypatch.setattr("limelight.control.population._SEARCHED", 20_000)
     more = ll.fit_to(split, gini=0.4, at=K, model=ll.IALS(factors=6, epochs=4), population=5000)
-    assert not any("Searched with" in note for note in more.notes)  # there are no more users
+    assert not any("searched for with" in note for note in more.notes)  # there are no more users

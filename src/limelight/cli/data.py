@@ -219,7 +219,8 @@ def _split_table(found: "Split") -> str:
     dropped = f"{found.dropped_items:,} (interactions: {found.dropped_interactions:,})"
     text = f"{Table((), rows).text()}\nitems dropped because no training user has them: {dropped}"
     if found.users_without_history:
-        text += f"\nusers left out because they did nothing before: {found.users_without_history:,}"
+        without = f"{found.users_without_history:,}"
+        text += f"\nusers left out because they have no earlier interactions: {without}"
     return text
 
 

@@ -95,7 +95,7 @@ def frontier(
     curve has its widest gap. Exposure is that of everybody's lists, unless --for says otherwise;
     held-out users are served among all others. Validation users decide, test users confirm.
 
-    A model is trained from nothing once. Every other one starts from its nearest neighbour, so
+    A model is trained from scratch once. Every other one starts from its nearest neighbour, so
     that twelve points take two to three times as long as one; those of ease follow from one fit.
     With -o every point is written at once, and Ctrl-C or SIGTERM waits for it: the same command
     goes on where it was interrupted, with or without --resume.

@@ -58,7 +58,7 @@ def recommend(
     no_update: Annotated[
         bool,
         typer.Option(
-            "--no-update", help="Do not remember who is served, if the model serves a stream."
+            "--no-update", help="Do not record these lists as served, if the model serves a stream."
         ),
     ] = False,
     keep_seen: Annotated[
@@ -207,7 +207,7 @@ def _check(
         raise ConfigError(message, hint="--history is for unseen users, --user-id for known ones")
     if history is None:
         hint = "name the table of unseen users with --history FILE"
-        reading.refuse("there is nothing to read without --history, so no use for", hint)
+        reading.refuse("without --history no table is read, so nothing takes", hint)
     if output is not None:
         from limelight.store.lists import ListWriter
 

@@ -36,7 +36,7 @@ def replay(
     gini: Gini = None,
     min_coverage: MinCoverage = None,
     max_relevance_loss: Annotated[
-        str | None, target_option("SHARE", "Target: the relevance that may go, such as 2%.")
+        str | None, target_option("SHARE", "Target: the relevance that may be lost, such as 2%.")
     ] = None,
     groups: Groups = None,
     group_cap: GroupCap = None,

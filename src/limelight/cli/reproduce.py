@@ -44,7 +44,7 @@ def reproduce(
     ] = None,
     budget: Annotated[
         float,
-        option("MINUTES", "How long it may take, about; 0 tries only the published settings."),
+        option("MINUTES", "About how long it may take; 0 tries only the published settings."),
     ] = 60.0,
     factors: Annotated[
         int | None, option("N", "Length of the vectors, instead of the paper's.")

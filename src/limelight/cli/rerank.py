@@ -78,7 +78,7 @@ def rerank(
     gini: Gini = None,
     min_coverage: MinCoverage = None,
     max_relevance_loss: Annotated[
-        str | None, target_option("SHARE", "Target: the relevance that may go, such as 2%.")
+        str | None, target_option("SHARE", "Target: the relevance that may be lost, such as 2%.")
     ] = None,
     min_mmf: MinMmf = None,
     of: Of = None,

@@ -36,7 +36,7 @@ class HeldTarget:
     gini: Gini = None
     min_coverage: MinCoverage = None
     max_relevance_loss: Annotated[
-        str | None, target_option("SHARE", "Target: the relevance that may go, such as 2%.")
+        str | None, target_option("SHARE", "Target: the relevance that may be lost, such as 2%.")
     ] = None
     groups: Groups = None
     group_cap: GroupCap = None
@@ -90,10 +90,15 @@ class LedgerFlags:
     ] = CountedAs.shown
     durable: Annotated[
         bool,
-        typer.Option("--durable", help="Write the ledger before every answer: a kill loses none."),
+        typer.Option(
+            "--durable", help="Write the ledger before every answer: a kill loses nothing."
+        ),
     ] = False
     flush_every: Annotated[
-        str, option("TIME", "How often the ledger is written otherwise: so much a kill loses.")
+        str,
+        option(
+            "TIME", "How often the ledger is written otherwise; a kill loses at most that much."
+        ),
     ] = "1s"
 
 
@@ -103,9 +108,9 @@ class ListenFlags:
 
     panel: ClassVar[str] = "Service"
     host: Annotated[
-        str, option("ADDRESS", "Where to listen; 0.0.0.0: wherever the machine is reached.")
+        str, option("ADDRESS", "Address to listen on; 0.0.0.0: all addresses of this machine.")
     ] = "127.0.0.1"
-    port: Annotated[int, option("N", "At which port.")] = 8080
+    port: Annotated[int, option("N", "Port to listen on.")] = 8080
     workers: Annotated[
         int, option("N", "Processes that answer; several need a ledger at redis://...")
     ] = 1
@@ -123,7 +128,9 @@ class ListenFlags:
     ] = None
     queue: Annotated[int, option("N", "Requests that may wait; others are refused with 503.")] = 512
     max_wait: Annotated[str, option("TIME", "How long a request may wait for its list.")] = "2s"
-    max_body: Annotated[int, option("BYTES", "Of a request, or of a line of a batch.")] = 1 << 20
+    max_body: Annotated[
+        int, option("BYTES", "Largest size of a request, or of a line of a batch.")
+    ] = 1 << 20
     log_users: Annotated[
         bool, typer.Option("--log-users", help="Log the ids of users as well.")
     ] = False
@@ -149,7 +156,7 @@ def serve(
     k: Annotated[int, option("N", "Length of lists, unless a request says otherwise.", "-k")] = 20,
     candidates: Annotated[
         int | None,
-        option("N", "From how many of the best items a list is chosen under control.  [1000]"),
+        option("N", "How many of the best items a list is chosen from under control.  [1000]"),
     ] = None,
     never_show: Annotated[
         Path | None, option("FILE", "Items that nobody is shown: a table item_id.")

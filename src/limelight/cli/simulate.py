@@ -76,7 +76,9 @@ class Machines:
             "time.  [default: 4 a machine, at least 16]",
         ),
     ] = None
-    network: Annotated[float, option("GBIT/S", "What a machine sends and receives.")] = 10.0
+    network: Annotated[float, option("GBIT/S", "Speed at which a machine sends and receives.")] = (
+        10.0
+    )
     cores: Annotated[int | None, option("N", "Cores of a machine.  [default: 16]")] = None
     core_speed: Annotated[
         float | None, option("GFLOP/S", "Speed of a core in a product of matrices.  [default: 20]")
@@ -87,7 +89,7 @@ class Machines:
             "--local", help="Cores and their speed are those of this machine, measured now."
         ),
     ] = False
-    efficiency: Annotated[str, option("SHARE", "Which share of that speed a fit reaches.")] = "50%"
+    efficiency: Annotated[str, option("SHARE", "Share of that speed that a fit reaches.")] = "50%"
     memory_speed: Annotated[float, option("GB/S", "Speed of a machine's memory.")] = 50.0
     wire_bytes: Annotated[int, option("N", "Bytes of a number on the wire.")] = 4
     deterministic: Annotated[

@@ -85,8 +85,8 @@ class Targets:
         str | None,
         option(
             "SHARE",
-            "Target: the nDCG that may go, such as 2%: for as even an exposure as that buys, or "
-            "with other targets at most so much.",
+            "Target: the nDCG that may be lost, such as 2%: exposure becomes as even as that "
+            "allows. With other targets: the most that they may cost.",
         ),
     ] = None
     min_coverage: MinCoverage = None

@@ -165,7 +165,7 @@ def tune(
 
     The nDCG of a trial is of a short fit. It is the mean over up to five folds: validation users
     are asked several times, each time for other items of theirs. In the end the best settings and
-    the defaults are fitted from nothing, and the folds decide between them. These two are measured
+    the defaults are fitted from scratch, and the folds decide between them. These two are measured
     as `limelight evaluate` does, too, and test users are looked at this once. The model written is
     the one that was measured.
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _SHORTER = 8
-"""A fit that starts from a neighbour has so many times fewer epochs than one from nothing."""
+"""A fit that starts from a neighbour has so many times fewer epochs than one from scratch."""
 _BATCH = 8192
 _DOWN = 8.0
 """How much smaller than the smallest strength the next one towards 0 is."""
@@ -158,7 +158,7 @@ class ExposureControl(ModelControl):
     most = 100.0
     first = (0.0, 0.1, 10.0)
     config: Config
-    """Of the fit from nothing."""
+    """Of the fit from scratch."""
     data: Interactions
     """What is fitted to."""
     fits: MutableMapping[float, Any]

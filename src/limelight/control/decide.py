@@ -292,7 +292,9 @@ def _missed_note(missed: Sequence[Any]) -> tuple[str, ...]:
     if not missed:
         return ()
     names = ", ".join(map(repr, missed[:5])) + (", ..." if len(missed) > 5 else "")
-    return (f"Not all wishes can be met: the shares of these groups stand in the way: {names}.",)
+    return (
+        f"Not all targets can be met together: these groups' shares stand in the way: {names}.",
+    )
 
 
 def _out_of_reach(

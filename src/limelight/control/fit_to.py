@@ -363,9 +363,9 @@ def _search_notes(
     of = "" if sitting.providers is None else " of groups"
     if searched < people.n_distinct and not people.held_out_alone:
         notes.append(
-            f"Searched with {searched:,} of {people.n_distinct:,} users, whose lists had a Gini "
-            f"index{of} of {decision.gini:.3f} at strength {decision.strength:.4g}; for everybody "
-            f"it is {confirmed.strength:.4g}."
+            f"The strength was searched for with {searched:,} of {people.n_distinct:,} users: at "
+            f"{decision.strength:.4g} their lists had a Gini index{of} of {decision.gini:.3f}. "
+            f"For all users the strength is {confirmed.strength:.4g}."
         )
     if sitting.n_items < n_items:
         notes.append(
@@ -374,5 +374,7 @@ def _search_notes(
         )
     if decision.met and not confirmed.met:
         reached = confirmed.providers.get(f"group_gini@{everybody.k}", confirmed.now.gini)
-        notes.append(f"The target was not met for everybody: Gini {reached:.3f}.")
+        notes.append(
+            f"The target was missed over all users: their lists have a Gini of {reached:.3f}."
+        )
     return notes

@@ -75,7 +75,7 @@ def frontier(  # noqa: PLR0913
     users, who are served among all others. The first point of every method is the plain model.
     Further points go where the curve has its widest gap. Validation users decide where points go
     and which of them are on the front; test users are only measured. Each fit of exADMM starts
-    from the nearest one before it and has at most an eighth of the epochs that a fit from nothing
+    from the nearest one before it and has at most an eighth of the epochs that a fit from scratch
     may have; those of EASE follow from one fit.
 
     Parameters
@@ -234,7 +234,7 @@ class _Tracer:
         return measure_lists(ids[rows], users, self.at, trace, everybody=ids)
 
     def fit_plain(self, sitting: Sitting) -> ExposureControl:
-        """Fit the model without control, from nothing."""
+        """Fit the model without control, from scratch."""
         if 0.0 not in self.kept.fits:
             train, checkpoint = self.split.train, self.kept.checkpoint
             self.kept.fits[0.0] = self.unfitted.fit(

@@ -108,7 +108,7 @@ class FrontierFolder:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """Where the fit that starts from nothing keeps how far it has come."""
+        """Where the fit that starts from scratch keeps how far it has come."""
         return None if self._path is None else Checkpoint(self._path / _STATE / "fit.checkpoint")
 
     def keep_shown(self, name: str, shown: ShownLists) -> None:

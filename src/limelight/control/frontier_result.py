@@ -38,7 +38,7 @@ _PARTS = ("validation", "test")
 
 
 class Cost(NamedTuple):
-    """What all points of exADMM took, in units of the one fit that starts from nothing."""
+    """What all points of exADMM took, in units of the one fit that starts from scratch."""
 
     training: float
     """Of the seconds in which factors were updated, and nothing else."""
@@ -163,7 +163,7 @@ class Frontier:
         method
             Whose points to look at; everybody's, unless given.
         max_ndcg_loss
-            Share of the nDCG of the plain model that may go.
+            Share of the nDCG of the plain model that may be lost.
         """
         check_number("max_ndcg_loss", max_ndcg_loss)
         if method is not None:

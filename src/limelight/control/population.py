@@ -351,7 +351,7 @@ def sitting_of(
         rows = population.rows - starts[name]
         chosen[name] = rows[(rows >= 0) & (rows < part.n_users)]
         if not part.targets[chosen[name]].nnz:
-            message = f"the population has no {name} user with something to find"
+            message = f"the population has no {name} user with held-out items to find"
             raise DataError(message, hint="take more users, or another population")
     others = population.rows[population.rows < n_train]
     if population.held_out_alone:

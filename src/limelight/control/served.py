@@ -59,7 +59,7 @@ class Confirmed(NamedTuple):
 def refit(model: Model, data: Interactions) -> Model:
     """Fit a model to more users, from where it is; factors of items it knows are where they were.
 
-    A model that cannot start from somewhere is fitted from nothing.
+    A model that cannot start from somewhere is fitted from scratch.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def refit(model: Model, data: Interactions) -> Model:
     V = np.where(numbers[:, None] >= 0, model.item_factors[numbers], np.float32(0))
     users = model.fold_in(match_items(data, model.item_ids))
     found.fit(data, init=(users, V), show_progress=False)
-    # Whoever fits it again starts from nothing.
+    # Whoever fits it again starts from scratch.
     found.config = replace(model.config)
     return found
 

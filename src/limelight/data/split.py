@@ -392,7 +392,7 @@ def as_split(data: Any) -> Split:
     for name in ("validation", "test"):
         part = getattr(split, name)
         if not part.targets.nnz:
-            message = f"the {part.n_users:,} {name} users have nothing to find"
+            message = f"the {part.n_users:,} {name} users have no held-out items to find"
             hint = "users with few items have none; give more users, or hold out more of them"
             raise DataError(message, hint=hint)
     return split

@@ -117,8 +117,8 @@ def _cuts(times: Float64, validation: float, test: float, at: Any) -> tuple[floa
     if at is not None:
         first_of_test = moment(at)
         if first_of_test > ordered[-1]:
-            message = f"the test would be empty: it begins at {shown(first_of_test)}, the last pair"
-            message = f"{message} came first at {shown(ordered[-1])}"
+            message = f"the test would be empty: it begins at {shown(first_of_test)}, and the"
+            message = f"{message} last pair is from {shown(ordered[-1])}"
             raise DataError(message, hint="choose an earlier time")
     before = int(np.searchsorted(ordered, first_of_test))
     held_out = round(len(times) * validation)

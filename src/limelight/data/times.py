@@ -138,5 +138,7 @@ def _note_odd(times: Float64, left: Float64, newest: float) -> None:
             if is_far
             else f"most rows are more than 40 half-lives older, such as {shown(usual)}"
         )
-        message = f"{message}: half_life leaves little of them; is a time wrong, or its unit?"
+        message = (
+            f"{message}: half_life leaves them hardly any weight; is a time wrong, or its unit?"
+        )
         warnings.warn(message, LimelightWarning, stacklevel=4)

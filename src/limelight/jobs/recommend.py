@@ -272,7 +272,7 @@ def _remembering(
         yield lambda _: None
     elif not (update and is_writable(folder)):
         why = "its folder cannot be written" if update else "it was told not to"
-        note(f"The model does not remember who is served here, because {why}.")
+        note(f"The model does not record these lists as served, because {why}.")
         yield lambda _: None
     else:
         with locked_state(folder, note) as write:

@@ -236,7 +236,7 @@ def refuse_without_history(found: Model | Reranked, folder: Path, *, filter_seen
         return
     if isinstance(found.model, NeuralModel | EASE):
         what = "network" if isinstance(found.model, NeuralModel) else "model"
-        message = f"the {what} was saved without histories, which it answers its users from"
+        message = f"the {what} was saved without histories, which it needs to serve its own users"
         raise DataError(message, hint="give the histories with --history")
     if filter_seen:
         message = "the model was saved without histories, so it cannot leave out what was seen"
@@ -260,13 +260,13 @@ def note_control(
     knows_others = found.serves == "alone" or getattr(found.reranker, "is_settled", False)
     if found.reranker is not None and not knows_others:
         note(
-            "The model does not know the population that it serves, because it was saved without. "
-            "Lists are made for those who ask, as if they were all; fit it to its target again."
+            "The model was saved without the population that its target is for. "
+            "Lists are made as if there were no other users than these; fit it to its target again."
         )
         if n_users < _FEWEST_TOGETHER:
             note(f"For {n_users:,} users together they are nearly those of the model alone.")
     if found.serves == "stream" and found.lists is None:
-        note("The model does not keep the lists that it makes: who asks twice is counted twice.")
+        note("The model does not keep the lists that it makes: a user who asks twice counts twice.")
     asked = (found.promise or {}).get("target", {})
     if asked and asked.get("at") != k:
         note(f"The target is for lists of {asked['at']}; these are lists of {k}.")

@@ -284,7 +284,7 @@ def _with_next_settings(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
     def fit_anew(self: Model, *args: Any, **more: Any) -> Any:
         if not self._takes_features and more.pop("item_features", None) is not None:
-            message = f"{type(self).__name__} has no use for item_features"
+            message = f"{type(self).__name__} does not use item_features"
             raise ConfigError(message, hint="use IALS or ExADMM")
         if self._next is not None:
             # What was learnt before does not go with these, so it is lost even if the fit fails.

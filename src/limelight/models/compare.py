@@ -143,7 +143,7 @@ def compare(
     parts: list[Part] = ["validation", "test"] if on == "both" else [on]
     for part in parts:
         if not getattr(split, part).targets.nnz:
-            message = f"the {part} users of the split have nothing to find"
+            message = f"the {part} users of the split have no held-out items to find"
             raise DataError(message, hint="split again with more of them")
     rows, notes, fingerprint = [], [], split.train.fingerprint()
     for name, recommender in named.items():

@@ -100,7 +100,8 @@ def note_heavy_weight(weights: NDArray[np.float32] | None) -> None:
     if largest > _HEAVY * total:
         message = (
             f"one pair weighs {largest:g}, which is {largest / total:.0%} of all "
-            f"{len(weights):,} pairs together; the median is {np.median(weights):g}: is it wrong?"
+            f"{len(weights):,} pairs together; the median is {np.median(weights):g}. "
+            "Is that an error?"
         )
         warnings.warn(message, LimelightWarning, stacklevel=4)
 

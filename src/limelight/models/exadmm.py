@@ -72,7 +72,7 @@ class ExADMMConfig(FactorConfig):
             )
             raise ConfigError(message, hint="a strength is a weight times the number of users")
         if self.solver == "exact" and (given := self._given_step_sizes()):
-            message = f"{given[0]} has no use with solver='exact': {getattr(self, given[0])!r}"
+            message = f"{given[0]} has no effect with solver='exact': {getattr(self, given[0])!r}"
             raise ConfigError(message, hint="leave it out, or use solver='admm'")
 
     @property

@@ -203,7 +203,7 @@ def _read_fit(
         status = Status[fit["status"]] if fit.get("status") else None
         chosen = _checked_choice(_numbers(fit.get("chosen", {})), model.config)
     except (TypeError, KeyError, AttributeError, ConfigError) as error:
-        message = f"model folder {name!r} tells of its fit in an unknown way: {first_words(error)}"
+        message = f"model folder {name!r} describes its fit in an unknown way: {first_words(error)}"
         raise DataError(message, hint=_CHANGED) from error
     return trace, status, chosen
 

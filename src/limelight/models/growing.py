@@ -170,7 +170,7 @@ class GrowingModel(VectorModel):
         if given is None:
             return None
         if self.learned.features is None:
-            message = "the model was fitted without item features, so it knows no use for them"
+            message = "the model was fitted without item features, so it cannot use them"
             raise ConfigError(message, hint="fit it with item_features=...")
         encoding = Encoding.of(self.learned.features)
         return read_item_features(given, item_ids, encoding=encoding)

@@ -92,7 +92,9 @@ class ItemIndex:
         bound = self._largest * largest_entry(queries)
         if not bound <= LARGEST:
             message = f"scores are too large for 32-bit numbers: up to {bound:.3g}"
-            raise SolveError(message, hint="the factors ran away; fit again, with usual settings")
+            raise SolveError(
+                message, hint="the factors diverged; fit again with the default settings"
+            )
 
 
 def _as_wide(queries: Float32) -> Float32:

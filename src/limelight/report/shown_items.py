@@ -101,7 +101,7 @@ class ShownItems:
         """Say what is left out."""
         members = self.exhibit.groups
         n_groups = 0 if members is None else len(members.group_ids)
-        which = "of the example lists, the most exposed, and every so many-th of the others"
+        which = "of the example lists, the most exposed, and an even sample of the others"
         return {
             "items_note": _left_out("items", len(self.items), len(self.exhibit.item_ids), which),
             "groups_note": _left_out("groups", len(self.groups), n_groups, "that hold most"),
@@ -147,6 +147,5 @@ def cut(text: object) -> str:
 def _left_out(what: str, shown: int, total: int, which: str) -> str:
     if shown == total:
         return ""
-    return (
-        f"The table holds {shown:,} of {total:,} {what}: those {which}. All else counts them all."
-    )
+    held = f"The table holds {shown:,} of {total:,} {what}: those {which}."
+    return f"{held} All other figures count every one."

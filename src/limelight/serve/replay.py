@@ -135,10 +135,13 @@ class ReplayResult:
         ]
         measured, settled = self.status.measure, self.settled
         if measured is None:
-            return [*said, "There were too few to measure anything."]
+            return [*said, "That is too few requests to measure anything."]
         if not settled:
             name = "window" if "window" in self.look_back else "time in which the ledger fills"
-            said.append(f"The log is no longer than the {name}: that says nothing of holding.")
+            said.append(
+                f"The log is no longer than the {name}, so it cannot show whether the target "
+                "would hold."
+            )
         elif self.goal.gini is not None:
             # Strength cannot make exposure less even than plain lists are.
             off = np.array(
@@ -296,7 +299,7 @@ def _notes(recommender: Recommender, log: RequestLog, failed: int) -> tuple[str,
         asked = count(unknown, "request")
         notes.append(
             f"{asked} came from users that the model does not know, such as {example!r}. They were "
-            "answered as unseen users without a history, by what suits everybody."
+            "answered as unseen users without a history, with what suits the average user."
         )
     if failed:
         notes.append(f"{count(failed, 'request')} could not be answered and were not counted.")

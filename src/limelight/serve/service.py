@@ -195,7 +195,7 @@ class _Running:
         gauge("waiting", "Requests without an answer yet.", value=lambda: arm.batcher.waiting)
         gauge("batches", "Calls of the engine.", value=lambda: arm.batcher.batches)
         gauge("window_lists", "Lists in the window.", value=lambda: float(arm.ledger.lists))
-        gauge("strength", "Of exposure control.", value=lambda: arm.strength)
+        gauge("strength", "Strength of exposure control.", value=lambda: arm.strength)
         gauge("relevance_loss", "Over the window.", value=lambda: arm.loss)
 
     def _hear_hup(self) -> None:

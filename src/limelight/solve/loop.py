@@ -32,9 +32,9 @@ Callback: TypeAlias = Callable[[int, TraceRecord | None], bool | None]
 class Status(Enum):
     """How a fit ended, and what that means."""
 
-    FINISHED = "All epochs ran. A trace that still falls says that more epochs would change it."
+    FINISHED = "All epochs ran. If the trace is still falling, more epochs would change the result."
     CONVERGED = "The last epoch lowered the objective by less than the tolerance."
-    STOPPED = "The callback asked for the end."
+    STOPPED = "The callback asked to stop."
     STALLED = "Validation got no better for many epochs, so the rest were not run."
     UNSETTLED = (
         "All epochs ran, but the objective ended above a value it had before. Use "

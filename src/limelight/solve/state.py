@@ -294,7 +294,7 @@ def check_outcome(problem: Problem, state: State) -> None:
     if largest < _SMALLEST:
         # All scores would be equal, and lists would show the items with the lowest numbers.
         message = (
-            f"the fit came to nothing: after epoch {state.epoch} scores are 0 in 32 bits "
+            f"the fit collapsed: after epoch {state.epoch} all scores are 0 in 32 bits "
             f"({largest:.3g} for a product of factors)"
         )
         hint = "lower regularization or unobserved_weight, or start from larger factors"

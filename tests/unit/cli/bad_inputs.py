@@ -346,7 +346,7 @@ features("features without item ids", shelf=["a", "b"])
 features("features without features", item_id=[1, 2])
 features("features of an item that stands twice", item_id=[1, 1], shelf=["a", "b"])
 features("features of other items", item_id=[-1, -2, -3], shelf=["a", "a", "a"])
-features("features for a model that has no use for them", "--model ease", item_id=[1], price=[2])
+features("features for a model that cannot use them", "--model ease", item_id=[1], price=[2])
 
 
 def grow(what: str, flags: str, make: Make = lambda: None) -> None:

@@ -89,7 +89,10 @@ def test_it_cannot_answer_its_users_without_histories(
     for more in ((), ("--keep-seen",)):
         ended = limelight("recommend", model, "-k", "5", "-o", lists, *more)
         assert ended.code == 1
-        assert "the model was saved without histories, which it answers its users from" in ended.err
+        assert (
+            "the model was saved without histories, which it needs to serve its own users"
+            in ended.err
+        )
         assert "give the histories with --history" in ended.err
 
 

@@ -164,15 +164,15 @@ def test_features_of_a_model_that_has_no_use_for_them(
     succeed("fit", stage / "early.parquet", "--model", "popularity", "-o", model)
     more = ("--item-features", stage / "films.parquet", "--from", model, "-o", model)
     ended = limelight("fit", stage / "new.parquet", *more)
-    assert "--model popularity has no use for --item-features" in ended.err
+    assert "--model popularity cannot use --item-features" in ended.err
     assert limelight("fit", stage / "new.parquet", "--from", model, "-o", model).code == 0
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--model", "popularity"), "--model popularity has no use for --item-features"),
-        (("--gini", 0.6), "a target has no use for --item-features"),
+        (("--model", "popularity"), "--model popularity cannot use --item-features"),
+        (("--gini", 0.6), "a target cannot use --item-features"),
     ],
 )
 def test_features_without_use(

@@ -150,7 +150,7 @@ def test_several_wishes_hold_together():
     for missed in (Measure(0.7, 0.5, 0.1), Measure(0.6, 0.4, 0.1), Measure(0.6, 0.5, 0.2)):
         assert not JOINT.is_met(missed)
         [note] = JOINT.notes(missed)
-        assert note.startswith("Not all wishes can be met: ")
+        assert note.startswith("Not all targets can be met together: ")
     assert "a loss of nDCG of 0.1 stands in the way beside a Gini index of 0.6" in note
     assert JOINT.notes(Measure(0.5, 0.9, 0.0)) == ()
     assert str(JOINT) == ("a Gini index of 0.6 and a coverage of 0.5 and a loss of nDCG of 0.1")

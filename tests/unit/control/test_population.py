@@ -183,7 +183,7 @@ def test_held_out_users_sit_alone_where_that_is_asked(split, model):
 @pytest.mark.parametrize(("missing", "first"), [("validation", 270), ("test", 230)])
 def test_a_population_without_users_to_judge_by(split, model, missing, first):
     ids = np.concatenate([split.train.user_ids, everybody(split)[first : first + 30]])
-    with pytest.raises(DataError, match=f"no {missing} user with something to find"):
+    with pytest.raises(DataError, match=f"no {missing} user with held-out items to find"):
         sitting_of(as_population(ids.tolist(), split), split, lambda: model, K)
 
 

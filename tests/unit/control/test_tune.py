@@ -64,7 +64,7 @@ def test_it_says_what_the_figures_are_of(found):
     text = str(found)
     assert "trial nDCG@20: of validation users, the mean of 5 folds of their items" in text
     assert "folds nDCG@20  validation nDCG@20" in text
-    assert "fitted from nothing with these settings" in text
+    assert "fitted from scratch with these settings" in text
     assert (found.folds, found.to_dict()["folds"]) == (5, 5)
     assert found.plot().get_ylabel() == "nDCG@20 of 5 folds of validation users"
 
@@ -131,7 +131,7 @@ def test_a_budget_is_kept_to(split, monkeypatch):
 def test_too_small_a_budget_still_gives_a_model_and_says_what_was_left_out(split):
     tuned = ll.tune(split, model=ll.IALS(), budget=1e-3)
     assert tuned.model.item_factors.shape[1] == 16
-    assert "The budget has no time for 32 factors" in str(tuned)
+    assert "The budget is too short for 32 factors" in str(tuned)
 
 
 def test_it_goes_on_where_it_was_interrupted(split, found, tmp_path, monkeypatch):
@@ -262,7 +262,7 @@ def test_settings_that_come_to_nothing_are_passed_over(split, monkeypatch):
 
     def sometimes(self, X, **given):
         if self.config.unobserved_weight > 0.5:
-            message = "the fit came to nothing"
+            message = "the fit collapsed"
             raise ll.SolveError(message, hint="")
         return real(self, X, **given)
 

@@ -58,7 +58,7 @@ def test_a_model_of_other_data_is_named():
             [ll.Popularity()],
             ll.split_users(DATA, validation=0, test=9),
             {},
-            "validation users of the split have nothing to find",
+            "validation users of the split have no held-out items to find",
         ),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_weight_that_no_inverse_can_hold_is_named(value):
 
 @pytest.mark.parametrize("model", [ll.EASE(), ll.Popularity(), ll.Random()], ids=str)
 def test_features_without_use(R, model):
-    with pytest.raises(ConfigError, match=f"{type(model).__name__} has no use for item_features"):
+    with pytest.raises(ConfigError, match=f"{type(model).__name__} does not use item_features"):
         model.fit(R.astype(bool), item_features=np.eye(40))
     assert model.fit(R.astype(bool), item_features=None).is_fitted
 

@@ -72,7 +72,7 @@ def test_a_cap_holds_for_known_users_and_for_others(market, sellers):
     method = ll.GroupShares(at_most=0.3)
     prices = method.fit(ranking_of(market), K, groups=sellers)
     assert method.outcome_.is_met
-    assert str(method.outcome_).startswith("All wishes hold")
+    assert str(method.outcome_).startswith("All group targets are met")
     known = prices.rerank(ranking_of(market), K).ids
     assert naive_shares(known, sellers, 5).max() <= 0.301
     plain = ranking_of(market, "test").top(np.arange(1200), K).ids
@@ -198,7 +198,7 @@ def test_the_nearest_is_found_when_wishes_are_out_of_reach(market):
     ids = prices.rerank(ranking_of(market), K).ids
     seen = market[1].validation.history[:, :3].sum()
     assert np.sum(labels[ids] == 2) == 3 * 1200 - seen
-    assert str(outcome).startswith("The wishes are out of reach: 2 has ")
+    assert str(outcome).startswith("The group targets are out of reach: 2 has ")
     assert prices.prices[2] < 0
     assert prices.prices[0] == prices.prices[1] == 0
 
@@ -366,7 +366,7 @@ def test_anybodys_candidates_with_a_cap(tables):
         assert share.after == pytest.approx(changes[share.id].after)
         assert share.before == pytest.approx(changes[share.id].before)
     assert result.to_dict()["groups"][0].keys() == {"id", "before", "after", "at_least", "at_most"}
-    assert result.notes[-1].startswith("All wishes hold")
+    assert result.notes[-1].startswith("All group targets are met")
     both = ll.rerank(candidates, K, groups=groups, group_cap=0.3, group_floor={"z": 0.1})
     assert min(share.after for share in both.groups if share.id == "z") >= 0.099
 

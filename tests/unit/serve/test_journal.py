@@ -474,8 +474,8 @@ def test_status_says_what_is_not_on_disk(tmp_path, monkeypatch):
     journal.write_state({"strength": 0.5})
     journal._state.write()
     lists, state = journal.status()["notes"]
-    assert lists.startswith("The ledger is not on disk: cannot write")
-    assert state.startswith("What holds the target is not on disk: cannot write")
+    assert lists.startswith("The ledger could not be written: cannot write")
+    assert state.startswith("The state of the target could not be written: cannot write")
     monkeypatch.undo()
     (tmp_path / STATE).rmdir()
     journal.close()

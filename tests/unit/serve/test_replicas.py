@@ -519,14 +519,14 @@ def test_status_says_how_old_the_news_is_and_what_is_wrong(monkeypatch):
     assert one.status()["notes"] == [
         "something to know",
         "away",
-        "what is counted meanwhile is not safe from a kill of this process",
-        "what is known of other processes is too old, above 0.8 s: 40 s old",
+        "until then, a kill of this process loses what it counts",
+        "figures of other processes are older than 0.8 s: 40 s old",
     ]
     never = Memory(shelf)
     never.fails = "before"
     other = share(shelf, transport=never, every=1.0)
     assert other.status()["stale_seconds"] is None
-    assert other.status()["notes"][-1].endswith("above 0.8 s: nothing was heard")
+    assert other.status()["notes"][-1].endswith("older than 0.8 s: nothing was heard")
 
 
 def test_status_says_that_the_clock_is_wrong():

@@ -69,7 +69,7 @@ def test_rows_without_any_weight(data):
 
 def test_factors_that_score_nothing_are_no_model(data):
     nothing = np.zeros((300, 4)), np.zeros((100, 4))
-    assert "came to nothing" in refusal(ll.IALS(factors=4, epochs=2), data, init=nothing).message
+    assert "collapsed" in refusal(ll.IALS(factors=4, epochs=2), data, init=nothing).message
     model = ll.IALS(factors=4, epochs=2, init_scale=1e-30, row_solver="cg")
     assert "scores are 0 in 32 bits" in refusal(model, data).message
 

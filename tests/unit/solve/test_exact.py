@@ -154,7 +154,7 @@ def test_threads_do_not_matter():
 
 def test_what_only_alternating_directions_have_is_refused():
     for name in ("penalty", "learning_rate"):
-        with pytest.raises(ConfigError, match=f"{name} has no use with solver='exact': 0.1"):
+        with pytest.raises(ConfigError, match=f"{name} has no effect with solver='exact': 0.1"):
             ll.ExADMM(solver="exact", **{name: 0.1})
 
 

@@ -20,8 +20,8 @@ from limelight.store.model_state import locked_state
 
 job = importlib.import_module("limelight.jobs.recommend")
 K, N_USERS, N_ITEMS = 10, 300, 60
-TOLD_NOT_TO = "The model does not remember who is served here, because it was told not to."
-READ_ONLY = "The model does not remember who is served here, because its folder cannot be written."
+TOLD_NOT_TO = "The model does not record these lists as served, because it was told not to."
+READ_ONLY = "The model does not record these lists as served, because its folder cannot be written."
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ class TestOlderSchema:
         table, notes = served(folder)
         assert table.num_rows == N_USERS * K
         assert len(notes) == 1
-        assert "does not know the population that it serves" in notes[0]
+        assert "saved without the population that its target" in notes[0]
         _, notes = served(folder, users=[0, 1])
         assert "For 2 users together they are nearly those of the model alone." in notes
 

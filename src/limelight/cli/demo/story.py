@@ -69,8 +69,8 @@ def _finding(
         f"The model in {output / 'model'} was asked for a Gini of {run.gini:g}, and fitted to all\n"
         f"users. {'Met' if result.met else 'Nearest'} by {result.method}.\n"
         f"{_lower_half(run)}.\n"
-        f"Made-up data also tell what users truly like: in that everybody's lists change by "
-        f"{served[key] / plain[key] - 1:+.1%}."
+        "Because the data are made up, it is known what users truly like: by that measure, "
+        f"everybody's lists change by {served[key] / plain[key] - 1:+.1%}."
     )
 
 

@@ -69,7 +69,7 @@ def with_features(
     if has_target or on_cluster or not isinstance(fitted, FactorModel):
         what = "a target" if has_target else "--executor ray"
         what = what if has_target or on_cluster else f"--model {type(fitted).__name__.lower()}"
-        message = f"{what} has no use for --item-features: {item_features}"
+        message = f"{what} cannot use --item-features: {item_features}"
         hint = "use --model ials or exadmm, on one machine"
         if has_target:
             hint = "leave out the target, and control exposure with --exposure-strength"

@@ -99,7 +99,7 @@ class ColumnFlags(FlagGroup):
             flag = f"--{table.replace('_', '-')}"
             for column in names:
                 self._add(f"{table}_{column}", f"{_COLUMN_HELP[column]} of {flag}, if it differs.")
-        self._add("separator", "What separates columns of text; the first line tells.", "TEXT")
+        self._add("separator", "Separator of text files; found by the first line.", "TEXT")
 
     def _add(self, name: str, text: str, metavar: str = "COLUMN") -> None:
         flag = option(metavar, text, rich_help_panel="Data")

@@ -60,7 +60,7 @@ class Reading:
     ] = None
     half_life: Annotated[
         str | None,
-        option("TIME", "After how long a row counts half: 90d, 36h, 2w (needs --timestamp)."),
+        option("TIME", "Time after which a row counts half: 90d, 36h, 2w (needs --timestamp)."),
     ] = None
     rating_missing: Annotated[
         str | None,
@@ -74,7 +74,7 @@ class Reading:
         option("FORMAT", "How times are written, such as %d/%m/%Y; ISO 8601 needs none."),
     ] = None
     separator: Annotated[
-        str | None, option("TEXT", "What separates columns of text; the first line tells.")
+        str | None, option("TEXT", "Separator of text files; found by the first line.")
     ] = None
     columns: Annotated[
         str | None,

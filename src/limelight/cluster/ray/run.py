@@ -205,7 +205,7 @@ class Driver:
         try:
             return ray.get(question)
         except RayActorError as error:
-            message = f"the process where the ranks meet was lost: {first_words(error)}"
+            message = f"the coordinator of the workers was lost: {first_words(error)}"
             raise LimelightError(message, hint=_RESUME) from error
 
 

@@ -195,8 +195,8 @@ class FactorSearch(Search):
         trials, factors = self.kept.once("plan", plan)
         if factors < most:
             self.notes.append(
-                f"The budget has no time for {most} factors: none of more than {factors} was "
-                "tried, and the defaults are measured with no more, either."
+                f"The budget is too short for {most} factors: at most {factors} were tried, "
+                "and the defaults were measured with at most as many."
             )
         return Plan.of(trials, factors, fixed=self.is_fixed)
 
@@ -215,7 +215,7 @@ class FactorSearch(Search):
         return self.limits.allow(self._seconds(one.factors) + later + ends)
 
     def _seconds_of_ends(self, factors: int) -> float:
-        """Predict the seconds of the two fits from nothing, by the first trial, which is one."""
+        """Predict the seconds of the two fits from scratch, by the first trial, which is one."""
         epochs = _LAST_EPOCHS * max(self.found[0].epochs, _EPOCHS_PADDED)
         return 2 * self._seconds(factors, min(epochs, self.base.config.epochs))
 
@@ -245,7 +245,7 @@ def _distance(one: tuple[float, ...] | None, other: tuple[float, ...] | None) ->
 
 
 def padded(factors: Factors, width: int, config: Any) -> Factors:
-    """Make factors longer, with random ones as a fit from nothing starts with, or cut them.
+    """Make factors longer, with random ones as a fit from scratch starts with, or cut them.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Trial:
     round: int
     settings: dict[str, Any]
     ndcg: float
-    """The mean over the folds of validation users; 0 where the fit came to nothing."""
+    """The mean over the folds of validation users; 0 where the fit collapsed."""
     gini: float
     epochs: int
     """Of this trial alone: it may have started from the factors of another."""
@@ -57,7 +57,7 @@ class TuneResult:
     settings : dict
         The settings to take: those found, and those that were given.
     model : Model
-        A model with these settings, fitted to the training users from nothing:
+        A model with these settings, fitted to the training users from scratch:
         ``ll.ExADMM(**found.settings).fit(split.train)`` has the same bits.
     default : dict
         The settings to compare with: those given, and what "auto" comes to.
@@ -69,7 +69,7 @@ class TuneResult:
         How many times validation users were asked in a trial, each time for other items of theirs.
         The nDCG of a trial is the mean; so it differs from that of ``ll.evaluate``.
     measured : dict
-        Accuracy and exposure of models fitted from nothing, "tuned" and by "default".
+        Accuracy and exposure of models fitted from scratch, "tuned" and by "default".
         "validation" and "test" are what ``ll.evaluate`` says of the users of the split, "folds" is
         the nDCG that trials have, by which one of the two was taken.
 
@@ -123,7 +123,7 @@ class TuneResult:
         folds = "" if self.folds == 1 else f", the mean of {self.folds} folds of their items"
         return [
             f"trial nDCG@{self.at}: of validation users{folds}, after a short fit to compare with.",
-            "tuned, default: models fitted from nothing with these settings, measured as "
+            "tuned, default: models fitted from scratch with these settings, measured as "
             "`limelight evaluate` does; the nDCG of folds, as of trials, decides between them.",
         ]
 

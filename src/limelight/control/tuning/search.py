@@ -171,7 +171,7 @@ def _refuse_other_run(found: Mapping[str, Any], about: Mapping[str, Any]) -> Non
 
 
 class _End(NamedTuple):
-    """A model that was fitted from nothing, and what validation users say of it."""
+    """A model that was fitted from scratch, and what validation users say of it."""
 
     model: Any
     settings: dict[str, Any]
@@ -181,7 +181,7 @@ class _End(NamedTuple):
 
 
 class Search:
-    """Tries settings of a model one after the other, each by a fit from nothing."""
+    """Tries settings of a model one after the other, each by a fit from scratch."""
 
     def __init__(self, base: Any, split: Split, at: int, kept: TrialCache, limits: Limits) -> None:
         self.base, self.split, self.at, self.kept, self.limits = base, split, at, kept, limits
@@ -278,7 +278,7 @@ class Search:
         return self.found[0], self.defaults
 
     def result(self) -> TuneResult:
-        """Fit the best and the defaults from nothing, ask validation users, and look at test users.
+        """Fit the best and the defaults from scratch, ask validation users, and look at test users.
 
         Trials are compared before that, and fits from other factors end elsewhere than one from
         nothing. So what is measured here is what anybody gets with the same settings. Where
@@ -286,21 +286,21 @@ class Search:
         """
         best, (first, defaults) = self.best, self.start()
         if not best.ndcg:
-            message = f"no settings that were tried led to a model: {len(self.found)} trials"
+            message = f"none of {len(self.found)} trials gave a usable model"
             raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
         default = self._fitted(defaults)
         tuned = default if best is first else self._fitted(best.settings)
         ends = [end for end in (tuned, default) if end is not None]
         if not ends:
-            message = "neither the best settings nor the defaults led to a model from nothing"
+            message = "neither the best settings nor the defaults gave a usable model"
             raise SolveError(message, hint="look at the data; give settings of your own to `fit`")
         # Of equal ones, the last is taken: the defaults.
         taken = max(reversed(ends), key=lambda end: end.folds)
         if taken is default:
             if tuned is not None and tuned is not default:
                 self.notes.append(
-                    f"Trial {best.number + 1}, fitted from nothing, has a folds nDCG of "
-                    f"{tuned.folds:.4f}, no more than the defaults: these are taken."
+                    f"The best trial ({best.number + 1}), fitted from scratch, has an nDCG of "
+                    f"{tuned.folds:.4f} over the folds, no better than the defaults: they are kept."
                 )
             best = first
         compared = {"tuned": taken} | ({} if default is None else {"default": default})
@@ -324,7 +324,7 @@ class Search:
         )
 
     def _fitted(self, settings: dict[str, Any]) -> _End | None:
-        """Fit as anybody would, and ask validation users; None where the fit came to nothing."""
+        """Fit as anybody would, and ask validation users; None where the fit collapsed."""
         model = self.make(settings)
         try:
             model.fit(self.split.train, show_progress=False, **self._validation(model))

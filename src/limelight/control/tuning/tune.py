@@ -42,7 +42,7 @@ def tune(
     unobserved weight; epochs follow from convergence. Many settings are tried with few factors, the
     better ones again with more, and every trial starts from the factors of an earlier one. Of other
     models it is what they declare, one fit a trial. Test users are looked at once, at the end: for
-    what was found and for the defaults, both fitted from nothing. A trial is short and asks
+    what was found and for the defaults, both fitted from scratch. A trial is short and asks
     validation users several times, so its nDCG is not that of :func:`~limelight.evaluate`; the
     figures at the end are.
 

@@ -226,7 +226,7 @@ class NeuralModel(VectorModel):
 
     def _seen(self) -> Csr:
         if self.learned.seen is None:
-            message = "the model was saved without histories, which it answers its users from"
+            message = "the model was saved without histories, which it needs to serve its own users"
             raise DataError(message, hint="pass histories= of these users")
         return self.learned.seen
 

@@ -104,12 +104,12 @@ class GroupOutcome:
 
     def __str__(self) -> str:
         if self.is_met:
-            return f"All wishes hold to {100 * self.violation:.2f} points."
+            return f"All group targets are met, to {100 * self.violation:.2f} percentage points."
         [share] = [share for share in self.shares if share.id == self.group]
         side = "at most" if share.after > share.at_most else "at least"
         wish = share.at_most if share.after > share.at_most else share.at_least
         return (
-            f"The wishes are out of reach: {self.group!r} has {100 * share.after:.2f} %, "
+            f"The group targets are out of reach: {self.group!r} has {100 * share.after:.2f} %, "
             f"{side} {100 * wish:.2f} % was wished."
         )
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from limelight.rerank.relevance.regression import RegressionFit
 
 _USERS = 2000
-"""How many users with something to find are looked at, at most."""
+"""How many users with held-out items to find are looked at, at most."""
 _DEPTH = 2000
 """How many of a user's candidates are looked at, at most."""
 _RANKS = 25_000
@@ -59,7 +59,7 @@ _RIDGES = (1000.0, 100.0, 10.0)
 _ENOUGH = 1000
 _FOLDS = 3
 _FEWEST = 3 * _FOLDS
-"""Users with something to find among their candidates; fewer tell of the powers alone."""
+"""Users with held-out items to find among their candidates; fewer tell of the powers alone."""
 _LEVELS = (0.0, 0.2, 0.5, 0.8, 1.0)
 """Where the knots of a curve are, as quantiles of the pairs that matter."""
 _POPULARITY = "popularity"

@@ -219,7 +219,8 @@ class JointGoal(Goal):
             return ()
         met = [str(goal) for goal in self.wishes if goal.is_met(measure)]
         beside = f" beside {' and '.join(met)}" if met else ""
-        return (f"Not all wishes can be met: {' and '.join(missed)} stands in the way{beside}.",)
+        missing = " and ".join(missed)
+        return (f"Not all targets can be met together: {missing} stands in the way{beside}.",)
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.wishes))

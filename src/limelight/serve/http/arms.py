@@ -193,7 +193,7 @@ class Arm:
             try:
                 self.holder.restore(state)
             except LimelightError as error:
-                self.notes.append(f"what held the target before was left out: {error.message}")
+                self.notes.append(f"the saved state of the target was not used: {error.message}")
 
     # All that follows is done by the thread of the batcher.
 

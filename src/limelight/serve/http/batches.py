@@ -103,7 +103,7 @@ class BatchResponse(Response):
             id_ = body.id or os.urandom(12).hex()
             return ENCODE(await self._patiently(body, id_)) + b"\n"
         except wire.BadJsonError as error:
-            found = detail_of(400, f"line {number} is no JSON: {error}", "one object a line")
+            found = detail_of(400, f"line {number} is not JSON: {error}", "one object a line")
         except DataError as error:
             found = detail_of(422, f"line {number}: {error.message}", error.hint, id_)
         except Refusal as error:

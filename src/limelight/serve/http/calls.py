@@ -217,7 +217,7 @@ def decoded(decoder: msgspec.json.Decoder[Kind], content: bytearray) -> Kind:
     try:
         return wire.decode(decoder, content)
     except wire.BadJsonError as error:
-        raise Refusal(400, f"the body is no JSON: {error}", "send one JSON object") from None
+        raise Refusal(400, f"the body is not JSON: {error}", "send one JSON object") from None
     except DataError as error:
         raise Refusal(422, error.message, error.hint) from None
 

@@ -77,7 +77,10 @@ def detail_of(
     return ErrorDetail(status, first_words(Exception(message)), short_hint, id_)
 
 
-MISTAKE = ("the service made a mistake", "the log of the service says more; please report it")
+MISTAKE = (
+    "the service has failed: an internal error",
+    "see the log of the service, and please report it",
+)
 _SENTENCES = {
     404: ("there is nothing at this address", "GET /openapi.json lists all calls"),
     405: ("this address does not take that method", "GET /openapi.json lists all calls"),
@@ -141,7 +144,7 @@ class Keys:
         if is_admin or (is_client and not is_admin_call):
             return
         if is_client:
-            raise Refusal(403, "this call needs the admin token", "yours is that of a client")
+            raise Refusal(403, "this call needs the admin token", "the token sent is a client's")
         message = "the token is missing" if not given else "the token is wrong"
         challenge = {"WWW-Authenticate": "Bearer"}
         hint = "send the header 'Authorization: Bearer TOKEN'"

@@ -29,7 +29,7 @@ _TYPES = (
     wire.Exposure,
 )
 _MEANINGS = {
-    400: "The body is no JSON, or the request no HTTP.",
+    400: "The body is not JSON, or the request is not HTTP.",
     401: "The token is missing or wrong.",
     403: "The call needs the admin token.",
     408: "The request did not arrive in time.",
@@ -38,7 +38,7 @@ _MEANINGS = {
     422: "The body, or a parameter, is not as it should be.",
     429: "Too many requests from one address.",
     431: "The head of the request is too large.",
-    500: "A fault of the service, which its log tells more of.",
+    500: "An internal error; see the log of the service.",
     503: "Too many connections are open or requests wait, or one waited too long.",
 }
 _ANY = (400, 408, 431, 500, 503)

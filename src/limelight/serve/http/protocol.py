@@ -57,7 +57,7 @@ class GuardedProtocol(HttpToolsProtocol):
     _is_in_head = True
     _is_over = False
     """Whether nothing that comes is read any more."""
-    _reason = (400, "this is no HTTP request", "this service speaks HTTP/1.1")
+    _reason = (400, "this is not an HTTP request", "this service speaks HTTP/1.1")
     """Why the parser does not go on, if it does not."""
     _answered: RequestResponseCycle | None = None
     """The request that is being answered, or was last."""

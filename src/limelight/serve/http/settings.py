@@ -99,7 +99,7 @@ class ServeSettings:
             raise ConfigError(message, hint="leave one of them out")
         if not 0 < self.flush_every <= 3600:
             message = (
-                f"the ledger is written every so many seconds, up to an hour: {self.flush_every:g}"
+                f"the flush interval must be above 0, and at most 1 hour: {self.flush_every:g} s"
             )
             raise ConfigError(message, hint="1 is usual; --durable loses nothing")
         if self.workers < 1:

@@ -285,7 +285,7 @@ Body = TypeVar("Body")
 
 
 class BadJsonError(Exception):
-    """The body is no JSON at all."""
+    """The body is not JSON at all."""
 
 
 def decode(decoder: msgspec.json.Decoder[Body], content: bytes | bytearray) -> Body:
@@ -294,7 +294,7 @@ def decode(decoder: msgspec.json.Decoder[Body], content: bytes | bytearray) -> B
     Raises
     ------
     BadJsonError
-        If it is no JSON.
+        If it is not JSON.
     DataError
         If it is JSON of another shape.
 

@@ -118,7 +118,7 @@ class Journal:
         most_bytes: int = _MOST_BYTES,
     ) -> None:
         if not flush_every > 0:
-            message = f"a journal is flushed every so many seconds, above 0: {flush_every}"
+            message = f"the flush interval of a journal must be above 0 seconds: {flush_every}"
             raise ConfigError(message, hint="1 is usual; durable=True loses nothing")
         self.folder, self.ledger = Path(folder), ledger
         self.flush_every, self.durable = flush_every, durable
@@ -227,9 +227,11 @@ class Journal:
         """Say what is wrong with the disk, if anything is, and what was found at the start."""
         wrong = self.ledger.clock_notes(self._now)
         if self.error is not None:
-            wrong.append(f"The ledger is not on disk: {self.error.message}")
+            wrong.append(f"The ledger could not be written: {self.error.message}")
         if self._state.error is not None:
-            wrong.append(f"What holds the target is not on disk: {self._state.error.message}")
+            wrong.append(
+                f"The state of the target could not be written: {self._state.error.message}"
+            )
         return {"notes": wrong, "start_notes": list(self.notes)}
 
     def write_state(self, state: dict[str, Any]) -> None:

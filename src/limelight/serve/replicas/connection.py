@@ -20,7 +20,7 @@ def public_address(url: str) -> str:
     """
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in _SCHEMES:
-        said = f"by its scheme: {scheme[:20]!r}" if separator else "for it has no scheme"
+        said = f"by its scheme: {scheme[:20]!r}" if separator else "because it has no scheme"
         message = f"not the address of a Valkey or Redis server, {said}"
         raise ConfigError(message, hint="such as redis://localhost:6379/0")
     place, *more = re.split(r"[?#]", rest, maxsplit=1)

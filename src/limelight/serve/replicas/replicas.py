@@ -220,11 +220,11 @@ class Replicas:
         if error is not None:
             notes.append(error.message)
             if self.durable and not self.is_journaled:
-                notes.append("what is counted meanwhile is not safe from a kill of this process")
+                notes.append("until then, a kill of this process loses what it counts")
         if self.is_stale:
             age = "nothing was heard" if staleness == inf else f"{staleness:,.0f} s old"
             bound = self.staleness_bound()
-            said = f"what is known of other processes is too old, above {bound:,.1f} s: {age}"
+            said = f"figures of other processes are older than {bound:,.1f} s: {age}"
             notes.append(said)
         ahead = max((bucket for bucket, _ in self._early), default=0)
         ahead -= self.ledger.bucket_of(self.ledger.time)

@@ -152,7 +152,7 @@ def test_notes_of_the_target_and_of_the_keeper_are_both_told() -> None:
 
 def test_a_state_that_is_none_of_ours_is_left_out_with_a_note() -> None:
     arm = make_arm(target={"gini": 0.3}, keeper=Kept({"strength": "much"}))
-    assert arm.status()["notes"][0].startswith("what held the target before was left out")
+    assert arm.status()["notes"][0].startswith("the saved state of the target was not used")
 
 
 def test_another_model_goes_on_with_the_ledger_by_item_ids() -> None:
@@ -167,7 +167,9 @@ def test_another_model_goes_on_with_the_ledger_by_item_ids() -> None:
     expected = [known.get(id_, 0) for id_ in other.item_ids.tolist()]
     np.testing.assert_array_equal(arm.ledger.totals, expected)
     assert arm.ledger.lists == lists
-    assert arm.strength == pytest.approx(strength, rel=0.5), "control goes on, and not from nothing"
+    assert arm.strength == pytest.approx(strength, rel=0.5), (
+        "control goes on, and does not start anew"
+    )
     assert arm.fingerprint == "new"
     serve(arm, range(5))
 

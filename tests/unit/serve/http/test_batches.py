@@ -37,10 +37,10 @@ def test_both_kinds_of_lines(service):
 
 
 BAD_LINES = {
-    b"{": (400, "line 2 is no JSON: Input data was truncated", "one object a line"),
+    b"{": (400, "line 2 is not JSON: Input data was truncated", "one object a line"),
     b"[" * 5000: (422, "line 2: the body is not as it should be", "see /openapi.json"),
     b'{"k": 0}': (422, "line 2: the body is not as it should be: Expected `int` >= 1", "see"),
-    b'{"k": NaN}': (400, "line 2 is no JSON", "one object a line"),
+    b'{"k": NaN}': (400, "line 2 is not JSON", "one object a line"),
     b'{"usr": 1}': (422, "line 2: the body is not as it should be: Object contains", "see"),
     b'{"items": []}': (422, "line 2: the body is not as it should be", "see"),
     b'{"items": [{"id": 1, "score": 1e39}]}': (422, "line 2: the score of item 1", "leave out"),
@@ -65,7 +65,7 @@ def test_an_error_stands_in_its_place(service, line):
 
 def test_lines_are_numbered_as_they_are_sent(service):
     _, found = service.batch({}, b"", b"\r", b"  ", b"?").lines
-    assert found["error"]["message"].startswith("line 5 is no JSON")
+    assert found["error"]["message"].startswith("line 5 is not JSON")
 
 
 def test_a_batch_of_nothing(service):

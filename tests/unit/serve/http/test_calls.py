@@ -329,7 +329,7 @@ def test_a_fault_of_the_service_says_so_and_nothing_else(caplog):
     with serving(arm) as service, caplog.at_level("ERROR", logger="limelight.serve"):
         reply = service.post("/v1/recommend", {"user": "secret"})
         assert reply.status == 500
-        assert reply.error["message"] == "the service made a mistake"
+        assert reply.error["message"] == "the service has failed: an internal error"
         assert "ZeroDivisionError" not in reply.content.decode()
         [line] = service.batch({"id": "x"}).lines
         assert line["error"]["status"] == 500

@@ -97,7 +97,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_no_request_is_refused(service, name):
-    refusal(service.raw(BROKEN[name]), 400, "this is no HTTP request")
+    refusal(service.raw(BROKEN[name]), 400, "this is not an HTTP request")
 
 
 def test_a_request_before_a_broken_one_is_answered_first(service):

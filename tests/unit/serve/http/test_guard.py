@@ -96,7 +96,7 @@ def test_admins_have_a_token_of_their_own(service):
     reply = service.call("POST", "/admin/target", {"gini": 0.5}, JSON | bearer(CLIENT))
     assert reply.status == 403
     assert reply.error["message"] == "this call needs the admin token"
-    assert reply.error["hint"] == "yours is that of a client"
+    assert reply.error["hint"] == "the token sent is a client's"
     assert service.call("POST", "/admin/%74arget", {}, JSON | bearer(CLIENT)).status == 403
     reply = service.call("POST", "/admin/target", {"gini": 0.5}, JSON | bearer(ADMIN))
     assert reply.body == {"targets": {"demo": {"gini": 0.5}}}
