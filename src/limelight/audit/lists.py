@@ -13,8 +13,9 @@ from limelight._base.errors import ConfigError, DataError
 from limelight.audit.over_time import MomentColumn, written
 from limelight.data.columns import NumberColumn, join, scan
 from limelight.data.ids import IdColumn
+from limelight.data.names import find_column, need_column
 from limelight.data.rows import repeated_pair
-from limelight.data.sources import describe, find_column, listed, need_column, open_parts
+from limelight.data.sources import TableSource, describe, listed, open_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +131,8 @@ def read_lists(source: Source, timestamp: str | None = None) -> ListTable:
     parts = open_parts(source)
     names = list_names(source, parts)
     user, item, order = IdColumn(names.user), IdColumn(names.item), names.order
-    moment = [] if timestamp is None else [MomentColumn(timestamp)]
+    time_format = source.time_format if isinstance(source, TableSource) else None
+    moment = [] if timestamp is None else [MomentColumn(timestamp, time_format)]
     users, items, ranks, *times = join(scan(parts, [user, item, order, *moment]))
     lists, n_lists = _number_lists(users, times[0]) if times else (users, int(users.max()) + 1)
     if names.rank is None:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from limelight._base.errors import DataError
 from limelight.data.columns import NumberColumn, join, scan
 from limelight.data.ids import IdColumn, OptionalIdColumn, positions
+from limelight.data.names import find_column, need_column
 from limelight.data.rows import repeated_pair
-from limelight.data.sources import describe, find_column, need_column, open_parts
+from limelight.data.sources import describe, open_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa

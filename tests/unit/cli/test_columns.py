@@ -52,7 +52,7 @@ def test_rerank_with_names(tables, limelight):
     assert ended.code == 0, ended.err
     ended = limelight(*flags.split())
     assert ended.code == 1
-    assert "name them with --user '...' and --item '...'" in ended.err
+    assert "name it with --score '...'" in ended.err
 
 
 def test_a_column_of_ratings_is_mentioned(tmp_path, monkeypatch, capfd):

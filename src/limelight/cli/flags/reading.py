@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import given_flags, option
+from limelight.cli.flags.columns import TIME_FORMAT_HELP
 from limelight.cli.frame import Estimate, announce_look
 from limelight.cli.output import note
 
@@ -71,7 +72,7 @@ class Reading:
     ] = None
     time_format: Annotated[
         str | None,
-        option("FORMAT", "How times are written, such as %d/%m/%Y; ISO 8601 needs none."),
+        option("FORMAT", TIME_FORMAT_HELP),
     ] = None
     separator: Annotated[
         str | None, option("TEXT", "What separates columns of text; the first line tells.")
