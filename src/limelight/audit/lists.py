@@ -162,14 +162,14 @@ def list_names(source: Source, parts: Sequence[Part]) -> ListNames:
     >>> list_names(table, open_parts(table))
     ListNames(user='user', item='item', rank='position', score=None)
     """
-    user, item = (need_column(source, parts, what) for what in ("user", "item"))
+    user, item = (need_column(source, parts, what, of="rank") for what in ("user", "item"))
     rank, score = (find_column(source, parts, what) for what in ("rank", "score"))
     if rank is None and score is None:
         message = f"neither 'rank' nor 'score' in {describe(parts)}"
         columns = listed(parts[0].columns)
         hint = (
-            "name it with rank='...', or add a column `rank`, 1 for the first item; "
-            f"the columns are: {columns}"
+            "name it with ll.TableSource(..., rank='...'), or add a column `rank`, 1 for the first "
+            f"item; the columns are: {columns}"
         )
         raise DataError(message, hint=hint)
     return ListNames(user, item, rank, score)

@@ -248,6 +248,7 @@ def _settings(
     listening: ListenFlags,
     **more: Any,
 ) -> "ServeSettings":
+    from limelight.data.sources import names_in
     from limelight.data.times import duration
     from limelight.serve.http.settings import ServeSettings, ServiceLimits, parse_split
 
@@ -266,7 +267,7 @@ def _settings(
         **target.seconds(),
         never_show=text(tables.get("never_show")),
         catalogue=text(tables.get("catalogue")),
-        columns={name: table.settings() for name, table in tables.items()},
+        columns={name: names_in(table) for name, table in tables.items()},
         ledger=ledger.ledger,
         flush_every=duration(ledger.flush_every, "--flush-every"),
         durable=ledger.durable,

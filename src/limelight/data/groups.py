@@ -83,7 +83,7 @@ def _scan_groups(
     source: Source, parts: list[Part]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64, pa.Array, pa.Array]:
     """Return the item, the group and the weight of every row, and the ids of items and groups."""
-    item = IdColumn(need_column(source, parts, "item"))
+    item = IdColumn(need_column(source, parts, "item", of="group"))
     group = OptionalIdColumn(need_column(source, parts, "group"))
     weight = find_column(source, parts, "weight")
     weighted = [] if weight is None else [_weight(weight)]

@@ -46,7 +46,15 @@ FURTHER_NAMES = {
 }
 """Further names in small letters without marks, so that ``Product-ID`` is one; the first line that
 finds any decides."""
-_HEADLESS = {"user": ("user", "item", "rating", "timestamp"), "item": ("item", "title", "group")}
+_LAYOUTS = {
+    "item": ("item", "title"),
+    "group": ("item", "group"),
+    "user": ("user", "item", "rating", "timestamp"),
+    "timestamp": ("user", "timestamp"),
+    "score": ("user", "item", "score"),
+    "rank": ("user", "item", "rank", "score"),
+}
+"""How a table that lacks a column may be laid out, for a file without a header."""
 
 
 def find_column(source: Source, parts: Sequence[Part], what: str) -> str | None:
@@ -88,28 +96,38 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower().partition(":")[0])
 
 
-def need_column(source: Source, parts: Sequence[Part], what: str) -> str:
-    """Find a column, as :func:`find_column` does; refuse a table that has none."""
+def need_column(source: Source, parts: Sequence[Part], what: str, *, of: str | None = None) -> str:
+    """Find a column, as :func:`find_column` does; refuse a table that has none.
+
+    ``of`` names the column by which one knows the kind of the table, such as ``rank`` of lists.
+    """
     found = find_column(source, parts, what)
     if found is None:
         part = parts[0]
         message = f"column not found in {part.label}: {USUAL_NAMES[what][0]!r}"
-        raise DataError(message, hint=naming_hint(source, part, what))
+        raise DataError(message, hint=naming_hint(source, part, what, of=of))
     return found
 
 
-def naming_hint(source: Source, part: Part, *what: str) -> str:
-    """Say how columns are named, and what the table has; or that it seems to have no header."""
+def naming_hint(
+    source: Source, part: Part, *what: str, of: str | None = None, is_read: bool = False
+) -> str:
+    """Say how columns are named, and what the table has; or that it seems to have no header.
+
+    ``is_read`` tells of ``ll.read``, whose own arguments name columns. Other functions take a
+    ``TableSource`` for that.
+    """
     columns = listed(part.columns)
     owner = f"{source.argument}_" if isinstance(source, TableSource) and source.argument else ""
+    start, end = ("", "") if is_read else ("ll.TableSource(..., ", ")")
     if part.is_text and any(re.fullmatch(r"-?[0-9.]+", name) for name in part.columns):
-        usual = _HEADLESS["user" if what[0] == "user" else "item"]
+        usual = _LAYOUTS.get(of or what[0], _LAYOUTS["item"])
         names = [*usual, *(f"column{n + 1}" for n in range(len(usual), len(part.columns)))]
         return (
             f"the first line looks like a row, not like names ({columns}); if there is no header, "
-            f"name the columns: {owner}columns='{','.join(names[: len(part.columns)])}'"
+            f"name the columns: {start}{owner}columns='{','.join(names[: len(part.columns)])}'{end}"
         )
     asked = " and ".join(f"{owner}{name}='...'" for name in what)
     meant = guess(part, USUAL_NAMES[what[0]][0]) if len(what) == 1 else ""
     it = "it" if len(what) == 1 else "them"
-    return f"{meant}name {it} with {asked}; the columns are: {columns}"
+    return f"{meant}name {it} with {start}{asked}{end}; the columns are: {columns}"

@@ -49,7 +49,7 @@ class Names(NamedTuple):
 
 
 def choose_columns(
-    source: Source, part: Part, user: str | None, item: str | None
+    source: Source, part: Part, user: str | None, item: str | None, *, of: str = "user"
 ) -> tuple[str, str]:
     """Find the user and item columns: as named, else by the known pairs, else one by one.
 
@@ -79,7 +79,7 @@ def choose_columns(
         missing = [what for what, name in (("user", user), ("item", item)) if name is None]
         what = " and ".join(missing) + (" columns" if len(missing) > 1 else " column")
         message = f"no {what} in {part.label}: {listed(part.columns)}"
-        raise DataError(message, hint=naming_hint(source, part, *missing))
+        raise DataError(message, hint=naming_hint(source, part, *missing, of=of, is_read=True))
     if user == item:
         message = f"users and items cannot be in the same column: {user!r}"
         raise ConfigError(message, hint="name two columns with user='...' and item='...'")

@@ -132,11 +132,6 @@ class TableSource:
         """Name the table as messages do."""
         return str(self.source) if is_file_source(self) else "the frame"
 
-    def settings(self) -> dict[str, Any]:
-        """Return all that was given but the source itself, such as for other processes."""
-        given = {own.name: getattr(self, own.name) for own in fields(self) if own.name != "source"}
-        return {name: value for name, value in given.items() if value}
-
     def named(self, part: Part, what: str) -> str | None:
         """Return the name that a column was given; refuse one that the table does not have."""
         name: str | None = getattr(self, what)
@@ -154,6 +149,18 @@ class TableSource:
             names = [name.strip() for name in names.split(",")]
         told = None if names is None else tuple(names)
         return TextFormat(self.separator, told, self.preferred.get("separator"))
+
+
+def names_in(table: TableSource) -> dict[str, Any]:
+    """Return what a table was told but its source, as other processes can be told.
+
+    Examples
+    --------
+    >>> names_in(TableSource("sellers.csv", item="sku", separator=";"))
+    {'item': 'sku', 'separator': ';'}
+    """
+    given = {own.name: getattr(table, own.name) for own in fields(table) if own.name != "source"}
+    return {name: value for name, value in given.items() if value}
 
 
 def check_names(**columns: object) -> None:

@@ -72,7 +72,7 @@ def read_requests(
     for name in (user, timestamp):
         if name is not None:
             require_column(parts[0], name)
-    users = IdColumn(user or need_column(source, parts, "user"))
+    users = IdColumn(user or need_column(source, parts, "user", of="timestamp"))
     time_format = source.time_format if isinstance(source, TableSource) else None
     times = TimeColumn(timestamp or need_column(source, parts, "timestamp"), time_format)
     codes, values = join(scan(parts, [users, times]))

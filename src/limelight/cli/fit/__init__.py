@@ -375,7 +375,11 @@ def fit_target(
 ) -> None:
     """Fit a model to a target, write what serves, and say what was achieved."""
     from limelight.control.fit_to import fit_to
+    from limelight.data.groups import check_groups
 
+    for name in ("of", "groups"):
+        if tables[name] is not None:
+            check_groups(tables[name])  # now, because reading and fitting may take long
     data = reading.interactions_or_split(source)
     model, kept_fit = tuning.apply(model, data, checkpoint, targets.at)
     with until_done(checkpoint):

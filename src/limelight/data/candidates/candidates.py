@@ -232,8 +232,8 @@ def read_candidates(
     check_names(user=user, item=item, score=score)
     _check_memory(memory)
     parts = open_parts(source)
-    user, item = choose_columns(source, parts[0], user, item)
-    score = score or need_column(source, parts, "score")
+    user, item = choose_columns(source, parts[0], user, item, of="score")
+    score = score or need_column(source, parts, "score", of="score")
     columns = _Columns(IdColumn(user), _item_column(item, catalogue), _score_column(score))
     sorter = PairSorter(memory, folder)
     try:
