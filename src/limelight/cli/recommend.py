@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from limelight._base.errors import ConfigError
+from limelight._base.printable import printable_lines
 from limelight.cli.flags import (
     CheckpointEvery,
     Json,
@@ -252,5 +253,10 @@ def _print(file: Path) -> None:
     sys.stdout.flush()
     # Bytes, not text: ids are UTF-8 whatever the terminal thinks.
     with file.open("rb") as lists:
-        shutil.copyfileobj(lists, sys.stdout.buffer)
+        if sys.stdout.isatty():
+            # Who looks at lists sees ids as text; a file or a pipe gets them as they are.
+            shown = (printable_lines(line.decode()).encode() for line in lists)
+            sys.stdout.buffer.writelines(shown)
+        else:
+            shutil.copyfileobj(lists, sys.stdout.buffer)
     sys.stdout.buffer.flush()

@@ -95,6 +95,8 @@ case(READ, "a pipe in place of a file", "data describe ratings.csv", pipe("ratin
 table("an empty file", "")
 table("a header and nothing else", HEAD)
 table("no columns that look like users and items", "who,what\n1,2\n")
+table("no header", "1;2;5\n")
+table("names for fewer columns than there are", "1;2;5\n", "--columns user,item")
 table("two pairs of columns that do", "user,item,uid,sid\n1,2,3,4\n")
 table("a column that is not there", GOOD, "--item movie_id")
 table("one column for users and items", GOOD, "--user item_id")

@@ -94,6 +94,15 @@ def test_a_file_without_a_header(tmp_path):
         ll.read(path, columns=["user", "user"])
 
 
+def test_names_for_another_number_of_columns(tmp_path):
+    path = write(tmp_path / "ratings.dat", "1::1193::5::978300760\n")
+    with pytest.raises(ll.DataError, match="has not the 3 columns that were named: 4") as caught:
+        ll.read(path, columns="user,item,rating")
+    assert "what separates them is '::'" in str(caught.value)
+    path = write(tmp_path / "quoted.csv", 'ann,"a, b"\n')
+    assert pairs(ll.read(path, columns="user,item")) == {("ann", "a, b")}
+
+
 def test_a_zip_of_several_files(tmp_path):
     with zipfile.ZipFile(tmp_path / "ml.zip", "w") as archive:
         archive.writestr("a.csv", "user,item\n1,2\n")

@@ -203,6 +203,14 @@ class TextFile:
                 most = f"{_MOST_COLUMNS:,}"
                 message = f"{self.path} has more columns than the {most} that are read: {found:,}"
                 raise DataError(message, hint="write one row for each pair of user and item")
+            named = self.text.columns
+            # A quoted field may hold the separator, so that more of them are no proof.
+            if named and found != len(named) and b'"' not in self._first_line:
+                message = (
+                    f"{self.path} has not the {len(named):,} columns that were named: {found:,}"
+                )
+                hint = f"name all of them in order; what separates them is {self.separator!r}"
+                raise DataError(message, hint=hint)
             with self._parse() as stream:
                 return list(stream.schema.names)
 
