@@ -25,7 +25,7 @@ def place(tmp_path_factory):
         "some": ["user_id", *(f"u{n}" for n in range(200))],
         "few": ["user_id,more", *(f"u{n},{n}" for n in (7, 3, 7, 250))],
         "unknown": ["user_id", "u1", "nobody"],
-        "unnamed": ["member", "u1"],
+        "unnamed": ["who", "u1"],
         "empty": ["user_id"],
     }
     for name, lines in tables.items():

@@ -85,7 +85,7 @@ def with_parameters(text: str, config: type[Settings]) -> str:
     ...     print(line)
     num_threads : int, default 0
         How many threads to use; 0: all that the process may use. From 0 to 4,096.
-    random_state : int or NumPy generator, default 0
+    random_state : int, NumPy generator or None, default 0
         The same seed gives the same result. From 0 up.
     """
     declared = declared_settings(config)
@@ -112,7 +112,7 @@ def _described(own: Field[Any], declared: Declared) -> list[str]:
 def _type(own: Field[Any], kind: SettingType | None) -> str:
     """Write a type as people do: ``float or 'auto'``."""
     if own.name == "random_state":
-        return "int or NumPy generator"
+        return "int, NumPy generator or None"
     if kind is None:
         return str(getattr(own.type, "__name__", own.type)).replace(" | ", " or ")
     names = [] if kind.number is None else [kind.number.__name__]

@@ -8,8 +8,8 @@ import numpy as np
 
 from limelight._base.errors import ConfigError
 
-RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState
-"""What ``random_state`` may be."""
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+"""What ``random_state`` may be; None is the usual seed."""
 _LARGEST = 2**31 - 1
 """Every function takes seeds up to this."""
 

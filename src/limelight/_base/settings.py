@@ -161,8 +161,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse settings that nobody could use, and draw a seed where a generator was given."""
-        if is_generator(given := getattr(self, "random_state", None)):
-            # Settings are written to files, so they hold the number that was drawn.
+        given = getattr(self, "random_state", 0)
+        if given is None or is_generator(given):
+            # Settings are written to files, so they hold the number that was drawn. Without a seed
+            # it is the usual one, as everywhere: the same call gives the same result.
             object.__setattr__(self, "random_state", seed_of(given))
         for own in fields(self):
             if _DECLARED in own.metadata:

@@ -13,8 +13,9 @@ from limelight._base.errors import ConfigError, DataError
 from limelight.audit.over_time import MomentColumn, written
 from limelight.data.columns import NumberColumn, join, scan
 from limelight.data.ids import IdColumn
+from limelight.data.names import find_column, need_column
 from limelight.data.rows import repeated_pair
-from limelight.data.sources import describe, find_column, listed, need_column, open_parts
+from limelight.data.sources import TableSource, describe, listed, open_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +131,8 @@ def read_lists(source: Source, timestamp: str | None = None) -> ListTable:
     parts = open_parts(source)
     names = list_names(source, parts)
     user, item, order = IdColumn(names.user), IdColumn(names.item), names.order
-    moment = [] if timestamp is None else [MomentColumn(timestamp)]
+    time_format = source.time_format if isinstance(source, TableSource) else None
+    moment = [] if timestamp is None else [MomentColumn(timestamp, time_format)]
     users, items, ranks, *times = join(scan(parts, [user, item, order, *moment]))
     lists, n_lists = _number_lists(users, times[0]) if times else (users, int(users.max()) + 1)
     if names.rank is None:
@@ -160,14 +162,14 @@ def list_names(source: Source, parts: Sequence[Part]) -> ListNames:
     >>> list_names(table, open_parts(table))
     ListNames(user='user', item='item', rank='position', score=None)
     """
-    user, item = (need_column(source, parts, what) for what in ("user", "item"))
+    user, item = (need_column(source, parts, what, of="rank") for what in ("user", "item"))
     rank, score = (find_column(source, parts, what) for what in ("rank", "score"))
     if rank is None and score is None:
         message = f"neither 'rank' nor 'score' in {describe(parts)}"
         columns = listed(parts[0].columns)
         hint = (
-            "name it with rank='...', or add a column `rank`, 1 for the first item; "
-            f"the columns are: {columns}"
+            "name it with ll.TableSource(..., rank='...'), or add a column `rank`, 1 for the first "
+            f"item; the columns are: {columns}"
         )
         raise DataError(message, hint=hint)
     return ListNames(user, item, rank, score)

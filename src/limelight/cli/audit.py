@@ -72,6 +72,7 @@ def audit(
             "item",
             "rank",
             "score",
+            times=True,
             catalogue=("item", "title"),
             groups=("item", "group"),
             merit=("user", "item"),
@@ -100,8 +101,7 @@ def audit(
     from limelight.audit.audit import audit as measure
 
     check_page(page)
-    tables = {"catalogue": catalogue, "groups": groups, "merit": merit, "against": against}
-    sources = {name: columns.table(name, source) for name, source in tables.items()}
+    sources = columns.tables(catalogue=catalogue, groups=groups, merit=merit, against=against)
     shown = columns.main(lists)
     settings = {"k": k, "timestamp": timestamp, "every": every, "at_users": at_users, "top": top}
     given = given_flags(**settings, **sources)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
@@ -19,6 +18,7 @@ from limelight.store.model_folder import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from limelight._base.executor import Executor
     from limelight.data.interactions import Interactions
@@ -223,16 +223,16 @@ def holds_model(path: Path) -> bool:
     return (path / CONFIG).is_file()
 
 
-def parse_shares(text: str | None, *names: str) -> str | dict[Any, float] | None:
-    """Read the name of a target, or a table of shares.
+def parse_shares(text: str | None, table: Any) -> str | dict[Any, float] | None:
+    """Take the name of a target, or read its table of shares if there is one.
 
     Examples
     --------
-    >>> parse_shares("equal", "equal", "catalogue")
+    >>> parse_shares("equal", None)
     'equal'
     """
-    if text is None or text in names:
+    if table is None:
         return text
     from limelight.rerank.targets.groups import read_shares
 
-    return read_shares(Path(text))
+    return read_shares(table)

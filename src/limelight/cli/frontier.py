@@ -17,9 +17,10 @@ from limelight.cli.flags import (
     signature_defaults,
     takes_flags,
 )
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
 from limelight.cli.output import check_page, note, note_page, report
-from limelight.cli.targets import For, population_of
+from limelight.cli.targets import For, population_file, population_of
 from limelight.models.exadmm import ExADMMConfig
 
 _SETTINGS = (
@@ -82,6 +83,7 @@ def frontier(
     population: For = None,
     settings: Annotated[dict[str, Any], SettingFlags([ExADMMConfig], *_SETTINGS)],
     reading: Reading,
+    columns: Annotated[TableColumns, ColumnFlags(beside_reading=True, **{"for": ("user",)})],
     resume: Resume = False,
     page: Report = None,
     as_json: Json = False,
@@ -122,7 +124,8 @@ def frontier(
         message = "--resume needs the folder to go on from"
         raise ConfigError(message, hint="name it with -o")
     names = [name.value for name in methods] if methods else None
-    people = population_of(population)
+    users = columns.beside(reading).tables(**{"for": population_file(population)})["for"]
+    people = users or population_of(population)
     given = given_flags(methods=names, points=points, at=at, population=people)
     if model is BaseName.ease:
         # The seed is that of re-rankers: nothing of the model itself is drawn.

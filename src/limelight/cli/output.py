@@ -53,6 +53,8 @@ def in_flags(text: str) -> str:
     '--min-rating needs a rating column: --min-rating 4'
     >>> in_flags("name them with user='...' and item='...'")
     "name them with --user '...' and --item '...'"
+    >>> in_flags("name it with ll.TableSource(..., held_out_item='...')")
+    "name it with --held-out-item '...'"
     >>> in_flags("dropout must be at least 0 and below 1: 1.5")
     '--dropout must be at least 0 and below 1: 1.5'
     """
@@ -68,7 +70,9 @@ def in_flags(text: str) -> str:
     flags |= settings | _RENAMED
     for python, spoken in _SPOKEN.items():
         text = text.replace(python, spoken)
+    text = re.sub(r"ll\.TableSource\(\.\.\., ([^()]*)\)", r"\1", text)
     text = re.sub(rf"{_ALONE}({_any(flags)})=", lambda found: f"{flags[found[1]]} ", text)
+    text = re.sub(_TABLE_COLUMN, lambda found: f"--{found[1].replace('_', '-')} ", text)
     # A name of one word may be an ordinary word, but not where a check begins with it.
     text = re.sub(
         rf"^({_any(settings)})(?= must | is not a known choice)",
@@ -83,6 +87,8 @@ def in_flags(text: str) -> str:
 
 _ALONE = r"(?<![-\w'\"])"
 """Not the end of a longer name, and not quoted."""
+_TABLE_COLUMN = rf"{_ALONE}([a-z]+(?:_[a-z]+)*_(?:columns|group|item|title|user))="
+"""A column of one of several tables."""
 
 
 def _any(names: Iterable[str]) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.cli.flags import option
+from limelight.cli.flags import option, takes_flags
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.output import note
 from limelight.cli.report import ReportGroups, Run
 
@@ -13,6 +14,7 @@ FigureFormat = StrEnum("FigureFormat", ["png", "svg", "pdf"])
 FigureName = StrEnum("FigureName", ["front", "lorenz", "exposure", "groups", "convergence"])
 
 
+@takes_flags
 def plot(
     run: Run,
     output: Annotated[
@@ -30,6 +32,8 @@ def plot(
         ),
     ] = None,
     groups: ReportGroups = None,
+    *,
+    columns: Annotated[TableColumns, ColumnFlags(groups=("item", "group"))],
 ) -> None:
     """Draw the figures of a run.
 
@@ -47,7 +51,9 @@ def plot(
     from limelight.report.figures.style import save
     from limelight.report.titles import with_titles_and_groups
 
-    found = figures_of_run(with_titles_and_groups(load_exhibit(run), groups))
+    found = figures_of_run(
+        with_titles_and_groups(load_exhibit(run), **columns.tables(groups=groups))
+    )
     for wanted in only or ():
         if wanted not in found:
             message = f"this run has no such figure: {wanted.value}"

@@ -5,12 +5,14 @@ import sys
 import tempfile
 import time
 from bisect import bisect_right
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from limelight._base.errors import ConfigError
+from limelight._base.printable import printable_lines
 from limelight.cli.flags import (
     CheckpointEvery,
     Json,
@@ -20,6 +22,7 @@ from limelight.cli.flags import (
     option,
     takes_flags,
 )
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
 from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, known_size
 from limelight.cli.output import note, summarise
@@ -65,6 +68,10 @@ def recommend(
         bool, typer.Option("--keep-seen", help="Do not leave out what a user has seen.")
     ] = False,
     reading: Reading,
+    columns: Annotated[
+        TableColumns,
+        ColumnFlags(beside_reading=True, users=("user",), exclude=("item",), allow=("item",)),
+    ],
     threads: Threads = None,
     resume: Resume = False,
     checkpoint_every: CheckpointEvery = None,
@@ -101,14 +108,16 @@ def recommend(
     from limelight.jobs.service import BATCH
     from limelight.store.model_folder import require_complete
 
-    _check(reading, k, output, history, user_id, users, as_json)
+    has_ids = not (users is None and exclude is None and allow is None)
+    _check(reading, k, output, history, user_id, users, as_json, has_ids=has_ids)
+    tables = columns.beside(reading).tables(users=users, exclude=exclude, allow=allow)
     if where.check() and (user_id or users):
         some = users or (user_id or [""])[0]
         message = f"--executor ray is for all users, not for some: {some}"
         raise ConfigError(message, hint="leave --executor out")
     where.refuse_file(output)
     started = time.perf_counter()
-    chosen = user_id if users is None else _read_ids(users, "user")
+    chosen = user_id if users is None else _read_ids(tables["users"], "user")
     batch = min(BATCH, len(chosen)) if chosen else BATCH
     where.announce("recommending", lambda room: _memory(folder, k, batch, room))
     require_complete(folder)  # before a history is read, which may take long
@@ -118,8 +127,8 @@ def recommend(
         "update": not no_update,
         "histories": None if history is None else reading.interactions(history),
         "filter_seen": not keep_seen,
-        "exclude": None if exclude is None else _read_ids(exclude, "item"),
-        "allow": None if allow is None else _read_ids(allow, "item"),
+        "exclude": None if exclude is None else _read_ids(tables["exclude"], "item"),
+        "allow": None if allow is None else _read_ids(tables["allow"], "item"),
         "num_threads": threads,
         "note": note,
     }
@@ -175,7 +184,7 @@ def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen:
     return f"{text}; measured: {', '.join(measured)}" if measured else text
 
 
-def _read_ids(file: Path, what: str) -> list[str]:
+def _read_ids(file: Any, what: str) -> list[str]:
     """Read the ids of users or of items from a table."""
     from limelight.data.catalogue import read_distinct
 
@@ -191,6 +200,8 @@ def _check(
     user_id: list[str] | None,
     users: Path | None,
     as_json: bool,
+    *,
+    has_ids: bool,
 ) -> None:
     """Refuse flags that contradict each other, before anything is read."""
     if k < 1:
@@ -207,7 +218,9 @@ def _check(
         raise ConfigError(message, hint="--history is for unseen users, --user-id for known ones")
     if history is None:
         hint = "name the table of unseen users with --history FILE"
-        reading.refuse("without --history no table is read, so nothing takes", hint)
+        about_ids = ("user", "item", "separator") if has_ids else ()
+        unused = replace(reading, **dict.fromkeys(about_ids))
+        unused.refuse("without --history no table is read, so nothing takes", hint)
     if output is not None:
         from limelight.store.lists import ListWriter
 
@@ -240,5 +253,10 @@ def _print(file: Path) -> None:
     sys.stdout.flush()
     # Bytes, not text: ids are UTF-8 whatever the terminal thinks.
     with file.open("rb") as lists:
-        shutil.copyfileobj(lists, sys.stdout.buffer)
+        if sys.stdout.isatty():
+            # Who looks at lists sees ids as text; a file or a pipe gets them as they are.
+            shown = (printable_lines(line.decode()).encode() for line in lists)
+            sys.stdout.buffer.writelines(shown)
+        else:
+            shutil.copyfileobj(lists, sys.stdout.buffer)
     sys.stdout.buffer.flush()

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import parse_share
-from limelight.cli.flags import Json, ModelFolder, Threads, argument, given_flags, option
+from limelight.cli.flags import (
+    Json,
+    ModelFolder,
+    Threads,
+    argument,
+    given_flags,
+    option,
+    takes_flags,
+)
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.output import note, report, to_json
 from limelight.cli.targets import Gini, GroupCap, GroupFloor, Groups, MinCoverage, target_option
 
@@ -16,6 +25,7 @@ _FIGURES = (".png", ".svg", ".pdf")
 _TABLES = (".parquet", ".csv", ".tsv", ".json")
 
 
+@takes_flags
 def replay(
     folder: ModelFolder,
     log: Annotated[
@@ -52,12 +62,10 @@ def replay(
             "--output",
         ),
     ] = None,
-    user: Annotated[
-        str | None, option("COLUMN", "Column of users; found under the usual names.")
-    ] = None,
-    timestamp: Annotated[
-        str | None, option("COLUMN", "Column of times; found under the usual names.")
-    ] = None,
+    columns: Annotated[
+        TableColumns,
+        ColumnFlags("user", "timestamp", times=True, groups=("item", "group")),
+    ],
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -98,7 +106,8 @@ def replay(
     if goal.has_groups and groups is None:
         message = f"--group-cap and --group-floor need groups: {goal}"
         raise ConfigError(message, hint="name a table item_id,group[,weight] with --groups")
-    asked = read_requests(log, user=user, timestamp=timestamp)
+    grouped = columns.tables(groups=groups)["groups"]
+    asked = read_requests(columns.main(log))
     model = load(folder)
     found = run(
         model,
@@ -107,7 +116,7 @@ def replay(
         window=None if window is None else duration(window, "--window"),
         half_life=None if half_life is None else duration(half_life, "--half-life"),
         k=k,
-        groups=_members(groups, model),
+        groups=_members(grouped, model),
         threads=1 if threads is None else threads,
     )
     for file in files:
@@ -116,7 +125,7 @@ def replay(
     report(found.text(), found.to_dict(), as_json=as_json)
 
 
-def _members(groups: Path | None, model: Any) -> Any:
+def _members(groups: Any, model: Any) -> Any:
     if groups is None:
         return None
     from limelight.data.groups import read_groups

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 from limelight._base.errors import DataError
-from limelight.cli.flags import argument, option
+from limelight.cli.flags import argument, option, takes_flags
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.output import check_page, note
 
 Run = Annotated[
@@ -19,6 +20,7 @@ ReportTitles = Annotated[
 ]
 
 
+@takes_flags
 def report(
     run: Run,
     output: Annotated[
@@ -27,6 +29,10 @@ def report(
     ] = None,
     groups: ReportGroups = None,
     catalogue: ReportTitles = None,
+    *,
+    columns: Annotated[
+        TableColumns, ColumnFlags(groups=("item", "group"), catalogue=("item", "title"))
+    ],
 ) -> None:
     """Make one page to look at: who gains, who loses, what it costs.
 
@@ -51,9 +57,10 @@ def report(
     if not run.is_dir():
         message = f"no such folder: {str(run)!r}"
         raise DataError(message, hint="name a folder that `limelight demo` or `frontier` wrote")
+    tables = columns.tables(groups=groups, catalogue=catalogue)
     if catalogue is not None:
-        require_titles(catalogue)
-    exhibit = with_titles_and_groups(load_exhibit(run), groups, catalogue)
+        require_titles(tables["catalogue"])
+    exhibit = with_titles_and_groups(load_exhibit(run), **tables)
     added = {"Groups": groups, "Titles": catalogue}
     told = {name: str(path) for name, path in added.items() if path is not None}
     write_page(replace(exhibit, made={**exhibit.made, **told}), target)

@@ -38,6 +38,7 @@ from limelight.cli.targets import (
     MinCoverage,
     MinMmf,
     Of,
+    file_unless,
     target_option,
 )
 from limelight.store.checkpoint import until_done
@@ -133,6 +134,7 @@ def rerank(
             catalogue=("item", "title"),
             groups=("item", "group"),
             of=("item", "group"),
+            group_shares=("group",),
             held_out=("user", "item"),
             history=("user", "item"),
         ),
@@ -172,29 +174,37 @@ def rerank(
     from limelight.store.lists import ListWriter
 
     check_page(page)
-    shares = Path(group_shares) if group_shares else None
+    shares = file_unless(group_shares, "equal", "catalogue")
     _refuse_own_input(output, candidates, held_out, history, catalogue, of, groups, shares)
     ListWriter(output).check()
+    tables = columns.tables(
+        catalogue=catalogue,
+        groups=groups,
+        of=of,
+        group_shares=shares,
+        held_out=held_out,
+        history=history,
+    )
+    grouped, of_groups, all_items = tables["groups"], tables["of"], tables["catalogue"]
     given = given_flags(
         gini=gini,
         min_coverage=parse_share("--min-coverage", min_coverage),
         max_relevance_loss=parse_share("--max-relevance-loss", max_relevance_loss),
         min_mmf=parse_share("--min-mmf", min_mmf),
-        of=(of_groups := columns.table("of", of)),
+        of=of_groups,
         group_cap=parse_share("--group-cap", group_cap),
         group_floor=parse_share("--group-floor", group_floor),
-        group_shares=parse_shares(group_shares, "equal", "catalogue"),
+        group_shares=parse_shares(group_shares, tables["group_shares"]),
         k=k,
         method=method,
-        held_out=columns.table("held_out", held_out),
+        held_out=tables["held_out"],
         relevance=relevance,
-        history=columns.table("history", history),
+        history=tables["history"],
         random_state=seed,
         num_threads=threads,
         memory=(size := _bytes(memory)),
     )
     has_group_target = any(name.startswith("group_") for name in given)
-    grouped, all_items = columns.table("groups", groups), columns.table("catalogue", catalogue)
     if has_group_target and groups is not None:
         given["groups"] = grouped
     elif groups is not None:

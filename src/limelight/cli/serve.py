@@ -13,6 +13,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.signals import Terminated
 from limelight._base.text import count, parse_share
 from limelight.cli.flags import given_flags, option, takes_flags
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.output import note
 from limelight.cli.targets import Gini, GroupCap, GroupFloor, Groups, MinCoverage, target_option
 
@@ -165,6 +166,10 @@ def serve(
         Path | None, option("FILE", "Titles for the page: a table item_id,title.")
     ] = None,
     target: HeldTarget,
+    columns: Annotated[
+        TableColumns,
+        ColumnFlags(groups=("item", "group"), catalogue=("item", "title"), never_show=("item",)),
+    ],
     ledger: LedgerFlags,
     listening: ListenFlags,
 ) -> None:
@@ -202,8 +207,7 @@ def serve(
         split=split,
         k=k,
         candidates=candidates,
-        never_show=never_show,
-        catalogue=catalogue,
+        tables=columns.tables(groups=target.groups, catalogue=catalogue, never_show=never_show),
     )
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     service.LOG.setLevel(logging.INFO)
@@ -251,11 +255,14 @@ def _settings(
     listening: ListenFlags,
     **more: Any,
 ) -> "ServeSettings":
+    from limelight.data.sources import names_in
     from limelight.data.times import duration
     from limelight.serve.http.settings import ServeSettings, ServiceLimits, parse_split
 
-    def text(path: Path | None) -> str | None:
+    def text(path: Any) -> str | None:
         return None if path is None else str(path)
+
+    tables = {name: table for name, table in more["tables"].items() if table is not None}
 
     return ServeSettings(
         models,
@@ -263,10 +270,11 @@ def _settings(
         k=more["k"],
         candidates=more["candidates"],
         target=target.given(),
-        groups=text(target.groups),
+        groups=text(tables.get("groups")),
         **target.seconds(),
-        never_show=text(more["never_show"]),
-        catalogue=text(more["catalogue"]),
+        never_show=text(tables.get("never_show")),
+        catalogue=text(tables.get("catalogue")),
+        columns={name: names_in(table) for name, table in tables.items()},
         ledger=ledger.ledger,
         flush_every=duration(ledger.flush_every, "--flush-every"),
         durable=ledger.durable,

@@ -12,6 +12,7 @@ from limelight._base.text import parse_share
 from limelight.cli.flags import given_flags, option
 from limelight.cli.frame import parse_shares
 
+_WORDS = ("everyone", "held-out")
 _NAMED_SHARES = ("equal", "catalogue", "interactions")
 target_option = functools.partial(option, rich_help_panel="Target")
 
@@ -67,12 +68,32 @@ GroupFloor = Annotated[
 
 def population_of(text: str | None) -> str | int | None:
     """Read --for: a word, a number of lists, or a file."""
-    if text is None or text in ("everyone", "held-out"):
+    if text is None or text in _WORDS:
         return text
     if not text or (text.replace(".", "", 1).replace("e", "", 1).isdigit() and not text.isdigit()):
         message = f"--for takes everyone, held-out, a whole number or a file: {text!r}"
         raise ConfigError(message, hint="for example --for 100000")
     return int(text) if text.lstrip("-").isdigit() else text
+
+
+def file_unless(text: str | None, *words: str) -> Path | None:
+    """Take a flag for a file, unless it was not given or is one of some words.
+
+    Examples
+    --------
+    >>> file_unless("equal", "equal", "catalogue"), file_unless("shares.csv", "equal").name
+    (None, 'shares.csv')
+    """
+    return None if text is None or text in words else Path(text)
+
+
+def population_file(text: str | None) -> Path | None:
+    """Return the table of users that --for names, if it names one."""
+    return (
+        Path(named)
+        if isinstance(named := population_of(text), str) and named not in _WORDS
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -127,13 +148,23 @@ class Targets:
         typer.Option("--nearest", help="Write the nearest model where the target is out of reach."),
     ] = None
 
-    def given(self) -> dict[str, Any]:
-        """Return the wishes that were given, as the library takes them."""
+    def tables(self) -> dict[str, Path | None]:
+        """Return the tables that were named, by their flags."""
+        return {
+            "of": self.of,
+            "groups": self.groups,
+            "group_shares": file_unless(self.group_shares, *_NAMED_SHARES),
+            "for": population_file(self.population),
+        }
+
+    def given(self, tables: dict[str, Any]) -> dict[str, Any]:
+        """Return the wishes that were given, as the library takes them; tables with their names."""
         wishes = {own.name: getattr(self, own.name) for own in fields(self)}
-        wishes["population"] = population_of(self.population)
+        wishes |= {name: tables[name] for name in ("of", "groups")}
+        wishes["population"] = tables["for"] or population_of(self.population)
         for name in ("max_ndcg_loss", "min_coverage", "min_mmf", "group_cap", "group_floor"):
             wishes[name] = parse_share(f"--{name.replace('_', '-')}", wishes[name])
-        wishes["group_shares"] = parse_shares(self.group_shares, *_NAMED_SHARES)
+        wishes["group_shares"] = parse_shares(self.group_shares, tables["group_shares"])
         return given_flags(**wishes)
 
     @property

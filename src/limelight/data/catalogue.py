@@ -12,7 +12,8 @@ import pyarrow as pa
 from limelight._base.errors import DataError
 from limelight.data.columns import Chunk, join, scan
 from limelight.data.ids import IdColumn, ids_to_arrow, plain_ids
-from limelight.data.sources import need_column, open_parts
+from limelight.data.names import need_column
+from limelight.data.sources import open_parts
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Int32

@@ -19,7 +19,7 @@ from limelight._base.errors import DataError
 from limelight._base.text import count, short
 from limelight.data.columns import Chunk, no_rows
 from limelight.data.ids import IdColumn, ids_from_arrow
-from limelight.data.read_columns import PAIRS
+from limelight.data.names import need_column
 from limelight.data.sources import describe, listed, open_parts, require_column
 
 if TYPE_CHECKING:
@@ -274,11 +274,7 @@ def _as_floats(values: pa.Array) -> Float64 | None:
 def _read_table(source: Source, encoding: Encoding | None) -> tuple[Ids, dict[str, _Column]]:
     """Read the item ids and the columns of features; refuse an item that stands twice."""
     parts = open_parts(source)
-    usual = dict.fromkeys(name for _, name in PAIRS)
-    key = next((name for name in usual if name in parts[0].columns), None)
-    if key is None:
-        message = f"no item column in {describe(parts)}: {listed(parts[0].columns)}"
-        raise DataError(message, hint="call the column of item ids item_id")
+    key = need_column(source, parts, "item")
     names = [name for name in parts[0].columns if name != key]
     if encoding is not None:
         if not encoding.columns:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from limelight._base.errors import DataError
 from limelight.data.columns import NumberColumn, join, scan
 from limelight.data.ids import IdColumn, OptionalIdColumn, positions
+from limelight.data.names import find_column, need_column
 from limelight.data.rows import repeated_pair
-from limelight.data.sources import describe, find_column, need_column, open_parts
+from limelight.data.sources import describe, open_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +83,7 @@ def _scan_groups(
     source: Source, parts: list[Part]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Float64, pa.Array, pa.Array]:
     """Return the item, the group and the weight of every row, and the ids of items and groups."""
-    item = IdColumn(need_column(source, parts, "item"))
+    item = IdColumn(need_column(source, parts, "item", of="group"))
     group = OptionalIdColumn(need_column(source, parts, "group"))
     weight = find_column(source, parts, "weight")
     weighted = [] if weight is None else [_weight(weight)]

@@ -12,13 +12,8 @@ from limelight._base.text import count
 from limelight.data.columns import NumberColumn, TimeColumn
 from limelight.data.ids import IdColumn
 from limelight.data.interactions import WEIGHT_RULE
-from limelight.data.sources import (
-    TableSource,
-    find_column,
-    listed,
-    naming_hint,
-    require_column,
-)
+from limelight.data.names import find_column, naming_hint
+from limelight.data.sources import TableSource, listed, require_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +49,7 @@ class Names(NamedTuple):
 
 
 def choose_columns(
-    source: Source, part: Part, user: str | None, item: str | None
+    source: Source, part: Part, user: str | None, item: str | None, *, of: str = "user"
 ) -> tuple[str, str]:
     """Find the user and item columns: as named, else by the known pairs, else one by one.
 
@@ -84,7 +79,7 @@ def choose_columns(
         missing = [what for what, name in (("user", user), ("item", item)) if name is None]
         what = " and ".join(missing) + (" columns" if len(missing) > 1 else " column")
         message = f"no {what} in {part.label}: {listed(part.columns)}"
-        raise DataError(message, hint=naming_hint(part, *missing))
+        raise DataError(message, hint=naming_hint(source, part, *missing, of=of, is_read=True))
     if user == item:
         message = f"users and items cannot be in the same column: {user!r}"
         raise ConfigError(message, hint="name two columns with user='...' and item='...'")

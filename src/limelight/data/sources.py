@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -37,16 +36,8 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = "str | os.PathLike[str] | IntoFrame | TableSource"
 
-USUAL_NAMES = {
-    "user": ("user_id", "user", "userId", "userID", "uid", "user_id:token"),
-    "item": ("item_id", "item", "itemId", "itemID", "movieId", "sid", "item_id:token"),
-    "rank": ("rank", "position"),
-    "score": ("score",),
-    "group": ("group", "provider", "seller", "publisher", "studio", "artist", "brand"),
-    "title": ("title", "name"),
-    "weight": ("weight",),
-}
-"""The names under which a column is found without being named; the first is our own."""
+NAMED_COLUMNS = ("user", "item", "rank", "score", "group", "title", "weight", "timestamp")
+"""The columns of tables that can be named."""
 
 
 class Part(Protocol):
@@ -88,13 +79,15 @@ class TableSource:
     ----------
     source
         A file, a folder of parts, or a frame.
-    user, item, rank, score, group, title, weight
+    user, item, rank, score, group, title, weight, timestamp
         The names of its columns.
     separator
         What separates the columns of a text file: ``","``, ``";"``, a tab, ``"::"`` or ``"|"``.
         Left out, its first line tells.
     columns
         The names of all columns of a text file that has no header: a list, or ``"user,item"``.
+    time_format
+        How times are written where they are text, such as ``"%d/%m/%Y"``.
 
     Examples
     --------
@@ -114,22 +107,30 @@ class TableSource:
     group: str | None = None
     title: str | None = None
     weight: str | None = None
+    timestamp: str | None = None
     separator: str | None = None
     columns: str | Sequence[str] | None = None
+    time_format: str | None = None
     preferred: Mapping[str, str] = field(default_factory=dict)
-    """Names to look for before the usual ones, where the table has them."""
+    """Names to look for before the usual ones, and a separator, where the table has them."""
+    argument: str = ""
+    """Of a table among several, what it was given as, such as ``groups``; hints then say so."""
 
     def __post_init__(self) -> None:
         """Refuse a table of a table, and names that are not text."""
         if isinstance(self.source, TableSource):
             message = "a TableSource cannot be the source of another one"
             raise ConfigError(message, hint="name all columns in one of them")
-        check_names(**{name: getattr(self, name) for name in USUAL_NAMES})
+        check_names(**{name: getattr(self, name) for name in NAMED_COLUMNS})
         self.text.check()
 
     def __fspath__(self) -> str:
         """Return the path, where the source has one."""
         return str(os.fspath(self.source))
+
+    def __str__(self) -> str:
+        """Name the table as messages do."""
+        return str(self.source) if is_file_source(self) else "the frame"
 
     def named(self, part: Part, what: str) -> str | None:
         """Return the name that a column was given; refuse one that the table does not have."""
@@ -146,7 +147,20 @@ class TableSource:
         names = self.columns
         if isinstance(names, str):
             names = [name.strip() for name in names.split(",")]
-        return TextFormat(self.separator, None if names is None else tuple(names))
+        told = None if names is None else tuple(names)
+        return TextFormat(self.separator, told, self.preferred.get("separator"))
+
+
+def names_in(table: TableSource) -> dict[str, Any]:
+    """Return what a table was told but its source, as other processes can be told.
+
+    Examples
+    --------
+    >>> names_in(TableSource("sellers.csv", item="sku", separator=";"))
+    {'item': 'sku', 'separator': ';'}
+    """
+    given = {own.name: getattr(table, own.name) for own in fields(table) if own.name != "source"}
+    return {name: value for name, value in given.items() if value}
 
 
 def check_names(**columns: object) -> None:
@@ -230,56 +244,7 @@ def _open_folder(path: Path, text: TextFormat) -> list[Part]:
     return [open_file(file, text) for file in found]
 
 
-def find_column(source: Source, parts: Sequence[Part], what: str) -> str | None:
-    """Find a column: as it was named, else by the usual names; None if there is none.
-
-    Our own name goes before the others. Where several of the others stand in a table, nobody knows
-    which is meant, so that is refused.
-
-    Examples
-    --------
-    >>> table = pa.table({"item": [7], "provider": ["x"]})
-    >>> [find_column(table, open_parts(table), what) for what in ("item", "group", "rank")]
-    ['item', 'provider', None]
-    """
-    part = parts[0]
-    named = source.named(part, what) if isinstance(source, TableSource) else None
-    own, *others = USUAL_NAMES[what]
-    if named is not None or has(parts, own):
-        return named or own
-    found = [name for name in others if has(parts, name)]
-    if len(found) > 1:
-        message = f"the {what} column is not clear in {part.label}: {', '.join(found)}"
-        raise DataError(message, hint=naming_hint(part, what))
-    return found[0] if found else None
-
-
-def need_column(source: Source, parts: Sequence[Part], what: str) -> str:
-    """Find a column, as :func:`find_column` does; refuse a table that has none."""
-    found = find_column(source, parts, what)
-    if found is None:
-        part = parts[0]
-        message = f"column not found in {part.label}: {USUAL_NAMES[what][0]!r}"
-        raise DataError(message, hint=naming_hint(part, what))
-    return found
-
-
-def naming_hint(part: Part, *what: str) -> str:
-    """Say how columns are named, and what the table has; or that it seems to have no header."""
-    columns = listed(part.columns)
-    if part.is_text and any(re.fullmatch(r"-?[0-9.]+", name) for name in part.columns):
-        names = ",".join(["user", "item", "rating", "timestamp"][: len(part.columns)])
-        return (
-            f"the first line looks like a row, not like names ({columns}); if there is no header, "
-            f"name the columns: columns='{names}'"
-        )
-    asked = " and ".join(f"{name}='...'" for name in what)
-    guess = _guess(part, USUAL_NAMES[what[0]][0]) if len(what) == 1 else ""
-    it = "it" if len(what) == 1 else "them"
-    return f"{guess}name {it} with {asked}; the columns are: {columns}"
-
-
-def _guess(part: Part, name: str) -> str:
+def guess(part: Part, name: str) -> str:
     """Ask whether the column with the nearest name is meant, if one is near."""
     by_lower = {column.lower(): column for column in part.columns}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
@@ -304,7 +269,7 @@ def require_column(part: Part, name: str) -> None:
         raise DataError(message, hint="rename all but one of them")
     if found == 0:
         message = f"column not found in {part.label}: {name!r}"
-        hint = f"{_guess(part, name)}the columns are: {listed(part.columns)}"
+        hint = f"{guess(part, name)}the columns are: {listed(part.columns)}"
         raise DataError(message, hint=hint)
 
 

@@ -12,7 +12,8 @@ from limelight._base.errors import DataError
 from limelight.data.columns import join, scan
 from limelight.data.groups import read_groups
 from limelight.data.ids import IdColumn, ids_to_arrow, positions
-from limelight.data.sources import describe, find_column, listed, need_column, open_parts
+from limelight.data.names import find_column, need_column
+from limelight.data.sources import describe, listed, open_parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

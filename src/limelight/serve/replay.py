@@ -14,8 +14,8 @@ from limelight._base.progress import progress_bar
 from limelight._base.text import count
 from limelight.data.columns import TimeColumn, join, scan
 from limelight.data.ids import IdColumn, positions
-from limelight.data.read_columns import PAIRS
-from limelight.data.sources import describe, listed, open_parts, require_column
+from limelight.data.names import need_column
+from limelight.data.sources import TableSource, describe, open_parts, require_column
 from limelight.data.times import shown
 from limelight.serve.control import RequestControl
 from limelight.serve.engine import Engine
@@ -29,15 +29,12 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float64
     from limelight.data.groups import Groups
-    from limelight.data.sources import Part, Source
+    from limelight.data.sources import Source
     from limelight.models.recommender import Recommender
     from limelight.serve.targets.goal import ServedGoal
     from limelight.serve.targets.history import WindowPoint
     from limelight.serve.targets.status import TargetStatus
 
-USERS = tuple(dict.fromkeys(user for user, _ in PAIRS))
-TIMES = ("timestamp", "time", "datetime", "date", "ts", "timestamp:float", "event_time")
-"""The names under which times are found without being named."""
 _AT_ONCE = 32
 """How many requests are answered at the same exposure, at most; so is a thousandth of a window."""
 _STEPS = 100
@@ -72,8 +69,12 @@ def read_requests(
     (['a', 'b'], array([10., 20.]), False)
     """
     parts = open_parts(source)
-    users = IdColumn(_column(parts[0], user, USERS, "users", "user"))
-    times = TimeColumn(_column(parts[0], timestamp, TIMES, "times", "timestamp"))
+    for name in (user, timestamp):
+        if name is not None:
+            require_column(parts[0], name)
+    users = IdColumn(user or need_column(source, parts, "user", of="timestamp"))
+    time_format = source.time_format if isinstance(source, TableSource) else None
+    times = TimeColumn(timestamp or need_column(source, parts, "timestamp"), time_format)
     codes, values = join(scan(parts, [users, times]))
     seconds, ids = times.seconds(values), users.ids().to_pylist()
     order = np.argsort(seconds, kind="stable")
@@ -82,18 +83,6 @@ def read_requests(
         raise DataError(message, hint="name the column of times with timestamp='...'")
     was_sorted = bool((np.diff(seconds) >= 0).all())
     return RequestLog([ids[code] for code in codes[order].tolist()], seconds[order], was_sorted)
-
-
-def _column(part: Part, given: str | None, usual: tuple[str, ...], what: str, name: str) -> str:
-    if given is not None:
-        require_column(part, given)
-        return given
-    found = [column for column in usual if column in part.columns]
-    if len(found) != 1:
-        problem = f"no column of {what}" if not found else f"the column of {what} is not clear"
-        message = f"{problem} in {part.label}: {listed(part.columns)}"
-        raise DataError(message, hint=f"name it with {name}='...'")
-    return found[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from limelight._base.errors import DataError
 from limelight.data.columns import join, scan
 from limelight.data.ids import IdColumn, positions
+from limelight.data.names import need_column
 from limelight.data.sources import describe, open_parts
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class NeverShown(NamedTuple):
 
 
 def read_never_show(source: Source, item_ids: Ids) -> NeverShown:
-    """Read the column ``item_id`` of a table, which may be older or newer than a model.
+    """Read the items of a table, which may be older or newer than a model.
 
     Examples
     --------
@@ -37,7 +38,7 @@ def read_never_show(source: Source, item_ids: Ids) -> NeverShown:
     NeverShown(numbers=array([1], dtype=int32), strangers=frozenset({'z'}))
     """
     parts = open_parts(source)
-    column = IdColumn("item_id")
+    column = IdColumn(need_column(source, parts, "item"))
     join(scan(parts, [column]))
     ids = column.ids()
     places = positions(ids, item_ids)

@@ -277,8 +277,8 @@ def test_lists_that_cannot_be_a_ranking(lists, message):
 
 
 def test_a_name_that_is_nearly_right():
-    with pytest.raises(DataError, match="did you mean 'Item_ID'") as error:
-        audit(LISTS.rename_columns(["user_id", "Item_ID", "rank", "score"]))
+    with pytest.raises(DataError, match="did you mean 'item_idx'") as error:
+        audit(LISTS.rename_columns(["user_id", "item_idx", "rank", "score"]))
     assert error.value.message == "column not found in the frame: 'item_id'"
 
 

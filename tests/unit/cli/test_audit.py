@@ -43,7 +43,7 @@ REFUSED = [
     ("good.csv --catalogue no-order.csv", FAILED, "not in the catalogue: 4, e.g. 'b'", "every it"),
     ("good.csv --against same-rank.csv", FAILED, "rank 1 twice (1 such rows) in same", "its own"),
     ("good.csv --against no-rows.csv", FAILED, "no rows in no-rows.csv", "the first line"),
-    ("good.csv --merit items.csv", FAILED, "no user column in ", "--user"),
+    ("good.csv --merit items.csv", FAILED, "no user column in ", "--merit-user"),
     ("good.csv --merit strange.csv", FAILED, "no item of strange.csv is in the catalogue", "same"),
     ("good.csv --groups items.csv", FAILED, "column not found in items.csv: 'group'", "hint: "),
     ("good.csv --timestamp when", FAILED, "column not found in good.csv: 'when'", "hint: "),

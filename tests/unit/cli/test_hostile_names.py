@@ -77,6 +77,20 @@ def test_an_error_in_python() -> None:
     assert error.hint == HOSTILE
 
 
+def test_lists_on_a_terminal_are_text(
+    limelight: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = "fit lists.parquet --model popularity -o model"
+    assert limelight(*fit.split()).code == 0
+    asked = ["recommend", "model", "-k", "1", "--keep-seen"]
+    assert not shows_only_text(limelight(*asked).out)
+    monkeypatch.setattr("limelight.cli.recommend.sys.stdout.isatty", lambda: True)
+    ended = limelight(*asked)
+    assert ended.code == 0, ended.err
+    assert shows_only_text(ended.out)
+    assert "[bold]x[/bold]<script>" in ended.out
+
+
 def test_notebooks() -> None:
     page = ll.audit(pa.table(LISTS), top=2)._repr_html_()
     assert "<script>" not in page

@@ -32,8 +32,8 @@ BAD_LOGS = {
     "empty.csv": "",
 }
 REFUSED = [
-    ("no-times.csv", FAILED, "no column of times in no-times.csv: user, when"),
-    ("no-users.csv", FAILED, "no column of users in no-users.csv: time, x"),
+    ("no-times.csv", FAILED, "column not found in no-times.csv: 'timestamp'"),
+    ("no-users.csv", FAILED, "column not found in no-users.csv: 'user_id'"),
     ("nan.csv", FAILED, "row 1: a timestamp must be a finite number"),
     ("missing.csv", FAILED, "row 1: a timestamp must be a finite number"),
     ("text.csv", FAILED, "row 1: a timestamp must be a finite number"),

@@ -104,7 +104,7 @@ def test_a_file_of_users(split, tmp_path):
         (None, DataError, "NoneType"),
         ("nobody.csv", DataError, "no such file"),
         (["nobody"], DataError, "the population has a user who is not in the data: 'nobody'"),
-        (pa.table({"member": [1]}), DataError, "column not found"),
+        (pa.table({"who": [1]}), DataError, "column not found"),
     ],
 )
 def test_what_is_no_population(split, wanted, error, message):

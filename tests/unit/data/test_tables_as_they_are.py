@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from tests.support.page_data import page_data
 
 import limelight as ll
+from limelight.data.read import ReadOptions
 from limelight.data.sources import open_parts
 
 ROWS = [("ann", "x", 5), ("bob", "y", 4), ("ann", "y", 3)]
@@ -90,6 +92,15 @@ def test_a_file_without_a_header(tmp_path):
     assert ll.read(path, columns="user, item, rating, timestamp").nnz == 2
     with pytest.raises(ll.ConfigError, match="columns must be different names"):
         ll.read(path, columns=["user", "user"])
+
+
+def test_names_for_another_number_of_columns(tmp_path):
+    path = write(tmp_path / "ratings.dat", "1::1193::5::978300760\n")
+    with pytest.raises(ll.DataError, match="has not the 3 columns that were named: 4") as caught:
+        ll.read(path, columns="user,item,rating")
+    assert "what separates them is '::'" in str(caught.value)
+    path = write(tmp_path / "quoted.csv", 'ann,"a, b"\n')
+    assert pairs(ll.read(path, columns="user,item")) == {("ann", "a, b")}
 
 
 def test_a_zip_of_several_files(tmp_path):
@@ -187,8 +198,8 @@ def test_lists_groups_and_catalogue_with_other_names(tmp_path):
     found = ll.audit(lists, catalogue=table, groups=table)
     assert found["coverage@2"] == pytest.approx(2 / 3)
     assert [group.group for group in found.groups] == ["x"]
-    page = found.report(tmp_path / "page.html", catalogue=table)
-    assert "A" in (tmp_path / "page.html").read_text(), page
+    found.report(tmp_path / "page.html", catalogue=table)
+    assert page_data(tmp_path / "page.html")["items"]["label"] == ["A", "B", "C"]
 
 
 def test_names_that_are_not_there():
@@ -226,3 +237,61 @@ def test_parts_are_opened_as_the_first_is_written(tmp_path):
         write(tmp_path / f"part-{n}.csv.bz2", f"user;item\n{n};1\n")
     assert len(open_parts(tmp_path)) == 2
     assert ll.read(tmp_path).n_users == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        (["UserID", "MovieID"], ("UserID", "MovieID")),
+        (["User-ID", "ISBN", "Book-Rating"], ("User-ID", "ISBN")),
+        (["userID", "artistID", "weight"], ("userID", "artistID")),
+        (["visitorid", "event", "itemid"], ("visitorid", "itemid")),
+        (["customer_id", "product", "sku"], ("customer_id", "sku")),
+        (["user_id", "parent_asin"], ("user_id", "parent_asin")),
+        (["reviewerID", "asin"], ("reviewerID", "asin")),
+        (["item", "sku", "user"], ("user", "item")),
+        (["user_id:token", "track_id:token"], ("user_id:token", "track_id:token")),
+    ],
+)
+def test_names_of_published_tables(columns, found):
+    table = pa.table({name: [n] for n, name in enumerate(columns)})
+    opened = ReadOptions().open(table)
+    assert (opened.names.user, opened.names.item) == found
+
+
+def test_names_that_may_mean_two_things():
+    table = pa.table({"user": [1], "trackid": [2], "artistid": [3]})
+    with pytest.raises(ll.DataError, match=r"the item column is not clear .*: trackid, artistid"):
+        ll.read(table)
+
+
+def test_hints_say_how_tables_are_named_in_python(tmp_path):
+    items = pa.table({"code": ["a"], "owner": ["x"]})
+    lists = pa.table({"user": [1], "item": ["a"], "rank": [1]})
+    with pytest.raises(ll.DataError, match=r"ll.TableSource\(\.\.\., item='\.\.\.'\)"):
+        ll.audit(lists, groups=items)
+    path = write(tmp_path / "lists.csv", "1,10,1\n1,11,2\n")
+    with pytest.raises(ll.DataError, match=r"ll.TableSource\(\.\.\., columns='user,item,rank'\)"):
+        ll.audit(path)
+    assert ll.audit(ll.TableSource(path, columns="user,item,rank")).users == 1
+    with pytest.raises(ll.DataError, match="columns='user,item,score'"):
+        ll.read_candidates(path)
+
+
+def test_a_file_with_more_columns_than_usual_and_no_header(tmp_path):
+    path = write(tmp_path / "r.csv", "1,2,3,4,5\n")
+    with pytest.raises(ll.DataError, match="columns='user,item,rating,timestamp,column5'"):
+        ll.read(path)
+    assert ll.read(path, columns="user,item,rating,timestamp,column5").nnz == 1
+
+
+def test_lists_with_days_before_months():
+    days = ["31/01/2024", "01/02/2024"]
+    lists = {"user": [1, 1], "item": ["a", "b"], "rank": [1, 1], "day": days}
+    found = ll.audit(ll.TableSource(lists, time_format="%d/%m/%Y"), timestamp="day", every="month")
+    assert [str(period.start)[:7] for period in found.periods] == ["2024-01", "2024-02"]
+
+
+@pytest.mark.parametrize("make", [ll.IALS, ll.ExADMM, ll.BestResponse, ll.FairRec])
+def test_no_seed_is_the_usual_one(make):
+    assert make(random_state=None).get_params() == make().get_params()

@@ -24,6 +24,7 @@ from limelight.cli.flags import (
     showing,
     takes_flags,
 )
+from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
 from limelight.cli.frame import announce_fit, checkpoint_of
 from limelight.cli.output import check_page, ending, note, note_page, report, summarise
@@ -82,6 +83,17 @@ def fit(
     tuning: TuneFlags,
     settings: Annotated[dict[str, Any], SettingFlags([config for _, config in MODELS.values()])],
     reading: Reading,
+    columns: Annotated[
+        TableColumns,
+        ColumnFlags(
+            beside_reading=True,
+            of=("item", "group"),
+            groups=("item", "group"),
+            group_shares=("group",),
+            item_features=("item",),
+            **{"for": ("user",)},
+        ),
+    ],
     no_history: Annotated[
         bool,
         typer.Option(
@@ -147,6 +159,7 @@ def fit(
     check_page(page)
     tuning.check()
     refuse_no_model(output)
+    tables = columns.beside(reading).tables(item_features=item_features, **targets.tables())
     if start is not None:
         refuse_with_from(
             target=targets.any,
@@ -156,7 +169,7 @@ def fit(
             tuning=tuning.tune,
         )
         fitted, record = fit_from(
-            start, model and model.value, settings, source, reading, item_features
+            start, model and model.value, settings, source, reading, tables["item_features"]
         )
         fitted.save(output, history=not no_history)
         record["output"] = str(output)
@@ -165,7 +178,9 @@ def fit(
     model = model or ModelName["exadmm"]
     fitted = make_model(model, settings)
     tuning.check_model(fitted, targets.at)
-    more = with_features(fitted, item_features, has_target=targets.any, on_cluster=cluster.check())
+    more = with_features(
+        fitted, tables["item_features"], has_target=targets.any, on_cluster=cluster.check()
+    )
     if cluster.check():
         _refuse_on_cluster(targets, tuning, page)
         ended = fit_cluster(
@@ -187,6 +202,7 @@ def fit(
         fit_target(
             fitted,
             targets,
+            tables,
             tuning,
             source,
             reading,
@@ -346,6 +362,7 @@ def _summary(record: dict[str, Any]) -> str:
 def fit_target(
     model: "Model",
     targets: Targets,
+    tables: dict[str, Any],
     tuning: TuneFlags,
     source: Path,
     reading: Reading,
@@ -358,11 +375,15 @@ def fit_target(
 ) -> None:
     """Fit a model to a target, write what serves, and say what was achieved."""
     from limelight.control.fit_to import fit_to
+    from limelight.data.groups import check_groups
 
+    for name in ("of", "groups"):
+        if tables[name] is not None:
+            check_groups(tables[name])  # now, because reading and fitting may take long
     data = reading.interactions_or_split(source)
     model, kept_fit = tuning.apply(model, data, checkpoint, targets.at)
     with until_done(checkpoint):
-        result = fit_to(data, model=model, checkpoint=kept_fit, **targets.given())
+        result = fit_to(data, model=model, checkpoint=kept_fit, **targets.given(tables))
         result.model.save(output, history=history)
     if page is not None:
         result.report(page)

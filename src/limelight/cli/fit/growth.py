@@ -21,7 +21,7 @@ def fit_from(
     settings: dict[str, Any],
     source: Path,
     reading: "Reading",
-    item_features: Path | None,
+    item_features: Any,
 ) -> tuple["Model", dict[str, Any]]:
     """Load a model and let it take in new interactions; return it, and what is new.
 
@@ -59,7 +59,7 @@ def refuse_with_from(**given: bool) -> None:
 
 
 def with_features(
-    fitted: "Model", item_features: Path | None, *, has_target: bool, on_cluster: bool
+    fitted: "Model", item_features: Any, *, has_target: bool, on_cluster: bool
 ) -> dict[str, Any]:
     """Return what a fit is given of the features of items, or refuse them."""
     from limelight.models.factor_model import FactorModel

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from limelight._base.errors import ConfigError
 from limelight.cli.flags import given_flags, option
+from limelight.cli.flags.columns import TIME_FORMAT_HELP
 from limelight.cli.frame import Estimate, announce_look
 from limelight.cli.output import note
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from limelight.data.held_out import HeldOut
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from limelight.data.split import Split
 
 SPLIT_FILE = "train.csv"
-_RATING = "rating"
+_RATINGS, _WEIGHTS = ("rating", "ratings", "stars", "bookrating"), ("weight", "plays", "playcount")
+"""Columns that are mentioned where they are not named, in the letters of `plain_name`."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Reading:
     ] = None
     time_format: Annotated[
         str | None,
-        option("FORMAT", "How times are written, such as %d/%m/%Y; ISO 8601 needs none."),
+        option("FORMAT", TIME_FORMAT_HELP),
     ] = None
     separator: Annotated[
         str | None, option("TEXT", "Separator of text files; found by the first line.")
@@ -95,6 +99,8 @@ class Reading:
     def refuse_for_split(self) -> None:
         """Refuse all flags, because a split folder was read with those that hold for it."""
         hint = "give this flag to `limelight data split`"
+        if self.user is not None or self.item is not None:
+            hint += "; that of another table has its name before it, as in --groups-item"
         self.refuse("a split folder is already filtered, it does not take", hint)
 
     def interactions(self, path: Path) -> Interactions:
@@ -125,12 +131,24 @@ class Reading:
         hint = "read less: a part of the rows, or those from a higher --min-rating on"
         announce_look("reading", lambda _: Estimate(reading_bytes(opened), hint))
         data = opened.read()
-        if self.rating is None and self.weight != _RATING and _RATING in opened.parts[0].columns:
-            note(
-                f"The column {_RATING!r} is not used: every row counts as a like. To keep only "
-                "high ratings: --rating rating --min-rating 4"
-            )
+        self._mention_unused(opened.parts[0].columns)
         return data
+
+    def _mention_unused(self, columns: Sequence[str]) -> None:
+        """Say which columns of ratings and weights were not named: they may be meant."""
+        from limelight.data.names import plain_name
+
+        for name in columns:
+            shown = shlex.quote(name)
+            if name in (self.user, self.item, self.rating, self.timestamp, self.weight):
+                continue
+            if plain_name(name) in _RATINGS and self.rating is None:
+                note(
+                    f"The column {name!r} is not used: every row counts as a like. To keep only "
+                    f"high ratings, such as 4 of 5 stars: --rating {shown} --min-rating 4"
+                )
+            elif plain_name(name) in _WEIGHTS and self.weight is None:
+                note(f"The column {name!r} is not used: every row counts 1 (--weight {shown}).")
 
     def open(self, path: Path) -> OpenTable:
         """Open a table and choose its columns."""

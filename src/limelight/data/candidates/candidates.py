@@ -17,10 +17,11 @@ from limelight.data.candidates.sorter import PairSorter
 from limelight.data.catalogue import CatalogueColumn, read_catalogue
 from limelight.data.columns import NumberColumn, scan
 from limelight.data.ids import IdColumn, ids_from_arrow, positions
+from limelight.data.names import need_column
 from limelight.data.read import read
 from limelight.data.read_columns import choose_columns
 from limelight.data.rows import group, row_numbers, row_starts
-from limelight.data.sources import check_names, describe, find_column, open_parts
+from limelight.data.sources import check_names, describe, open_parts
 
 if TYPE_CHECKING:
     import os
@@ -231,8 +232,8 @@ def read_candidates(
     check_names(user=user, item=item, score=score)
     _check_memory(memory)
     parts = open_parts(source)
-    user, item = choose_columns(source, parts[0], user, item)
-    score = score or find_column(source, parts, "score")
+    user, item = choose_columns(source, parts[0], user, item, of="score")
+    score = score or need_column(source, parts, "score", of="score")
     columns = _Columns(IdColumn(user), _item_column(item, catalogue), _score_column(score))
     sorter = PairSorter(memory, folder)
     try:
@@ -284,9 +285,9 @@ def _item_column(name: str, catalogue: Source | Sequence[Any] | None) -> IdColum
     return CatalogueColumn(name, read_catalogue(catalogue)[0])
 
 
-def _score_column(name: str | None) -> NumberColumn:
+def _score_column(name: str) -> NumberColumn:
     return NumberColumn(
-        "score" if name is None else name,
+        name,
         "a score must be a finite number that fits 32 bits",
         lambda scores: np.abs(scores) <= _LARGEST,  # which NaN is not
         np.float32,

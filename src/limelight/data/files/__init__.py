@@ -53,11 +53,14 @@ class TextFormat(NamedTuple):
     separator: str | None = None
     columns: tuple[str, ...] | None = None
     """The names of the columns of a file that has no header."""
+    preferred: str | None = None
+    """A separator to look for before the usual ones."""
 
     def check(self) -> None:
         """Refuse a separator or names that cannot be meant."""
-        if self.separator is not None and self.separator not in SEPARATORS:
-            message = f"unknown separator: {self.separator!r}"
+        separator = self.separator or self.preferred
+        if separator is not None and separator not in SEPARATORS:
+            message = f"unknown separator: {separator!r}"
             known = " ".join(map(repr, SEPARATORS))
             raise ConfigError(message, hint=f"choose one of {known}")
         if self.columns is not None and (
@@ -183,8 +186,8 @@ class TextFile:
         if self.text.separator is not None:
             return self.text.separator
         usual = _USUAL.get(kind_of_file(ending_of(self.path)), ",")
-        line = self._first_line
-        return next((mark for mark in (usual, *SEPARATORS) if mark.encode() in line), usual)
+        line, first = self._first_line, self.text.preferred or usual
+        return next((mark for mark in (first, usual, *SEPARATORS) if mark.encode() in line), usual)
 
     @property
     def delimiter(self) -> str:
@@ -200,6 +203,14 @@ class TextFile:
                 most = f"{_MOST_COLUMNS:,}"
                 message = f"{self.path} has more columns than the {most} that are read: {found:,}"
                 raise DataError(message, hint="write one row for each pair of user and item")
+            named = self.text.columns
+            # A quoted field may hold the separator, so that more of them are no proof.
+            if named and found != len(named) and b'"' not in self._first_line:
+                message = (
+                    f"{self.path} has not the {len(named):,} columns that were named: {found:,}"
+                )
+                hint = f"name all of them in order; what separates them is {self.separator!r}"
+                raise DataError(message, hint=hint)
             with self._parse() as stream:
                 return list(stream.schema.names)
 

@@ -12,6 +12,7 @@ from limelight._base.settings import check_choice, check_number
 from limelight.data.columns import NumberColumn, join, scan
 from limelight.data.groups import Groups, exposure_of, owned_by
 from limelight.data.ids import IdColumn
+from limelight.data.names import need_column
 from limelight.data.sources import open_parts
 
 if TYPE_CHECKING:
@@ -236,8 +237,9 @@ def read_shares(source: Source) -> dict[Any, float]:
     >>> read_shares(pa.table({"group": ["x", "y"], "share": [0.75, 0.25]}))
     {'x': 0.75, 'y': 0.25}
     """
-    group = IdColumn("group")
-    groups, shares = join(scan(open_parts(source), [group, _SHARE]))
+    parts = open_parts(source)
+    group = IdColumn(need_column(source, parts, "group"))
+    groups, shares = join(scan(parts, [group, _SHARE]))
     names = group.ids().to_pylist()
     if len(names) < len(groups):
         repeated = names[int(np.bincount(groups).argmax())]

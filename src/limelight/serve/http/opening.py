@@ -42,9 +42,9 @@ def load_arm(settings: ServeSettings, name: str) -> Loaded:
         recommender,
         k=k,
         n_candidates=n_candidates,
-        groups=None if settings.groups is None else read_groups(settings.groups, ids),
+        groups=None if (groups := settings.table("groups")) is None else read_groups(groups, ids),
     )
-    never = settings.never_show
+    never = settings.table("never_show")
     engine = Engine(
         recommender,
         k=k,
@@ -54,7 +54,7 @@ def load_arm(settings: ServeSettings, name: str) -> Loaded:
     )
     # What a first request makes is made here, so that nobody waits for it.
     engine.answer([Request(), Request(user=recommender.user_ids[0], history=ids[:1].to_pylist())])
-    catalogue = settings.catalogue
+    catalogue = settings.table("catalogue")
     return Loaded(
         engine=engine,
         start=start,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import short
+from limelight.data.sources import TableSource
 from limelight.serve.targets.goal import ServedGoal
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class ServeSettings:
     never_show: str | None = None
     catalogue: str | None = None
     """A table of titles."""
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """How the columns of groups, never_show and catalogue are named, where they were named."""
     ledger: str | None = None
     """A folder, or the address of a Valkey or Redis server."""
     flush_every: float = 1.0
@@ -119,6 +122,11 @@ class ServeSettings:
             names = ", ".join(self.models)
             message = f"a split names every model, and no other: {', '.join(self.split)}"
             raise ConfigError(message, hint=f"the models are: {names}")
+
+    def table(self, name: str) -> TableSource | None:
+        """Return groups, never_show or catalogue with the names of its columns, if it was given."""
+        path = getattr(self, name)
+        return None if path is None else TableSource(path, **self.columns.get(name, {}))
 
     @property
     def shares_ledger(self) -> bool:
