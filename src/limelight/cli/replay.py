@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.text import parse_share
-from limelight.cli.flags import Json, ModelFolder, Threads, argument, given_flags, option
+from limelight.cli.flags import Json, ModelFolder, Threads, argument, given_flags, length, option
 from limelight.cli.output import note, report, to_json
 from limelight.cli.targets import Gini, GroupCap, GroupFloor, Groups, MinCoverage, target_option
 
@@ -41,7 +41,7 @@ def replay(
     groups: Groups = None,
     group_cap: GroupCap = None,
     group_floor: GroupFloor = None,
-    k: Annotated[int, option("N", "Length of the lists.", "-k")] = 20,
+    k: Annotated[int, length("Length of the lists.")] = 20,
     output: Annotated[
         list[Path] | None,
         option(
