@@ -224,8 +224,8 @@ class TestMeasures:
         front = ll.Frontier((point,), at=10, notes=(EVIL,))
         found = read(front)
         assert found.rows[1] == [
-            f"{EVIL}-1", "0.1", "yes", "0.2500", "0.7000", "50.0%",
-            "0.2500", "0.2000-0.3000", "0.7000", "50.0%", "1.0",
+            f"{EVIL}-1", "0.1", "yes", "0.2500", "0.7000", "50.0 %",
+            "0.2500", "0.2000-0.3000", "0.7000", "50.0 %", "1.0",
         ]  # fmt: skip
         assert EVIL in found.texts
 
@@ -238,7 +238,7 @@ class TestMeasures:
 class TestResults:
     def test_rerank_result(self, result):
         found = read(result)
-        expected = [f"{result.metrics[f'gini@5{when}']:.4f}" for when in ("_before", "")]
+        expected = [f"{result.metrics[f'gini@5{when}']:.3f}" for when in ("_before", "")]
         assert found.row("Gini of exposure") == expected
         assert found.row("relevance given up") == ["", f"{100 * result.relevance_loss:.2f} %"]
         [gained, _] = result.changes(1)
@@ -294,8 +294,9 @@ class TestResults:
         assert EVIL in found.texts
         assert f"nearest by: {EVIL}, strength 0.5" in found.texts
         assert repr(result).splitlines()[:2] == [
-            "Gini@5 0.800 -> 0.600 over 12 users' lists; coverage 50.0% -> 100.0% of 9 items",
-            "nDCG@5 0.2500 -> 0.2000, -2.0 % (-1.0 % to -3.0 %), for 3 test users served among "
-            "them",
+            "The target is not met: over 12 users' lists and 9 items, the Gini@5 of exposure falls "
+            "from 0.800 to 0.600, and the share of the items shown rises from 50.0 % to 100.0 %.",
+            "It costs 2.0 % of nDCG@5 (1.0 % to 3.0 %), 0.2500 -> 0.2000 for 3 test users served "
+            "among them.",
         ]
         assert len(repr(result)) < 700

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+from typing import TYPE_CHECKING
 
 from limelight._base.errors import ConfigError
 from limelight._base.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 _WRITER = reprlib.Repr()
 _WRITER.maxstring = _WRITER.maxother = 80
@@ -57,6 +61,57 @@ def count(number: int, noun: str) -> str:
     ('1 user', '2,000 users')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float, digits: int = 1, *, signed: bool = False) -> str:
+    """Write a share as people read it: a space before the sign, as the SI has it.
+
+    Examples
+    --------
+    >>> percent(0.1674), percent(1.0, 0), percent(0.011, signed=True), percent(-0.034, signed=True)
+    ('16.7 %', '100 %', '+1.1 %', '-3.4 %')
+    """
+    # Nobody loses "-0.0 %": what rounds to nothing has no sign.
+    rounded = round(100 * share, digits) + 0.0
+    return f"{rounded:{'+' if signed and rounded else ''}.{digits}f} %"
+
+
+def moves(before: float, after: float, write: Callable[[float], str] = "{:.3f}".format) -> str:
+    """Say how a figure moves, or that it stays where it is as far as people see.
+
+    Examples
+    --------
+    >>> moves(0.823, 0.599), moves(0.49, 1, percent), moves(0.5001, 0.5)
+    ('falls from 0.823 to 0.599', 'rises from 49.0 % to 100.0 %', 'stays at 0.500')
+    """
+    ends = write(before), write(after)
+    if ends[0] == ends[1]:
+        return f"stays at {ends[1]}"
+    return f"{'falls' if after < before else 'rises'} from {ends[0]} to {ends[1]}"
+
+
+def price(loss: float, what: str, bounds: Sequence[float] = (), digits: int = 1) -> str:
+    """Say what something costs, as the share of a figure that is lost, with its interval.
+
+    Examples
+    --------
+    >>> price(0.034, "nDCG@20", (0.02, 0.048))
+    'It costs 3.4 % of nDCG@20 (2.0 % to 4.8 %)'
+    >>> price(-0.011, "nDCG@20", (-0.027, 0.005))
+    'It costs nothing: nDCG@20 rises by 1.1 % (-0.5 % to +2.7 %)'
+    >>> price(0.0, "the relevance")
+    'It costs nothing: the relevance stays as it was'
+    """
+    is_gain = loss < 0
+    ordered = sorted(-bound if is_gain else bound for bound in bounds)
+    ends = [percent(bound, digits, signed=is_gain) for bound in ordered]
+    between = f" ({' to '.join(ends)})" if ends else ""
+    share = percent(abs(loss), digits)
+    if share == percent(0.0, digits):
+        return f"It costs nothing: {what} stays as it was{between}"
+    if is_gain:
+        return f"It costs nothing: {what} rises by {share}{between}"
+    return f"It costs {share} of {what}{between}"
 
 
 def parse_share(flag: str, text: str | None) -> float | None:

@@ -41,6 +41,10 @@ The list of commands shows these lines, because loading all modules would take m
 """
 
 
+_OF_DATA = ("describe", "split", "convert")
+"""What stands below ``data``, and is looked for beside it."""
+
+
 class LoadedVerbs(Mapping[str, Any]):
     """The commands by name; looking one up loads its module."""
 
@@ -83,6 +87,13 @@ class VerbGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """List the verbs in the order of their use."""
         return list(VERBS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the verb; say where those of `data` are, which people look for here."""
+        if args and args[0] in _OF_DATA:
+            message = f"there is no command {args[0]!r} beside `data`, only below it"
+            raise ConfigError(message, hint=f"limelight data {args[0]}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one line for each verb without loading it."""

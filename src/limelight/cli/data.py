@@ -9,6 +9,7 @@ import typer
 
 from limelight._base.documents import Table
 from limelight._base.errors import ConfigError, DataError
+from limelight._base.text import percent
 from limelight.cli.flags import (
     DataFile,
     Json,
@@ -83,12 +84,12 @@ def _description(record: dict[str, Any]) -> str:
         ("users", f"{record['users']:,}"),
         ("items", f"{record['items']:,}"),
         ("interactions", f"{record['interactions']:,}"),
-        ("density", f"{record['density']:.4%}"),
+        ("density", percent(record["density"], 4)),
         ("duplicates merged", f"{record['duplicates']:,}"),
         (f"users with fewer than {FEW} items", f"{record[f'users_below_{FEW}']:,}"),
         (f"items with fewer than {FEW} users", f"{record[f'items_below_{FEW}']:,}"),
         ("Gini of popularity (0: all items equally popular)", f"{record['popularity_gini']:.4f}"),
-        ("share of the top 1 % of the items", f"{record['popularity_top_share']:.2%}"),
+        ("share of the top 1 % of the items", percent(record["popularity_top_share"], 2)),
     ]
     heads = [*_PERCENTILES, "mean"]
     spreads = [("interactions", *heads)] + [
@@ -164,7 +165,7 @@ def split(
         found = split_time(table, **sizes, at=at, half_life=reading.half_life)
     found.save(output)
     record = split_record(found) | {"output": str(output)}
-    summarise(f"{_split_table(found)}\nwritten to {output}", record, as_json=as_json)
+    summarise(_split_table(found), record, written=output, as_json=as_json)
 
 
 def _split_defaults() -> dict[str, str]:
@@ -255,7 +256,7 @@ def convert(
     }
     merged = f"; duplicates merged: {data.duplicates:,}" if data.duplicates else ""
     text = f"{data.nnz:,} interactions of {data.n_users:,} users with {data.n_items:,} items"
-    summarise(f"{text}{merged}\nwritten to {output}", record, as_json=as_json)
+    summarise(f"{text}{merged}", record, written=output, as_json=as_json)
 
 
 def refuse_unknown_kind(output: Path) -> None:

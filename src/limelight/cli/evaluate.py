@@ -10,6 +10,7 @@ from limelight.cli.flags import (
     ModelFolder,
     Threads,
     argument,
+    length,
     option,
     showing,
     signature_defaults,
@@ -37,9 +38,7 @@ def evaluate(
         Path, argument("SPLIT", "The split folder whose training part the model was fitted to.")
     ],
     *,
-    k: Annotated[
-        list[int] | None, option("N", "Length of the lists; may be repeated.", "-k")
-    ] = None,
+    k: Annotated[list[int] | None, length("Length of the lists; may be repeated.")] = None,
     part: Annotated[SplitPart, option("validation|test", "The held-out users.")] = SplitPart.test,
     threads: Threads = None,
     where: ExecutorFlags,
@@ -72,7 +71,8 @@ def evaluate(
             note=note,
             **cutoffs,
         )
-    report(repr(found), {"part": part.value, **found.to_dict()}, as_json=as_json)
+    text = "\n".join([*found.sentences(), "", repr(found)])
+    report(text, {"part": part.value, **found.to_dict()}, as_json=as_json)
 
 
 def _defaults() -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from limelight.cli.flags import Json, ModelFolder, Threads, option, takes_flags
+from limelight.cli.flags import Json, ModelFolder, Threads, length, option, takes_flags
 from limelight.cli.frame import Estimate, announce_look, known_size
 from limelight.cli.output import summarise
 
@@ -33,7 +33,7 @@ def export(
             "Factors as columns of tables, or as arrays; the last two add an index.",
         ),
     ] = Format.parquet,
-    k: Annotated[int, option("N", "Length of the lists that an index is measured by.", "-k")] = 20,
+    k: Annotated[int, length("Length of the lists that an index is measured by.")] = 20,
     recall: Annotated[
         float, option("SHARE", "How much of the exact lists an index must find.")
     ] = 0.99,
@@ -77,7 +77,7 @@ def export(
     record = export_model(model, output, to=to.value, index=asked, plain=plain)
     record["seconds"] = time.perf_counter() - started
     record["output"] = str(output)
-    summarise(f"{_told(record)}\nwritten to {output}", record, as_json=as_json)
+    summarise(_told(record), record, written=output, as_json=as_json)
 
 
 def _memory(folder: Path, to: Format) -> Estimate | None:

@@ -154,12 +154,10 @@ def report(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:
     _show(to_json(record) if as_json else text)
 
 
-def summarise(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print what was written to a file: text to standard error, or JSON to standard output."""
-    if as_json:
-        _show(to_json(record))
-    else:
-        note(text)
+def summarise(text: str, record: Mapping[str, Any], *, written: Path, as_json: bool) -> None:
+    """Print a result to standard output, and to standard error where it was written."""
+    report(text, record, as_json=as_json)
+    note(f"written to {written}")
 
 
 def to_json(record: Mapping[str, Any], indent: int | None = None) -> str:

@@ -13,12 +13,14 @@ import typer
 
 from limelight._base.errors import ConfigError
 from limelight._base.printable import printable_lines
+from limelight._base.text import percent, price
 from limelight.cli.flags import (
     CheckpointEvery,
     Json,
     ModelFolder,
     Resume,
     Threads,
+    length,
     option,
     takes_flags,
 )
@@ -32,7 +34,7 @@ from limelight.cli.output import note, summarise
 def recommend(
     folder: ModelFolder,
     *,
-    k: Annotated[int, option("N", "Length of the lists.", "-k")] = 20,
+    k: Annotated[int, length("Length of the lists.")] = 20,
     output: Annotated[
         Path | None,
         option(
@@ -119,7 +121,8 @@ def recommend(
     started = time.perf_counter()
     chosen = user_id if users is None else _read_ids(tables["users"], "user")
     batch = min(BATCH, len(chosen)) if chosen else BATCH
-    where.announce("recommending", lambda room: _memory(folder, k, batch, room))
+    n_asked = len(chosen) if chosen else None
+    where.announce("recommending", lambda room: _memory(folder, k, batch, n_asked, room))
     require_complete(folder)  # before a history is read, which may take long
     asked: dict[str, Any] = {
         "k": k,
@@ -142,28 +145,37 @@ def recommend(
         found = make(folder, output, **asked, checkpoint=kept, executor=executor)
     k, seconds = int(found["k"]), time.perf_counter() - started
     text = (
-        f"lists of {k} for {found['users']:,} users in {seconds:.1f} seconds\n"
-        f"Gini@{k} {found[f'gini@{k}']:.4f} over {found['users']:,} users' lists, "
-        f"items shown {100 * found[f'coverage@{k}']:.1f}%"
+        f"Lists of {k} for {found['users']:,} users were made in {seconds:.1f} seconds: over them "
+        f"the Gini@{k} of exposure is {found[f'gini@{k}']:.3f}, and "
+        f"{percent(found[f'coverage@{k}'])} of the items are shown."
     )
     promise = found.pop("promise", None)
     if promise is not None:
         text += f"\n{_promised(promise, found, k, unseen=history is not None)}"
         found["target"] = promise["target"] | {"population": promise["population"]}
     record = {"users": found["users"], "k": k, "seconds": seconds, "output": str(output), **found}
-    summarise(f"{text}\nwritten to {output}", record, as_json=as_json)
+    summarise(text, record, written=output, as_json=as_json)
 
 
-_MEASURED = {"gini": "gini", "min_coverage": "coverage"}
+_MEASURED = {"gini": ("gini", "{:.3f}".format), "min_coverage": ("coverage", percent)}
 
 
 def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen: bool) -> str:
-    """Put what was asked for beside what was measured."""
+    """Put what was asked for beside what was measured, and say what it costs."""
+    said = _asked(promise, found, k, unseen=unseen)
+    loss = promise["test"].get(f"ndcg_loss@{promise['target']['at']}")
+    if loss is None:
+        return f"{said}."
+    what = f"nDCG@{promise['target']['at']}"
+    return f"{said}. {price(loss, what)}, as test users told when the model was fitted."
+
+
+def _asked(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen: bool) -> str:
     target, served = promise["target"], promise["served"]
     at, n_users = target["at"], int(found["users"])
     wishes = {name: wish for name, wish in target.items() if name != "at"}
     asked = ", ".join(f"{name.replace('_', ' ')} {wish}" for name, wish in wishes.items())
-    text = f"asked for {asked}, lists of {at}, over {promise['population']}"
+    text = f"Asked for: {asked}, lists of {at}, over {promise['population']}"
     if k != at:
         return f"{text}; these lists are of another length"
     if unseen or n_users < served["users"]:
@@ -172,14 +184,13 @@ def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen:
             return f"{text}: these are {who}"
         return (
             f"{text}: these are {who}; the lists of all {int(served['users']):,} have a "
-            f"Gini@{at} of {served[f'gini@{at}']:.4f}, and the fewer lists, the higher it is"
+            f"Gini@{at} of {served[f'gini@{at}']:.3f}, and the fewer lists, the higher it is"
         )
-    names = {"gini": "gini", "min_coverage": "coverage"}
     measured = [
-        f"{names[wish]} {found[f'{names[wish]}@{k}']:.4f}"
-        for wish in wishes
+        f"{name} {write(found[f'{name}@{k}'])}"
+        for wish, (name, write) in _MEASURED.items()
         # A target of groups was measured when the model was fitted; these figures are of items.
-        if wish in names and "of" not in target
+        if wish in wishes and "of" not in target
     ]
     return f"{text}; measured: {', '.join(measured)}" if measured else text
 
@@ -227,8 +238,10 @@ def _check(
         ListWriter(output).check()
 
 
-def _memory(folder: Path, k: int, batch: int, room: int | None) -> Estimate | None:
-    """Estimate the memory of lists for so many users at once, and how long they may be."""
+def _memory(
+    folder: Path, k: int, batch: int, n_asked: int | None, room: int | None
+) -> Estimate | None:
+    """Estimate the memory of lists for who asks, in batches, and how long they may be."""
     from limelight.data.candidates.candidates import MEMORY
     from limelight.recommend.memory import recommend_bytes
     from limelight.rerank.memory import model_supply, rerank_bytes
@@ -240,7 +253,11 @@ def _memory(folder: Path, k: int, batch: int, room: int | None) -> Estimate | No
 
     def bytes_of(k: int) -> int:
         plain = recommend_bytes(size, k, batch)
-        return max(plain, rerank_bytes(model_supply(size), k, MEMORY)) if is_reranked else plain
+        if not is_reranked:
+            return plain
+        # No list is longer than the catalogue, whatever was asked for.
+        supply = model_supply(size, n_asked)
+        return max(plain, rerank_bytes(supply, min(k, size.n_items), MEMORY))
 
     lengths = range(1, min(k, size.n_items) + 1)
     fits = 0 if room is None else bisect_right(lengths, room, key=bytes_of)

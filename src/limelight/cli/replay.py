@@ -11,6 +11,7 @@ from limelight.cli.flags import (
     Threads,
     argument,
     given_flags,
+    length,
     option,
     takes_flags,
 )
@@ -51,7 +52,7 @@ def replay(
     groups: Groups = None,
     group_cap: GroupCap = None,
     group_floor: GroupFloor = None,
-    k: Annotated[int, option("N", "Length of the lists.", "-k")] = 20,
+    k: Annotated[int, length("Length of the lists.")] = 20,
     output: Annotated[
         list[Path] | None,
         option(

@@ -126,9 +126,9 @@ def reproduce(
     if page is not None:
         write_page(exhibit, page)
         note_page(page)
-    text = f"{_summary(found)}\nGini {measured_over(found)}\nwritten to {report}"
+    text = f"{_summary(found)}\nGini {measured_over(found)}"
     record = _record(found) | {"protocol": PROTOCOL, "output": str(folder)}
-    summarise(text, record, as_json=as_json)
+    summarise(text, record, written=report, as_json=as_json)
 
 
 def _experiment(name: str | None, data: Path | None, like: str | None) -> "tuple[Experiment, str]":

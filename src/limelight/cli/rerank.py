@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight._base.errors import ConfigError, DataError
-from limelight._base.text import parse_share
+from limelight._base.text import parse_share, percent
 from limelight.cli.flags import (
     Json,
     Report,
@@ -15,6 +15,7 @@ from limelight.cli.flags import (
     Threads,
     argument,
     given_flags,
+    length,
     option,
     showing,
     signature_defaults,
@@ -83,7 +84,7 @@ def rerank(
     ] = None,
     min_mmf: MinMmf = None,
     of: Of = None,
-    k: Annotated[int | None, option("N", "Length of the lists.", "-k")] = None,
+    k: Annotated[int | None, length("Length of the lists.")] = None,
     method: Annotated[
         str | None, option("METHOD", "How to make the lists; auto takes what loses least.")
     ] = None,
@@ -238,7 +239,7 @@ def rerank(
     if changes:
         text += "\n\n" + "\n".join(_group_lines(changes))
     record = found.to_dict() | {"groups": [change._asdict() for change in changes]}
-    summarise(f"{text}\nwritten to {output}", record | {"output": output}, as_json=as_json)
+    summarise(text, record | {"output": output}, written=output, as_json=as_json)
 
 
 def _memory(candidates: Any, k: int, memory: int, room: int | None) -> Estimate | None:
@@ -302,7 +303,7 @@ def _make(
 def _group_lines(changes: "Sequence[ExposureChange | GroupShare]") -> list[str]:
     """Show the shares of groups before and after; of many, those that gained and lost most."""
     lines = [
-        f"{str(change.id)[:30]:<32}{100 * change.before:>8.2f}%{100 * change.after:>8.2f}%"
+        f"{str(change.id)[:30]:<32}{percent(change.before, 2):>10}{percent(change.after, 2):>10}"
         for change in changes
     ]
     if (left_out := len(lines) - 2 * _SHOWN) > 0:

@@ -12,7 +12,7 @@ import typer
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.signals import Terminated
 from limelight._base.text import count, parse_share
-from limelight.cli.flags import given_flags, option, takes_flags
+from limelight.cli.flags import given_flags, length, option, takes_flags
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.output import note
 from limelight.cli.targets import Gini, GroupCap, GroupFloor, Groups, MinCoverage, target_option
@@ -154,7 +154,7 @@ def serve(
         str | None,
         option("a=90,b=10", "How many of the users each model serves; otherwise equally many."),
     ] = None,
-    k: Annotated[int, option("N", "Length of lists, unless a request says otherwise.", "-k")] = 20,
+    k: Annotated[int, length("Length of lists, unless a request says otherwise.")] = 20,
     candidates: Annotated[
         int | None,
         option("N", "How many of the best items a list is chosen from under control.  [1000]"),

@@ -9,7 +9,7 @@ import typer
 
 from limelight._base.errors import ConfigError
 from limelight._base.text import parse_share
-from limelight.cli.flags import given_flags, option
+from limelight.cli.flags import given_flags, length, option
 from limelight.cli.frame import parse_shares
 
 _WORDS = ("everyone", "held-out")
@@ -125,7 +125,7 @@ class Targets:
         ),
     ] = None
     at: Annotated[
-        int | None, option("N", "Length of the lists that the target speaks of.  [20]")
+        int | None, length("Length of the lists that are measured, and that a target is for.  [20]")
     ] = None
     population: For = None
     serve: Annotated[
@@ -171,7 +171,9 @@ class Targets:
     def any(self) -> bool:
         """Whether there is a target."""
         given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
-        about = ("at", "population", "serve", "keep_held_out", "nearest")
+        about = ("population", "serve", "keep_held_out", "nearest")
+        # A length alone says what is measured, with a target or without one.
+        given = [name for name in given if name != "at"]
         lone = [name for name in given if name in about]
         if lone and len(lone) == len(given):
             flag = "for" if lone[0] == "population" else lone[0].replace("_", "-")

@@ -15,6 +15,7 @@ from limelight.cli.flags import (
     SettingFlags,
     argument,
     given_flags,
+    length,
     option,
     showing,
     signature_defaults,
@@ -141,7 +142,7 @@ def tune(
     ] = "exadmm",
     budget: Budget = None,
     trials: Trials = None,
-    at: Annotated[int | None, option("N", "Length of the lists whose nDCG counts.")] = None,
+    at: Annotated[int | None, length("Length of the lists whose nDCG counts.")] = None,
     output: Annotated[
         Path | None,
         option("FOLDER", "The folder to write to, and to go on from.", "-o", "--output"),

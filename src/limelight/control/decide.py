@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from limelight._base.progress import progress_bar
+from limelight._base.text import percent
 from limelight._native import resolve_threads
 from limelight.control.controls import ExposureControl, RerankControl
 from limelight.control.target_result import TriedMethod
@@ -303,9 +304,9 @@ def _out_of_reach(
     """Say how near every method came, and what stands in the way."""
     near = ", ".join(
         f"{name} a Gini index of {one.measure.gini:.3f} and a coverage of "
-        f"{one.measure.coverage:.3f}"
+        f"{percent(one.measure.coverage)}"
         + (f" and an MMF of {one.measure.mmf:.3f}" if goal.n_groups else "")
-        + f" for {one.measure.loss:.1%} of nDCG"
+        + f" for {percent(one.measure.loss)} of nDCG"
         for name, one in found.items()
     )
     n_lists, k, n_items = sitting.n_lists, sitting.k, sitting.n_items
@@ -318,7 +319,7 @@ def _out_of_reach(
         message += (
             f"; no lists of {k} for so many users go below a Gini index of "
             f"{gini_floor(n_lists, k, n_items):.3f}, nor show more than "
-            f"{min(1.0, n_lists * k / n_items):.1%} of {n_items:,} items"
+            f"{percent(min(1.0, n_lists * k / n_items))} of {n_items:,} items"
         )
     hint = "ask for less, or keep the nearest: nearest=True, --nearest"
     error = OutOfReachError(message, hint=hint)

@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, SolveError
 from limelight._base.settings import check_choice, check_integer
+from limelight._base.text import percent
 from limelight.control.decide import Search, decide
 from limelight.control.group_target import GroupTarget
 from limelight.control.population import as_population, sitting_of
@@ -231,7 +232,7 @@ def _missed_by_all(goal: Goal, everybody: Everybody, confirmed: Confirmed) -> So
         more = f" and an MMF of {found[f'group_mmf@{everybody.k}']:.3f}"
     message = (
         f"out of reach: {goal} over {len(everybody.rows):,} users' lists; they came to a Gini "
-        f"index of {gini:.3f} and a coverage of {coverage:.3f}{more}"
+        f"index of {gini:.3f} and a coverage of {percent(coverage)}{more}"
     )
     return SolveError(message, hint="ask for less, or keep the nearest: nearest=True, --nearest")
 
@@ -336,8 +337,8 @@ def _refuse_unreachable(goal: Goal, n_lists: int, n_items: int, k: int) -> None:
         if too_even or (wish.kind == "min_coverage" and wish.value > shown + MET_WITHIN):
             message = (
                 f"out of reach: {wish} over {n_lists:,} users' lists; no lists of {k} for so many "
-                f"users go below a Gini index of {floor:.3f}, nor show more than {shown:.1%} of "
-                f"{n_items:,} items"
+                f"users go below a Gini index of {floor:.3f}, nor show more than "
+                f"{percent(shown)} of {n_items:,} items"
             )
             raise SolveError(message, hint="ask for less, or make lists longer")
 

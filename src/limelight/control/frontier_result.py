@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from limelight._base.documents import Document, Table
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_choice, check_integer, check_number
-from limelight._base.text import first_words
+from limelight._base.text import count, first_words, moves, percent, price
 from limelight.metrics.exposure import top_share
 from limelight.report.exhibit import ExhibitPoint, build_exhibit
 from limelight.report.figures.front import front
@@ -33,6 +33,8 @@ _HEAD = (
     "test nDCG", "interval", "Gini", "coverage", "seconds",
 )  # fmt: skip
 
+_LOSS = 0.05
+"""The share of nDCG that the best point may cost, unless another is given."""
 _METRICS = ("ndcg", "ndcg_low", "ndcg_high", "gini", "coverage")
 _PARTS = ("validation", "test")
 
@@ -155,7 +157,7 @@ class Frontier:
         )
         return Cost(training, wall)
 
-    def best(self, method: str | None = None, max_ndcg_loss: float = 0.05) -> FrontierPoint:
+    def best(self, method: str | None = None, max_ndcg_loss: float = _LOSS) -> FrontierPoint:
         """Return the point of the most even exposure that keeps the accuracy, for validation users.
 
         Parameters
@@ -264,9 +266,28 @@ class Frontier:
         )
 
     def __repr__(self) -> str:
-        """Show a table, and what the front cost."""
+        """Say what the best point gains and costs; show a table, and what the front cost."""
         lines = self._table().lines("  ") if self.points else []
-        return "\n".join([self._title(), *lines, *self._notes()])
+        return "\n".join([*self.sentences(), self._title(), *lines, *self._notes()])
+
+    def sentences(self) -> list[str]:
+        """Say in plain words what the best point of all methods gains and what it costs."""
+        if not self.points:
+            return []
+        best, plain, k = self._headline(), self.points[0], self.at
+        n_points = count(len(self.points), "point")
+        if not best.strength:
+            kept = f"without losing more than {percent(_LOSS, 0)} of nDCG@{k}"
+            return [f"None of {n_points} shares exposure more evenly {kept}."]
+        gini = moves(plain.test.gini, best.test.gini)
+        shown = moves(plain.test.coverage, best.test.coverage, percent)
+        loss = 1 - best.test.ndcg / (plain.test.ndcg or 1.0)
+        return [
+            f"The best of {n_points} is {best.method} at strength {best.strength:.4g}: the "
+            f"Gini@{k} of exposure {gini}, and the share of the items shown {shown}.",
+            f"{price(loss, f'nDCG@{k}')} of test users; best is "
+            f"the most even that keeps {percent(1 - _LOSS, 0)} of it for validation users.",
+        ]
 
     def document(self) -> Document:
         """Return what it shows, as tables and notes."""
@@ -335,7 +356,7 @@ def _cells(point: FrontierPoint) -> tuple[str, ...]:
 
 
 def _short(found: PointFigures) -> tuple[str, str, str]:
-    return f"{found.ndcg:.4f}", f"{found.gini:.4f}", f"{found.coverage:.1%}"
+    return f"{found.ndcg:.4f}", f"{found.gini:.4f}", percent(found.coverage)
 
 
 _NAMES = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limelight._base.errors import SolveError
+from limelight._base.text import percent
 from limelight.control.decide import Decision, law_of
 from limelight.control.served import Confirmed, measure_exposure
 from limelight.data.groups import read_groups
@@ -96,7 +97,7 @@ class GroupTarget:
         if stands and not nearest:
             message = (
                 f"out of reach: {bound} beside {', '.join(self._goal.wishes)}; the shares of "
-                f"groups cost {measure.loss:.1%} of nDCG over {sitting.n_lists:,} users' lists"
+                f"groups cost {percent(measure.loss)} of nDCG over {sitting.n_lists:,} users' lists"
             )
             raise SolveError(message, hint="ask for less, or keep it: nearest=True, --nearest")
         return GroupDecision(

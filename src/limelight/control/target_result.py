@@ -10,7 +10,7 @@ import numpy as np
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import DataError
-from limelight._base.text import short
+from limelight._base.text import moves, percent, price, short
 from limelight.metrics.accumulate import tally
 from limelight.metrics.accuracy import ndcg
 from limelight.metrics.exposure import coverage, gini
@@ -188,30 +188,33 @@ class TargetResult:
         """Say what was reached, what it cost, and what a little less would have cost."""
         k, now = self.at, self.test if self._is_alone else self.served
         whose = "test users' lists alone" if self._is_alone else "users' lists"
+        gini, shown = (
+            moves(now[f"{name}@{k}_before"], now[f"{name}@{k}"], write)
+            for name, write in (("gini", "{:.3f}".format), ("coverage", percent))
+        )
+        over = f"{int(now['users']):,} {whose} and {int(now['items']):,} items"
         lines = [
-            f"Gini@{k} {now[f'gini@{k}_before']:.3f} -> {now[f'gini@{k}']:.3f} "
-            f"over {int(now['users']):,} {whose}; "
-            f"coverage {now[f'coverage@{k}_before']:.1%} -> {now[f'coverage@{k}']:.1%} "
-            f"of {int(now['items']):,} items",
+            f"The target is {'met' if self.met else 'not met'}: over {over}, the Gini@{k} of "
+            f"exposure {gini}, and the share of the items shown {shown}.",
             self._price(),
         ]
         if n_groups := int(now.get("groups", 0)):
             changes = (" ".join((w, b, "->", n)) for w, b, n in group_rows(now, n_groups, k))
-            lines.insert(0, ", ".join(changes))
+            lines.append(", ".join(changes))
         if self.weaker:
             of = " of groups" if "of" in self.goal else ""
-            words = (f"Gini{of} {o.gini:.3f} for {_percent(o.ndcg_loss)}" for o in self.weaker)
+            words = (f"Gini{of} {o.gini:.3f} for {_change(o.ndcg_loss)}" for o in self.weaker)
             lines.append(f"A little less control: {', '.join(words)} of nDCG")
         return lines
 
     def _price(self) -> str:
         key, loss = f"ndcg@{self.at}", f"ndcg_loss@{self.at}"
         bounds = [self.test[f"{loss}_{side}"] for side in _SIDES]
-        between = f" ({' to '.join(_percent(bound) for bound in bounds)})"
+        cost = price(self.test[loss], f"nDCG@{self.at}", bounds)
         return (
-            f"nDCG@{self.at} {self.test[f'{key}_before']:.4f} -> {self.test[key]:.4f}, "
-            f"{_percent(self.test[loss])}{between}, for {int(self.test['scored_users']):,} test "
-            f"users{'' if self._is_alone else ' served among them'}"
+            f"{cost}, {self.test[f'{key}_before']:.4f} -> {self.test[key]:.4f} for "
+            f"{int(self.test['scored_users']):,} test users"
+            f"{'' if self._is_alone else ' served among them'}."
         )
 
     @property
@@ -260,8 +263,7 @@ class TargetResult:
     def _shares(self) -> Table:
         largest = sorted(self.groups, key=lambda share: -share.before)[:_SHOWN]
         rows = [
-            (str(share.id), f"{100 * share.before:.2f} %", f"{100 * share.after:.2f} %")
-            for share in largest
+            (str(share.id), percent(share.before, 2), percent(share.after, 2)) for share in largest
         ]
         users = f"{int(self.served['users']):,}"
         return Table((f"group, over {users} users' lists", "plain", "now"), rows)
@@ -331,15 +333,15 @@ class ShownTarget(NamedTuple):
     groups: Groups | None
 
 
-def _percent(loss: float) -> str:
+def _change(loss: float) -> str:
     """Write a loss as a change.
 
     Examples
     --------
-    >>> _percent(0.214), _percent(-0.01)
+    >>> _change(0.214), _change(-0.01)
     ('-21.4 %', '+1.0 %')
     """
-    return f"{-100 * loss:+.1f} %"
+    return percent(-loss, signed=True)
 
 
 def _plain(wish: Any) -> Any:

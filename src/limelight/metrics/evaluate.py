@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import DataError
+from limelight._base.text import percent
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.lists import IntArray, ListCount, check_cutoffs, over_all
 
@@ -117,6 +118,24 @@ class Evaluation(Mapping[str, float]):
 
     def _repr_html_(self) -> str:
         return self.document().html()
+
+    def sentences(self) -> list[str]:
+        """Say in plain words what the longest lists find, and how they share exposure."""
+        found = [key for key in self if key.startswith("ndcg@") and key[5:].isdigit()]
+        if not found:
+            return []
+        k = found[-1][5:]
+        between = ""
+        if f"ndcg@{k}_low" in self:
+            low, high = self[f"ndcg@{k}_low"], self[f"ndcg@{k}_high"]
+            between = f" ({low:.4f} to {high:.4f})"
+        return [
+            f"nDCG@{k} is {self[f'ndcg@{k}']:.4f}{between}: lists of {k} find "
+            f"{percent(self[f'recall@{k}'])} of what {int(self['users']):,} held-out users like.",
+            f"Over these users' lists and {int(self['items']):,} items, the Gini@{k} of exposure "
+            f"is {self[f'gini@{k}']:.3f}, and {percent(self[f'coverage@{k}'])} of the items are "
+            "shown.",
+        ]
 
     def _title(self) -> str:
         return f"Evaluation {over_all([ListCount.of(self)])}".rstrip()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limelight._base.text import percent
 from limelight.data.groups import exposure_of
 from limelight.metrics.exposure import coverage, gini, mmf
 
@@ -64,17 +65,18 @@ def group_rows(figures: Mapping[str, float], n_groups: int, k: int) -> list[tupl
     >>> names = ("group_gini", "group_coverage", "group_mmf", "gini_within_groups")
     >>> figures = {f"{name}@5{end}": 0.5 for name in names for end in ("", "_before")}
     >>> group_rows(figures, n_groups=43, k=5)[0]
-    ('Gini of 43 groups', '0.5000', '0.5000')
+    ('Gini of 43 groups', '0.500', '0.500')
     """
+    plain = "{:.3f}".format
     named = {
-        "group_gini": f"Gini of {n_groups:,} groups",
-        "group_coverage": "groups shown",
-        "group_mmf": "MMF of groups",
-        "gini_within_groups": "Gini within groups",
+        "group_gini": (f"Gini of {n_groups:,} groups", plain),
+        "group_coverage": ("groups shown", percent),
+        "group_mmf": ("MMF of groups", percent),
+        "gini_within_groups": ("Gini within groups", plain),
     }
     return [
-        (label, f"{figures[f'{name}@{k}_before']:.4f}", f"{figures[f'{name}@{k}']:.4f}")
-        for name, label in named.items()
+        (label, write(figures[f"{name}@{k}_before"]), write(figures[f"{name}@{k}"]))
+        for name, (label, write) in named.items()
         if n_groups
     ]
 

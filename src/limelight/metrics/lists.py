@@ -13,7 +13,7 @@ from limelight._base.settings import is_integer
 from limelight._base.text import count
 
 if TYPE_CHECKING:
-    from limelight._base.arrays import Float32, Int32
+    from limelight._base.arrays import Float32, Float64, Int32
 
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -230,3 +230,38 @@ def _ends(sizes: Mapping[str, int]) -> str:
     """Name the smallest and the largest, in the order given."""
     ends = {min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)}
     return ", ".join(f"{size:,} ({name})" for name, size in sizes.items() if name in ends)
+
+
+class Lengths(NamedTuple):
+    """How many users have lists, and how long these are."""
+
+    users: int
+    empty: int
+    """Users without a list."""
+    short: int
+    """Users with a list of fewer than k places."""
+    places: int
+
+
+def lengths_of(ids: Int32) -> Lengths:
+    """Count lists by their lengths.
+
+    Examples
+    --------
+    >>> lengths_of(np.array([[5, 2], [3, -1], [-1, -1]]))
+    Lengths(users=3, empty=1, short=1, places=3)
+    """
+    lengths = (ids >= 0).sum(axis=1)
+    is_short = (lengths > 0) & (lengths < ids.shape[1])
+    return Lengths(len(ids), int(np.sum(lengths == 0)), int(is_short.sum()), int(lengths.sum()))
+
+
+def user_relevance(relevance: Float32) -> Float64:
+    """Add up the relevance of lists, places weighted as for exposure.
+
+    Examples
+    --------
+    >>> user_relevance(np.array([[1.0, 0.0]], dtype=np.float32))
+    array([1.])
+    """
+    return np.asarray(relevance @ position_weights(relevance.shape[1]))

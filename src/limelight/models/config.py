@@ -30,7 +30,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightWarning
 from limelight._base.settings import Settings, setting
-from limelight._base.text import settings
+from limelight._base.text import percent, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ def note_heavy_weight(weights: NDArray[np.float32] | None) -> None:
     largest, total = float(weights.max()), float(weights.sum(dtype=np.float64))
     if largest > _HEAVY * total:
         message = (
-            f"one pair weighs {largest:g}, which is {largest / total:.0%} of all "
+            f"one pair weighs {largest:g}, which is {percent(largest / total, 0)} of all "
             f"{len(weights):,} pairs together; the median is {np.median(weights):g}. "
             "Is that an error?"
         )

@@ -22,6 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from limelight._base.errors import DataError, LimelightWarning, SolveError
+from limelight._base.text import percent
 from limelight.data.ids import positions
 from limelight.data.interactions import Interactions
 from limelight.data.rows import as_weights, by_pair, group, row_numbers
@@ -120,7 +121,7 @@ def _note_much(before: NDArray[Any], after: NDArray[Any], *, weighted: bool) -> 
         share = 1 - before.sum() / after.sum()
         what = "the weight of all pairs is" if weighted else "the pairs are"
         message = (
-            f"{share:.0%} of {what} new: partial_fit solves for the rows that they change, "
+            f"{percent(share, 0)} of {what} new: partial_fit solves for the rows that they change, "
             "but only a fit to all interactions also moves the others"
         )
         warnings.warn(message, LimelightWarning, stacklevel=4)

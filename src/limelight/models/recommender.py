@@ -138,7 +138,7 @@ class Recommender(ABC):
     def recommend(
         self,
         histories: Any = None,
-        k: int = 10,
+        k: int = 20,
         *,
         users: Any = None,
         filter_seen: bool = True,
@@ -198,7 +198,7 @@ class Recommender(ABC):
     def recommend_batches(  # noqa: PLR0913
         self,
         histories: Any = None,
-        k: int = 10,
+        k: int = 20,
         *,
         users: Any = None,
         filter_seen: bool = True,

@@ -9,6 +9,7 @@ import numpy as np
 
 from limelight._base.documents import Document, Table, cut_middle
 from limelight._base.errors import SolveError
+from limelight._base.text import percent
 from limelight.solve.problem import gramian
 from limelight.solve.state import pad_factors
 
@@ -54,7 +55,7 @@ class Explanation:
         if self.exposure is not None:
             rows.append(("(control of exposure)", self.exposure))
         # Shares of a score that is 0 or below would change their sign.
-        shares = [f"{part / self.score:.0%}" if self.score > 0 else "" for _, part in rows]
+        shares = [percent(part / self.score, 0) if self.score > 0 else "" for _, part in rows]
         shown = [(*row, share) for row, share in zip(rows, shares, strict=True)]
         table = Table(("history", "adds", "share of the score"), shown)
         return Document(f"Score of {self.item_id!r}: {self.score:.4g}", [table], gap)

@@ -10,9 +10,10 @@ import numpy as np
 
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.groups import group_figures
+from limelight.metrics.lists import Lengths, lengths_of, user_relevance
 from limelight.recommend.ranking import CandidateRanking
 from limelight.report.exhibit import example_rows
-from limelight.rerank.result import Lengths, RerankResult, lengths_of, user_relevance
+from limelight.rerank.result import RerankResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

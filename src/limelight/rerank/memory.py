@@ -46,12 +46,13 @@ class Supply(NamedTuple):
     """Whether they come user by user."""
 
 
-def model_supply(model: ModelSize) -> Supply:
-    """Tell how many candidates a model makes for the users of its training."""
+def model_supply(model: ModelSize, n_users: int | None = None) -> Supply:
+    """Tell how many candidates a model makes for so many users of its training, or for all."""
+    asked = model.n_users if n_users is None else min(n_users, model.n_users)
     width = min(usual_width(model.n_users), model.n_items)
     unseen = model.n_users * model.n_items - model.n_entries
-    n_pairs = min(model.n_users * width, unseen)
-    return Supply(n_pairs, model.n_users, loaded_bytes(model), _MADE * min(n_pairs, _BATCH))
+    n_pairs = min(asked * width, unseen)
+    return Supply(n_pairs, asked, loaded_bytes(model), _MADE * min(n_pairs, _BATCH))
 
 
 def table_supply(path: Path) -> Supply:

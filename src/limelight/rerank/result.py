@@ -10,12 +10,13 @@ import numpy as np
 
 from limelight._base.arrays import batches
 from limelight._base.documents import Document, Table
+from limelight._base.text import moves, percent, price
 from limelight.data.groups import exposure_of as group_exposure
 from limelight.data.groups import owned_by, read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.metrics.exposure import count_moves
 from limelight.metrics.groups import group_rows
-from limelight.metrics.lists import ListCount, Lists, position_weights
+from limelight.metrics.lists import Lengths, ListCount, Lists
 from limelight.report.exhibit import Compared, ExampleUsers, ExhibitPoint, ShownLists, build_exhibit
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
@@ -45,30 +46,6 @@ class ExposureChange(NamedTuple):
     id: Any
     before: float
     after: float
-
-
-class Lengths(NamedTuple):
-    """How many users have lists, and how long these are."""
-
-    users: int
-    empty: int
-    """Users without a list."""
-    short: int
-    """Users with a list of fewer than k places."""
-    places: int
-
-
-def lengths_of(ids: Int32) -> Lengths:
-    """Count lists by their lengths.
-
-    Examples
-    --------
-    >>> lengths_of(np.array([[5, 2], [3, -1], [-1, -1]]))
-    Lengths(users=3, empty=1, short=1, places=3)
-    """
-    lengths = (ids >= 0).sum(axis=1)
-    is_short = (lengths > 0) & (lengths < ids.shape[1])
-    return Lengths(len(ids), int(np.sum(lengths == 0)), int(is_short.sum()), int(lengths.sum()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -289,7 +266,7 @@ class RerankResult:
 
     def __str__(self) -> str:
         rows = [
-            self._title(),
+            *self.sentences(),
             *(f"{label:<22}{before} -> {after}" for label, before, after in self._figures()),
             f"{'relevance given up':<22}{self._loss()}",
             *self._notes(),
@@ -317,6 +294,20 @@ class RerankResult:
     def _repr_html_(self) -> str:
         return self.document().html()
 
+    def sentences(self) -> list[str]:
+        """Say in plain words what was done, what was gained, and what it cost."""
+        k, now = self.k, self.metrics
+        what, name = f"Gini@{k} of exposure", "gini"
+        if self.n_groups:
+            what, name = f"Gini@{k} of the exposure of {self.n_groups:,} groups", "group_gini"
+        gini = moves(now[f"{name}@{k}_before"], now[f"{name}@{k}"])
+        shown = moves(now[f"coverage@{k}_before"], now[f"coverage@{k}"], percent)
+        return [
+            f"Lists of {k} were re-ranked by {self.method} at strength {self.strength:.4g}: over "
+            f"{self.counted()}, the {what} {gini}, and the share of the items shown {shown}.",
+            f"{price(self.relevance_loss, 'the relevance', digits=2)} of everybody's own list.",
+        ]
+
     def _title(self) -> str:
         return (
             f"{self.method} at strength {self.strength:.4g}: "
@@ -328,12 +319,15 @@ class RerankResult:
         k, now = self.k, self.metrics
         label = "Gini of items" if self.n_groups else "Gini of exposure"
         return group_rows(now, self.n_groups, k) + [
-            (label, f"{now[f'{name}@{k}_before']:.4f}", f"{now[f'{name}@{k}']:.4f}")
-            for label, name in ((label, "gini"), ("items shown", "coverage"))
+            (label, write(now[f"{name}@{k}_before"]), write(now[f"{name}@{k}"]))
+            for label, name, write in (
+                (label, "gini", "{:.3f}".format),
+                ("items shown", "coverage", percent),
+            )
         ]
 
     def _loss(self) -> str:
-        return f"{100 * self.relevance_loss:.2f} %"
+        return percent(self.relevance_loss, 2)
 
     def _notes(self) -> list[str]:
         notes = list(self.notes)
@@ -360,37 +354,26 @@ class RerankResult:
         gained, lost = record["items_gained"], record["items_lost"]
         lines = [str(self), "", f"{gained:,} items gained exposure, {lost:,} lost some."]
         for title, changes in zip(_TITLES, self.changes(top), strict=True):
-            lines += ["", f"{title:<24}{'share before':>14}{'after':>10}"]
+            lines += ["", f"{title:<24}{'share before':>14}{'after':>11}"]
             lines += [
-                f"{str(c.id)[:22]:<24}{100 * c.before:>13.3f}%{100 * c.after:>9.3f}%"
+                f"{str(c.id)[:22]:<24}{percent(c.before, 3):>14}{percent(c.after, 3):>11}"
                 for c in changes
             ]
         lines += [
             "",
-            f"The average user keeps {100 * self.overlap:.1f} % of her own list.",
-            f"Half of the users give up at most {100 * record['relevance_loss_median_user']:.2f} % "
+            f"The average user keeps {percent(self.overlap)} of her own list.",
+            f"Half of the users give up at most {percent(record['relevance_loss_median_user'], 2)} "
             f"of the relevance, nine in ten at most "
-            f"{100 * record['relevance_loss_worst_tenth']:.2f} %.",
+            f"{percent(record['relevance_loss_worst_tenth'], 2)}.",
         ]
         return "\n".join(lines)
 
 
 def _shares(change: ExposureChange | GroupShare) -> tuple[str, ...]:
-    return str(change.id), f"{100 * change.before:.3f} %", f"{100 * change.after:.3f} %"
+    return str(change.id), percent(change.before, 3), percent(change.after, 3)
 
 
 def _group_table(groups: Sequence[GroupShare]) -> Table:
     """Tabulate the shares of the largest groups."""
     largest = sorted(groups, key=lambda share: -share.before)[:_GROUPS]
     return Table(("group", "share before", "after"), [_shares(share) for share in largest])
-
-
-def user_relevance(relevance: Float32) -> Float64:
-    """Add up the relevance of lists, places weighted as for exposure.
-
-    Examples
-    --------
-    >>> user_relevance(np.array([[1.0, 0.0]], dtype=np.float32))
-    array([1.])
-    """
-    return np.asarray(relevance @ position_weights(relevance.shape[1]))

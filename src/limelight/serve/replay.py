@@ -11,7 +11,7 @@ import pyarrow as pa
 from limelight._base.documents import Table
 from limelight._base.errors import DataError, LimelightError
 from limelight._base.progress import progress_bar
-from limelight._base.text import count
+from limelight._base.text import count, moves, percent, price
 from limelight.data.columns import TimeColumn, join, scan
 from limelight.data.ids import IdColumn, positions
 from limelight.data.names import need_column
@@ -119,12 +119,19 @@ class ReplayResult:
     def sentences(self) -> list[str]:
         """Say in plain words what would have happened."""
         start, end = (shown(time) for time in self.span)
-        said = [
-            f"{count(self.n_requests, 'request')} from {start} to {end}, asked for {self.goal}."
-        ]
+        log = f"{count(self.n_requests, 'request')} from {start} to {end}, asked for {self.goal}."
         measured, settled = self.status.measure, self.settled
         if measured is None:
-            return [*said, "That is too few requests to measure anything."]
+            return [log, "That is too few requests to measure anything."]
+        plain = self.status.gini_plain
+        gini = f"is {measured.gini:.3f}" if plain is None else f"{moves(plain, measured.gini)}"
+        said = [
+            f"With control, the Gini index of exposure {gini} at the end of the log, and "
+            f"{percent(measured.coverage)} of the items are shown.",
+            f"{price(measured.loss, 'the relevance', digits=2)}, at strength "
+            f"{self.status.strength:.3g}.",
+            log,
+        ]
         if not settled:
             name = "window" if "window" in self.look_back else "time in which the ledger fills"
             said.append(
@@ -139,21 +146,15 @@ class ReplayResult:
                     for point in settled
                 ]
             )
-            share = f"{100 * float(np.mean(off <= _NEAR)):.0f} %"
+            share = percent(float(np.mean(off <= _NEAR)), 0)
             said.append(
                 f"Once the ledger was filled, the Gini index was within {_NEAR:g} of it {share} of "
                 f"the time, and at most {off.max():.3f} away."
             )
-        said.append(
-            f"At the end: Gini index {measured.gini:.3f}, coverage {measured.coverage:.3f}, "
-            f"loss of relevance {100 * measured.loss:.2f} %, strength {self.status.strength:.3g}."
-        )
-        if self.status.gini_plain is not None:
-            said.append(f"Without control, the Gini index is {self.status.gini_plain:.3f}.")
         if self.status.accounts:
             first = self.status.accounts[0]
             where = "Farthest beyond" if first.outside > 0 else "Nearest to"
-            said.append(f"{where} its bound: {first.group!r} with {100 * first.share:.2f} %.")
+            said.append(f"{where} its bound: {first.group!r} with {percent(first.share, 2)}.")
         return [*said, *self.status.notes, *self.notes]
 
     def table(self) -> pa.Table:
@@ -181,8 +182,7 @@ class ReplayResult:
         """Return the sentences, and below them a few of the points."""
         some = self.points[:: max(len(self.points) // 12, 1)]
         rows = [
-            (shown(p.time), f"{p.gini:.3f}", f"{100 * p.loss:.2f} %", f"{p.strength:.3g}")
-            for p in some
+            (shown(p.time), f"{p.gini:.3f}", percent(p.loss, 2), f"{p.strength:.3g}") for p in some
         ]
         table = Table(("time", "Gini", "loss", "strength"), rows).text() if rows else ""
         return f"{self}\n\n{table}".rstrip()

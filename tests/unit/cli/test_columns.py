@@ -153,7 +153,7 @@ def test_recommend_has_no_use_for_names_without_tables(shop, typed):
     assert typed(FIT).code == 0
     ended = typed("recommend model --user buyer")
     assert ended.code == 2
-    assert "no use for: --user" in ended.err
+    assert "nothing takes: --user" in ended.err
 
 
 def test_report_and_plot_name_groups_and_titles(shop, typed):

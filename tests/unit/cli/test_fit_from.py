@@ -41,10 +41,10 @@ def test_a_model_grows(limelight: Run, stage: Path, tmp_path: Path) -> None:
     output, old = tmp_path / "grown", ll.load(stage / "model")
     ended = limelight("fit", stage / "new.parquet", "--from", stage / "model", "-o", output)
     assert ended.code == 0
-    assert "new users" in ended.err
+    assert "new users" in ended.out
     model = ll.load(output)
     counts = [len(model.user_ids) - len(old.user_ids), len(model.item_ids) - len(old.item_ids)]
-    assert re.search(rf"new users +{counts[0]}\n", ended.err)
+    assert re.search(rf"new users +{counts[0]}\n", ended.out)
     assert min(counts) > 0
     assert model.get_params() == old.get_params()
 
@@ -65,7 +65,7 @@ def test_much_that_is_new_is_said_once(limelight: Run, stage: Path, tmp_path: Pa
     flags = ("--from", tmp_path / "small", "-o", tmp_path / "large")
     ended = limelight("fit", stage / "early.parquet", *flags)
     assert ended.code == 0
-    assert len(re.findall("^[0-9]+% of the pairs are new", ended.err, re.MULTILINE)) == 1
+    assert len(re.findall("^[0-9]+ % of the pairs are new", ended.err, re.MULTILINE)) == 1
     assert ended.err.count("are new") == 1
 
 

@@ -138,8 +138,8 @@ def test_providers_share_exposure(limelight: Run, candidate_tables: Path, tmp_pa
     assert {group["id"] for group in record["groups"]} == {"x", "y"}
     ended = limelight("rerank", source, "--min-mmf", "45%", *options)
     assert ended.code == 0, ended.err
-    assert "Gini of 2 groups" in ended.err
-    assert "Gini within groups" in ended.err
+    assert "Gini of 2 groups" in ended.out
+    assert "Gini within groups" in ended.out
 
 
 def test_shares_of_groups_are_shown(limelight: Run, candidate_tables: Path, tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def test_shares_of_groups_are_shown(limelight: Run, candidate_tables: Path, tmp_
         "rerank", candidate_tables / "good.csv", *options, "-o", tmp_path / "lists.csv"
     )
     assert ended.code == 0, ended.err
-    assert "group prices at strength" in ended.err
-    assert "\ny   " in ended.err
-    assert "%\nx   " in ended.err
+    assert "group prices at strength" in ended.out
+    assert "\ny   " in ended.out
+    assert "%\nx   " in ended.out
 
 
 def test_everything_at_once_is_explained(
@@ -164,7 +164,7 @@ def test_everything_at_once_is_explained(
     ended = limelight("rerank", *arguments.split(), "-o", tmp_path / "lists.csv")
     assert ended.code == 0, ended.err
     for words in ("best-response", "gained most", "lost most", "The average user keeps", "x  "):
-        assert words in ended.err
+        assert words in ended.out
     rows = (tmp_path / "lists.csv").read_text().splitlines()[1:]
     shown = {tuple(row.replace('"', "").split(",")[:2]) for row in rows}
     assert not shown & {("0", "a"), ("1", "a"), ("2", "b")}

@@ -57,7 +57,7 @@ def test_a_long_history_is_cut_where_it_is_shown():
     parts = tuple((f"item {number}", 0.5) for number in range(30))
     text = str(ll.Explanation("x", 15.0, parts))
     assert "10 items in between are left out" in text
-    assert "3%" in text
+    assert "3 %" in text
 
 
 def test_a_model_without_histories_asks_for_one(tmp_path):

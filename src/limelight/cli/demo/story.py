@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from limelight._base.documents import Table
+from limelight._base.text import percent
 from limelight.cli.demo.runs import DemoRun, K
 from limelight.metrics.lists import ListCount
 from limelight.report.exhibit import ExhibitPoint
@@ -44,7 +45,7 @@ def tell(
 def _row(base: ExhibitPoint, point: ExhibitPoint) -> tuple[str, ...]:
     accuracy = evenness = ""
     if point is not base:
-        accuracy = f"{_at_k(point, 'ndcg') / _at_k(base, 'ndcg') - 1:+.1%}"
+        accuracy = percent(_at_k(point, "ndcg") / _at_k(base, "ndcg") - 1, signed=True)
         evenness = f"{_at_k(point, 'gini') - _at_k(base, 'gini'):+.4f}"
     return (
         point.label,
@@ -52,8 +53,8 @@ def _row(base: ExhibitPoint, point: ExhibitPoint) -> tuple[str, ...]:
         accuracy,
         f"{_at_k(point, 'gini'):.4f}",
         evenness,
-        f"{_at_k(point, 'coverage'):.1%}",
-        f"{_at_k(point, 'top_share'):.1%}",
+        percent(_at_k(point, "coverage")),
+        percent(_at_k(point, "top_share")),
     )
 
 
@@ -70,7 +71,7 @@ def _finding(
         f"users. {'Met' if result.met else 'Nearest'} by {result.method}.\n"
         f"{_lower_half(run)}.\n"
         "Because the data are made up, it is known what users truly like: by that measure, "
-        f"everybody's lists change by {served[key] / plain[key] - 1:+.1%}."
+        f"everybody's lists change by {percent(served[key] / plain[key] - 1, signed=True)}."
     )
 
 
@@ -101,11 +102,11 @@ def _next(output: Path, page: Path, *, figures: bool) -> str:
 def answer(run: DemoRun, served: Mapping[str, float]) -> str:
     """Say what was asked for, whom it was served to, what was measured and what it cost."""
     test, loss = run.result.test, f"ndcg_loss@{K}"
-    low, high = (100 * test[f"{loss}_{side}"] for side in ("low", "high"))
+    low, high = (percent(test[f"{loss}_{side}"]) for side in ("low", "high"))
     return (
         f"Asked for Gini {run.gini:g} over {run.market.interactions.n_users:,} users, "
         f"served {served['users']:,} users, measured {served[f'gini@{K}']:.2f},\n"
-        f"cost {100 * test[loss]:.1f} % of nDCG ({low:.1f} % to {high:.1f} %)."
+        f"cost {percent(test[loss])} of nDCG ({low} to {high})."
     )
 
 

@@ -1,6 +1,5 @@
 """``limelight fit``: learn a model from interactions."""
 
-import time
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
@@ -8,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight._base.documents import pairs
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import flag_of
+from limelight._base.text import count
 from limelight.cli.fit.cluster import ClusterFit, Keeping, fit_cluster
 from limelight.cli.fit.growth import fit_from, refuse_with_from, with_features
+from limelight.cli.fit.plain import FitQuality, control_of, fit_plain, next_steps, summary
 from limelight.cli.flags import (
     CheckpointEvery,
     DataFile,
@@ -26,15 +26,14 @@ from limelight.cli.flags import (
 )
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
-from limelight.cli.frame import announce_fit, checkpoint_of
-from limelight.cli.output import check_page, ending, note, note_page, report, summarise
+from limelight.cli.frame import checkpoint_of
+from limelight.cli.output import check_page, note, note_page, report, summarise
 from limelight.cli.targets import Targets
 from limelight.cli.tune import TuneFlags
 from limelight.models.folder import MODELS
 from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:
-    from limelight.data import HeldOut, Interactions
     from limelight.models.base import Model
     from limelight.store.checkpoint import Checkpoint
 
@@ -94,6 +93,15 @@ def fit(
             **{"for": ("user",)},
         ),
     ],
+    measure: Annotated[
+        bool | None,
+        typer.Option(
+            "--measure/--no-measure",
+            help="Without a target, say how good the model is for held-out users: the test users "
+            "of a split, or some users of a table, by a second fit. Of a table with more than "
+            "10,000,000 interactions only if asked for; not with --executor ray, nor --from.",
+        ),
+    ] = None,
     no_history: Annotated[
         bool,
         typer.Option(
@@ -113,7 +121,11 @@ def fit(
 
     In: a table of interactions, or a split folder, of which the training part is taken; a neural
     network also takes the validation part, to know when to stop. Out: a model folder for
-    `recommend` and `evaluate`, and a summary on standard error.
+    `recommend` and `evaluate`, and on standard output what was reached and what it costs.
+
+    Without a target nothing controls exposure. The model is fitted to everybody and written. Then
+    the same settings are fitted again without a tenth of the users, at most 5,000, who tell how
+    good they are; a split has its own test users, and needs no second fit.
 
     Settings that are "auto" follow from the size and the density of the data. --tune looks for
     better ones first: a tenth of the users is held out to ask, and the model is then fitted to
@@ -153,9 +165,6 @@ def fit(
       limelight fit ratings.parquet --item-features films.parquet -o model/
       limelight fit parts/ --executor ray --address auto --workers 8 -o model/
     """
-    from limelight.data.split import Split
-    from limelight.models.growing import GrowingModel
-
     check_page(page)
     tuning.check()
     refuse_no_model(output)
@@ -173,7 +182,10 @@ def fit(
         )
         fitted.save(output, history=not no_history)
         record["output"] = str(output)
-        summarise(_summary(record), record, as_json=as_json)
+        new = (count(record[f"new_{what}s"], f"new {what}") for what in ("user", "item"))
+        said = f"The model was grown by {count(record['new_interactions'], 'new interaction')}"
+        text = summary(record, f"{said}, with {' and '.join(new)}.")
+        summarise(text, record, written=output, as_json=as_json)
         return
     model = model or ModelName["exadmm"]
     fitted = make_model(model, settings)
@@ -195,7 +207,10 @@ def fit(
         )
         if ended is not None:
             record = {"model": model.value, **ended, "output": str(output)}
-            summarise(_summary(record), record, as_json=as_json)
+            quality = FitQuality(how="--executor ray fits once")
+            told = (*quality.sentences(control_of(fitted)), next_steps(fitted, source, output))
+            record |= quality.record()
+            summarise(summary(record, *told), record, written=output, as_json=as_json)
         return
     kept = checkpoint_of(output, resume=resume, every=checkpoint_every)
     if targets.any:
@@ -217,26 +232,19 @@ def fit(
         message = f"a report compares users' lists with and without control: --report {page}"
         hint = "add a target such as --gini 0.6, or use `limelight frontier`"
         raise ConfigError(message, hint=hint)
-    whole = reading.interactions_or_split(source)
-    fitted, kept_fit = tuning.apply(fitted, whole, kept)
-    data = whole.train if isinstance(whole, Split) else whole
-    validation = whole.validation if isinstance(whole, Split) else None
-    announce_fit(data, fitted.config)
-    started = time.perf_counter()
-    with until_done(kept):
-        _learn(fitted, data, validation, kept_fit, more)
-        seconds = time.perf_counter() - started
-        fitted.save(output, history=not no_history)
-    record = _record(model, fitted, data, seconds)
-    record |= {"items": len(fitted.item_ids), "output": str(output)}
-    summarise(_summary(record), record, as_json=as_json)
-    if fitted.chosen_ and not as_json:
-        chosen = ", ".join(f"{name} {value:.4g}" for name, value in fitted.chosen_.items())
-        note(f"chosen by the data: {chosen}; --tune looks for better settings")
-    if isinstance(fitted, GrowingModel) and more and not as_json:
-        cold = fitted.cold_exposure()
-        share = f"{cold.share:.2%} of the places in lists of 20 for training users"
-        note(f"items without interactions: {cold.items:,}, with {share}")
+    fit_plain(
+        make_model(model, settings),  # nobody else holds it, so it can be freed
+        tuning,
+        source,
+        reading,
+        output,
+        more=more,
+        history=not no_history,
+        measure=measure,
+        at=targets.at,
+        checkpoint=kept,
+        as_json=as_json,
+    )
 
 
 def _refuse_on_cluster(targets: Targets, tuning: TuneFlags, page: Path | None) -> None:
@@ -269,24 +277,6 @@ def make_model(name: ModelName, settings: dict[str, Any]) -> "Model":
     return kind(**settings)
 
 
-def _learn(
-    fitted: "Model",
-    data: "Interactions",
-    validation: "HeldOut | None",
-    kept: "Checkpoint",
-    more: dict[str, Any],
-) -> None:
-    """Fit, with the held-out users of a split for the models that want some."""
-    from limelight.models.neural.model import NeuralModel
-
-    if isinstance(fitted, NeuralModel):
-        # A split without targets is as good as none: the model then holds users out by itself.
-        given = validation if validation is not None and validation.targets.nnz else None
-        fitted.fit(data, validation=given, checkpoint=kept)
-    else:
-        fitted.fit(data, checkpoint=kept, **more)
-
-
 def _defaults() -> dict[str, str]:
     """Look up the defaults of all settings, model by model where they differ."""
     found: dict[str, dict[str, str]] = {}
@@ -312,51 +302,6 @@ def refuse_no_model(output: Path) -> None:
     if not is_free and not (output.is_dir() and is_model_folder(output)):
         message = f"will not overwrite what is not a model: {str(output)!r}"
         raise DataError(message, hint="choose a new folder, or move the old one away first")
-
-
-def _record(
-    name: ModelName, fitted: "Model", data: "Interactions", seconds: float
-) -> dict[str, Any]:
-    from limelight.models.neural.model import NeuralModel
-
-    record = {
-        "model": name.value,
-        "users": data.n_users,
-        "items": data.n_items,
-        "interactions": data.nnz,
-        "seconds": seconds,
-        "chosen": dict(fitted.chosen_),
-    }
-    if isinstance(fitted, NeuralModel):
-        record |= {"kept_epoch": fitted.kept_.epoch, "validation_ndcg@100": fitted.kept_.ndcg}
-    return record | ending(fitted.trace_, fitted.status_)
-
-
-_SHOWN = {
-    "model": "",
-    "users": ",",
-    "items": ",",
-    "interactions": ",",
-    "new_users": ",",
-    "new_items": ",",
-    "new_interactions": ",",
-    "epochs": ",",
-    "seconds": ".1f",
-    "objective": ".6g",
-    "kept_epoch": ",",
-    "validation_ndcg@100": ".4f",
-    "status": "",
-}
-
-
-def _summary(record: dict[str, Any]) -> str:
-    rows = [
-        (name.replace("_", " "), f"{record[name]:{form}}")
-        for name, form in _SHOWN.items()
-        if name in record
-    ]
-    meaning = [record["meaning"]] if "meaning" in record else []
-    return "\n".join([pairs(rows).text(), *meaning, f"written to {record['output']}"])
 
 
 def fit_target(

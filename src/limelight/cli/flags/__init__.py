@@ -47,6 +47,11 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
+def length(text: str, **more: Any) -> Any:
+    """Make the flag of the length of lists, which all verbs call by the same two names."""
+    return option("N", text, "-k", "--at", **more)
+
+
 def argument(metavar: str, text: str) -> Any:
     """Make an argument that is given by its place, with its help."""
     return typer.Argument(metavar=metavar, help=text, show_default=False)

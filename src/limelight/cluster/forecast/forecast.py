@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.documents import Table
 from limelight._base.machine import peak
+from limelight._base.text import percent
 from limelight._native import resolve_threads
 from limelight.cluster.forecast.memory import footprint
 from limelight.cluster.forecast.time import phases
@@ -123,7 +124,7 @@ class Forecast:
                 f"{cluster.n_shards} shards" + " in order" * cluster.deterministic,
                 f"{cluster.network:g} Gb/s",
                 f"{cluster.cores} cores of {cluster.core_speed:.3g} Gflop/s at "
-                f"{cluster.efficiency:.0%}",
+                f"{percent(cluster.efficiency, 0)}",
                 f"memory at {cluster.memory_speed:g} GB/s",
             ),
         )

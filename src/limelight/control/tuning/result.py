@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from limelight._base.documents import Document, Table, cut_middle
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.files import atomic_file
-from limelight._base.text import count, first_words, settings
+from limelight._base.text import count, first_words, moves, settings
 from limelight.models.folder import load_model
 from limelight.report.figures.style import save
 from limelight.report.figures.tuning import tuning
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MODEL, RECORD = "model", "tune.json"
+_SAID = ("ndcg", "gini")
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,25 @@ class TuneResult:
         """Show the trials, what test users say, and the settings to take."""
         document = self.document()
         tables = "\n\n".join(table.text() for table in document.tables)
-        return "\n".join([document.title, tables, "", *document.notes])
+        return "\n".join([*self.sentences(), document.title, tables, "", *document.notes])
+
+    def sentences(self) -> list[str]:
+        """Say in plain words whether better settings were found, and what they change."""
+        tuned, default = (self.measured[name]["test"] for name in ("tuned", "default"))
+        tried, (accuracy, gini) = (
+            count(len(self.trials), "trial"),
+            (f"{m}@{self.at}" for m in _SAID),
+        )
+        if self.settings == self.default:
+            return [
+                f"None of {tried} beats the settings that were given: nDCG@{self.at} is "
+                f"{default[accuracy]:.4f} for test users."
+            ]
+        return [
+            f"The best settings of {tried} were taken: for test users, nDCG@{self.at} "
+            f"{moves(default[accuracy], tuned[accuracy], '{:.4f}'.format)}, and the Gini of "
+            f"exposure {moves(default[gini], tuned[gini])}."
+        ]
 
     __repr__ = __str__
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
+from limelight._base.text import percent
 from limelight.data.candidates.candidates import Candidates
 from limelight.data.candidates.storage import MemoryArray, PairRows
 from limelight.data.groups import read_groups
@@ -98,10 +99,10 @@ class Checked:
             if self.largest > SWING:
                 said.append(f"{self.event}: {self.largest:.4f} away")
             if self.excess > EXCESS:
-                said.append(f"{self.event}: {100 * self.excess:.1f} % more loss than best response")
+                said.append(f"{self.event}: {percent(self.excess)} more loss than best response")
         share = self.largest_share
         if plan.cap is not None and share is not None and share > plan.cap + ABOVE:
-            said.append(f"{self.event}: a group has {100 * share:.2f} %")
+            said.append(f"{self.event}: a group has {percent(share, 2)}")
         return said
 
 

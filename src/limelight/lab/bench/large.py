@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from limelight._base.documents import Table
 from limelight._base.machine import peak
+from limelight._base.text import percent
 from limelight._native import resolve_threads
 from limelight.audit.audit import audit
 from limelight.data import marketplace
@@ -128,8 +129,8 @@ def describe(record: Mapping[str, Any]) -> str:
             "streamed to Parquet; an audit of them.",
             Table(["part", "time", "peak memory so far"], lines).markdown(),
             f"An epoch takes {duration(record['seconds_per_epoch'])} for {flops}: that is "
-            f"{record['share_of_peak']:.0%} of the {peak_rate} of a matrix product on as many "
-            f"threads, measured before and after the fit. The generator takes {generator} an "
+            f"{percent(record['share_of_peak'], 0)} of the {peak_rate} of a matrix product on as "
+            f"many threads, measured before and after the fit. The generator takes {generator} an "
             f"interaction at its peak. The Gini over {counted} is {gini}: the marketplace has few "
             "tastes for so many items, and people of one taste are shown the same ones.",
         ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from limelight._base.errors import ConfigError
+from limelight._base.text import percent
 from limelight.lab.bench.reranked import FRACTIONAL, WHOLE, Fronts, RerankedPoint
 from limelight.lab.rivals import RIVALS, serve
 from limelight.rerank.market.pool import Pool
@@ -238,7 +239,8 @@ def measure_fronts(
         for point in _points(METHODS[name], arena, fronts.base):
             fronts.points[name].append(point)
             share = point.ndcg / fronts.base.ndcg
-            tell(f"{name} {point.strength:.3g}: Gini {point.gini:.3f} at {share:.1%} of the nDCG")
+            reached = f"Gini {point.gini:.3f} at {percent(share)} of the nDCG"
+            tell(f"{name} {point.strength:.3g}: {reached}")
         fronts.seconds[name] = time.process_time() - started
         yield name, fronts
 

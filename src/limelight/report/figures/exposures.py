@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limelight._base.text import percent
 from limelight.metrics.exposure import coverage, gini
 from limelight.metrics.exposure import lorenz as lorenz_curve
 from limelight.report.figures.inputs import exposures_of, items_label, named
@@ -58,7 +59,7 @@ def lorenz(exposures: Exposures, *, title: str | None = None, ax: Axes | None = 
         axes.set_xlabel(items_label(label, exposures, series))
         axes.set_ylabel("Share of all exposure that they hold")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:.0%}")
+            axis.set_major_formatter(lambda value, _: percent(value, 0))
         add_legend(axes, loc="upper left")
         add_title(axes, title or _half_title(next(iter(series.values()))))
     return axes
@@ -81,7 +82,7 @@ def _name_diagonal(ax: Axes) -> None:
 
 def _half_title(exposure: Float64) -> str:
     held = np.interp(0.5, *lorenz_curve(exposure))
-    return f"Half of the items hold {100 * held:.0f} % of the exposure"
+    return f"Half of the items hold {percent(held, 0)} of the exposure"
 
 
 def _thinned(items: Float64, share: Float64) -> tuple[Float64, Float64]:
@@ -129,7 +130,7 @@ def exposure(exposures: Exposures, *, title: str | None = None, ax: Axes | None 
         axes.axhline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
         write(axes, "equal share", (1, 1))
         for number, (name, one) in enumerate(series.items()):
-            label = named(name, f"{100 * coverage(one):.0f} % of the items shown")
+            label = named(name, f"{percent(coverage(one), 0)} of the items shown")
             axes.plot(*_by_rank(one), color=colour(number), label=label)
         axes.set_xlim(1, max(2, *(len(one) for one in series.values())))
         axes.set_xlabel(items_label("Items, most exposed first", exposures, series))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 
 from limelight._base.errors import DataError
 from limelight._base.settings import check_integer
+from limelight._base.text import percent
 from limelight.report.exhibit import Compared
 from limelight.report.figures.style import MUTED, PALETTE, add_legend, add_title, drawing
 
@@ -144,5 +145,5 @@ def _draw_wishes(ax: Axes, rows: list[_Row]) -> None:
 
 def _change_title(rows: list[_Row], words: Compared) -> str:
     row = max(rows, key=lambda row: abs(row.after - row.before))
-    ends = (f"{100 * share:.1f} %" for share in (row.before, row.after))
+    ends = (percent(share) for share in (row.before, row.after))
     return words.sentence.format(row.name, *ends)

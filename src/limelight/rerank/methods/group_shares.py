@@ -19,6 +19,7 @@ import numpy as np
 
 from limelight._base.errors import DataError
 from limelight._base.settings import Settings, check_integer, hyperparameters, setting
+from limelight._base.text import percent
 from limelight._native import resolve_threads
 from limelight.recommend.candidates import pilot_users
 from limelight.rerank.market.market import choose
@@ -109,8 +110,8 @@ class GroupOutcome:
         side = "at most" if share.after > share.at_most else "at least"
         wish = share.at_most if share.after > share.at_most else share.at_least
         return (
-            f"The group targets are out of reach: {self.group!r} has {100 * share.after:.2f} %, "
-            f"{side} {100 * wish:.2f} % was wished."
+            f"The group targets are out of reach: {self.group!r} has {percent(share.after, 2)}, "
+            f"{side} {percent(wish, 2)} was asked for."
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, SolveError
 from limelight._base.settings import check_number
+from limelight._base.text import percent
 from limelight.metrics import exposure
 
 if TYPE_CHECKING:
@@ -385,7 +386,7 @@ class _Search:
     def give_up(self, best: Trial) -> None:
         """Say how near the method came."""
         gini, coverage, _, mmf = best.measure
-        found = [f"a Gini index of {gini:.3f}", f"a coverage of {coverage:.3f}"]
+        found = [f"a Gini index of {gini:.3f}", f"a coverage of {percent(coverage)}"]
         found += [f"an MMF of {mmf:.3f}"] if self._goal.n_groups else []
         message = (
             f"out of reach: {self._goal}; this method and these candidates allow "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from limelight._base.text import percent
+
 _FILES = {
     "export.json": "what everything is, how to search, and what the index was measured to find",
     "items.parquet": "item_id, in the order of the numbers of items",
@@ -112,7 +114,7 @@ def readme(record: dict[str, Any]) -> str:
         lines += [
             "",
             f"Of the best {index['k']} items of {index['queries']:,} users, a search with ef "
-            f"{index['ef']} that fetches {index['fetch']} found {100 * index['recall']:.2f} % of "
+            f"{index['ef']} that fetches {index['fetch']} found {percent(index['recall'], 2)} of "
             "what an exact search finds.",
         ]
     lines += [

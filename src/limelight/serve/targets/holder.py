@@ -16,6 +16,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_number
+from limelight._base.text import percent
 from limelight.metrics.exposure import gini
 from limelight.rerank.targets.groups import as_bounds
 from limelight.rerank.targets.search import Goal, Measure
@@ -289,12 +290,11 @@ class TargetHolder:
         notes = self._notes(is_stuck=is_stuck)
         if is_outside:
             worst = max(missed, key=lambda one: one.outside)
-            side, bound = (
-                ("above", worst.cap) if worst.share > worst.cap else ("below", worst.floor)
-            )
+            is_above = worst.share > worst.cap
+            side, bound = ("above", worst.cap) if is_above else ("below", worst.floor)
             notes.append(
                 f"{worst.group!r} has been {side} its bound of {100 * bound:g} % for more than a "
-                f"window: it has {100 * worst.share:.2f} %, at a price of {worst.price:.3g} places."
+                f"window: it has {percent(worst.share, 2)}, at a price of {worst.price:.3g} places."
             )
         return TargetStatus(
             asked=self.goal.asked,
@@ -316,7 +316,7 @@ class TargetHolder:
         if measure is None:
             return ["Nothing was measured yet."]
         notes = []
-        reached = f"a Gini index of {measure.gini:.3f}, a coverage of {measure.coverage:.3f}"
+        reached = f"a Gini index of {measure.gini:.3f}, a coverage of {percent(measure.coverage)}"
         if self.goal.gini is not None and self.goal.gini < self._floor:
             lists, floor = self.ledger.lists, self._floor
             notes.append(f"{lists:,.0f} lists cannot have a Gini index below {floor:.3f}.")
