@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limelight._base.arrays import Float64, Int64
-    from limelight.report.exhibit import Exhibit, ExhibitPoint
+    from limelight.report.exhibit import Exhibit, ExhibitPoint, Findings
 
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -117,7 +117,15 @@ def _listed(parts: list[str]) -> str:
 
 
 VERSION = 1
-_WITHOUT_K = {"relevance", "coverage", "top_share"}
+_WITHOUT_K = {
+    "relevance",
+    "coverage",
+    "top_share",
+    "merit_gini",
+    "merit_distance",
+    "merit_spearman",
+    "merit_none_share",
+}
 """Metrics whose names are long enough without the length of the lists."""
 
 
@@ -181,6 +189,32 @@ METRICS = (
         "The share of all exposure that the most exposed 1\N{NO-BREAK SPACE}% of the items hold.",
         percent=True,
     ),
+    Metric(
+        "merit_gini",
+        "Merit Gini",
+        "lower",
+        "Inequality of exposure per merit: 0 if exposure is proportional to merit.",
+    ),
+    Metric(
+        "merit_distance",
+        "To move",
+        "lower",
+        "The share of the exposure that would have to move to match merit.",
+        percent=True,
+    ),
+    Metric(
+        "merit_spearman",
+        "Merit order",
+        "higher",
+        "Rank correlation of exposure and merit: 1 if both order the items alike.",
+    ),
+    Metric(
+        "merit_none_share",
+        "Without merit",
+        "",
+        "The share of the exposure held by items without merit, such as new ones.",
+        percent=True,
+    ),
 )
 
 
@@ -206,7 +240,8 @@ def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
         "version": VERSION,
         "kind": exhibit.kind,
         "title": capital(exhibit.title),
-        "headline": sentence(exhibit, exhibit.points[exhibit.chosen]),
+        "headline": _headline(exhibit),
+        "findings": _findings(exhibit.findings),
         "k": k,
         "slider": "Before and after" if exhibit.kind == "audit" else "Exposure strength",
         "base": exhibit.base,
@@ -242,7 +277,42 @@ def _point(exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]) -> 
         "figures": {m.key: _bounds(point.figures, f"{m.key}@{exhibit.k}") for m in metrics},
         "settings": [[name, _written(value)] for name, value in point.settings.items()],
         "on_front": point.on_front,
+        "changes": _changes(exhibit, point, metrics),
         "trace": _records(point.shown.trace),
+    }
+
+
+def _headline(exhibit: Exhibit) -> str:
+    found = exhibit.findings
+    if found is not None and found.headline:
+        return found.headline
+    return sentence(exhibit, exhibit.points[exhibit.chosen])
+
+
+def _findings(found: Findings | None) -> dict[str, Any] | None:
+    """Describe what an audit found, for the sections that show it."""
+    if found is None:
+        return None
+    return {
+        "summary": list(found.summary),
+        "targets": [dict(target) for target in found.targets],
+        "periods": [dict(period) for period in found.periods],
+        "merit": dict(found.merit),
+    }
+
+
+def _changes(
+    exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]
+) -> dict[str, list[float | None]] | None:
+    """Return the intervals of the changes to the chosen point, where they are known."""
+    found = exhibit.findings
+    if found is None or point is not exhibit.points[exhibit.chosen]:
+        return None
+    keys = {metric.key: f"{metric.key}@{exhibit.k}" for metric in metrics}
+    return {
+        name: [_finite(end) for end in found.changes[key]]
+        for name, key in keys.items()
+        if key in found.changes
     }
 
 

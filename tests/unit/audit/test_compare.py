@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from limelight._base.errors import ConfigError
-from limelight.audit.audit import NO_CATALOGUE, audit
+from limelight.audit.audit import audit
+from limelight.audit.parts import NO_CATALOGUE
 
 BEFORE = pa.table(
     {

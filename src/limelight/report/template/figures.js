@@ -28,20 +28,23 @@ const CHOSEN = "The point that the headline is about.";
 const hasIntervals = ({ points }, { key }) => points.some(({ figures: all }) => known(all[key]?.[1]));
 
 function card(report, metric) {
-  const [value, range, moved] = ["value", "range", "moved"].map((name) => make("p", { class: name }));
+  const [value, range, moved, changed] = ["value", "range", "moved", "range changed"].map((name) => make("p", { class: name }));
+  show(changed, report.points.some(({ changes }) => changes?.[metric.key]));
   const judgement = make("span", { class: "badge" });
   const strip = makeStrip(report, metric);
   const element = make(
-    "li", {}, make("h3", {}, metric.label, " ", judgement), value, moved, range, strip.element,
+    "li", {}, make("h3", {}, metric.label, " ", judgement), value, moved, range, changed, strip.element,
     make("p", { class: "help" }, metric.help ?? ""),
   );
   const draw = () => {
     const now = report.point.figures[metric.key] ?? [null, null, null];
     const before = report.isBase ? null : valueOf(report.base, metric);
-    const judged = verdict(metric, now, before);
+    const step = report.isBase ? [] : report.point.changes?.[metric.key] ?? [];
+    const judged = verdict(metric, now, before, step);
     const text = change(metric, now[0], before);
     fill(value, figure(metric, now[0]));
     fill(range, interval(metric, now) || " ");
+    fill(changed, changeInterval(metric, step) || " ");
     fill(moved, arrow(now[0], before), text || " ");
     fill(judgement, report.isBase ? "base" : judged);
     element.dataset.verdict = judged;
