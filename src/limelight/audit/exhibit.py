@@ -12,10 +12,10 @@ from limelight.audit.tables import record
 from limelight.audit.verdict import ONE_MISSED, TARGETS, missed_targets, summary, verdict
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.report.exhibit import (
+    AuditFindings,
     ExampleUsers,
     Exhibit,
     ExhibitPoint,
-    Findings,
     ShownLists,
     example_rows,
     how_made,
@@ -112,13 +112,13 @@ def exhibit_of(found: Audit) -> Exhibit:
     )
 
 
-def findings_of(found: Audit) -> Findings:
+def findings_of(found: Audit) -> AuditFindings:
     """Say what matters first, and collect what the sections of a page show."""
     said = [*_missed(found)]
     said += verdict(found, found.comparison) if found.comparison else []
     # Half of the exposure says more to a reader than the index, whose sentence comes after it.
     said += summary(found)[::-1]
-    return Findings(
+    return AuditFindings(
         headline=_for_pages(said[0]),
         summary=tuple(_for_pages(one) for one in said[1:]),
         changes=_change_intervals(found),

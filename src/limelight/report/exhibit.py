@@ -89,7 +89,7 @@ class ExampleUsers:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class AuditFindings:
     """What an audit found beside its figures; a section of the page for each that is not empty."""
 
     headline: str = ""
@@ -129,7 +129,7 @@ class Exhibit:
     floors: Mapping[Any, float] = field(default_factory=dict)
     """By group, the share of the exposure that it should have; below, that it may have."""
     caps: Mapping[Any, float] = field(default_factory=dict)
-    findings: Findings | None = None
+    findings: AuditFindings | None = None
     examples: ExampleUsers | None = None
     data: Mapping[str, str] = field(default_factory=dict)
     """What was learnt from, in words."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limelight.data.groups import exposure_of
 from limelight.metrics.exposure import count_moves, lorenz
+from limelight.report.metrics import METRICS
 from limelight.report.shown_items import HISTORY, MOST_ITEMS, ShownItems, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limelight._base.arrays import Float64, Int64
-    from limelight.report.exhibit import Exhibit, ExhibitPoint, Findings
+    from limelight.report.exhibit import AuditFindings, Exhibit, ExhibitPoint
+    from limelight.report.metrics import Metric
 
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -117,105 +119,6 @@ def _listed(parts: list[str]) -> str:
 
 
 VERSION = 1
-_WITHOUT_K = {
-    "relevance",
-    "coverage",
-    "top_share",
-    "merit_gini",
-    "merit_distance",
-    "merit_spearman",
-    "merit_none_share",
-}
-"""Metrics whose names are long enough without the length of the lists."""
-
-
-class Metric(NamedTuple):
-    """A figure, and how to show it."""
-
-    key: str
-    label: str
-    better: str
-    help: str
-    percent: bool = False
-    accuracy: bool = False
-    """Whether it says what evenness costs."""
-
-    def described(self, k: int) -> dict[str, Any]:
-        """Describe it for the page, where most names say the length of the lists."""
-        label = self.label if self.key in _WITHOUT_K else f"{self.label}@{k}"
-        return self._asdict() | {"label": label, "digits": 1 if self.percent else 4}
-
-
-METRICS = (
-    Metric(
-        "ndcg",
-        "nDCG",
-        "higher",
-        "Accuracy: how high lists rank what users were found to like.",
-        accuracy=True,
-    ),
-    Metric(
-        "recall",
-        "Recall",
-        "higher",
-        "Accuracy: the share of what users like in their lists.",
-        accuracy=True,
-    ),
-    Metric(
-        "relevance",
-        "Relevance",
-        "higher",
-        "How much of the relevance of everybody's own list is kept.",
-        percent=True,
-        accuracy=True,
-    ),
-    Metric(
-        "gini",
-        "Gini",
-        "lower",
-        "Inequality of exposure: 0 if all items have the same, near 1 if a few have all of it.",
-    ),
-    Metric(
-        "coverage",
-        "Coverage",
-        "higher",
-        "The share of the items that any list shows.",
-        percent=True,
-    ),
-    Metric(
-        "top_share",
-        "Top 1\N{NO-BREAK SPACE}%",
-        "lower",
-        "The share of all exposure that the most exposed 1\N{NO-BREAK SPACE}% of the items hold.",
-        percent=True,
-    ),
-    Metric(
-        "merit_gini",
-        "Merit Gini",
-        "lower",
-        "Inequality of exposure per merit: 0 if exposure is proportional to merit.",
-    ),
-    Metric(
-        "merit_distance",
-        "To move",
-        "lower",
-        "The share of the exposure that would have to move to match merit.",
-        percent=True,
-    ),
-    Metric(
-        "merit_spearman",
-        "Merit order",
-        "higher",
-        "Rank correlation of exposure and merit: 1 if both order the items alike.",
-    ),
-    Metric(
-        "merit_none_share",
-        "Without merit",
-        "",
-        "The share of the exposure held by items without merit, such as new ones.",
-        percent=True,
-    ),
-)
 
 
 def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
@@ -289,7 +192,7 @@ def _headline(exhibit: Exhibit) -> str:
     return sentence(exhibit, exhibit.points[exhibit.chosen])
 
 
-def _findings(found: Findings | None) -> dict[str, Any] | None:
+def _findings(found: AuditFindings | None) -> dict[str, Any] | None:
     """Describe what an audit found, for the sections that show it."""
     if found is None:
         return None

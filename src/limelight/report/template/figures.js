@@ -9,6 +9,8 @@ function figures(report) {
   show(section.querySelector(".note"), report.base !== null && report.points.length > 1);
   fill(byId("intervals"), report.intervals_note ?? "");
   show(byId("intervals"), !blank(report.intervals_note));
+  const paired = report.points.some(({ changes }) => Object.keys(changes ?? {}).length);
+  if (paired) fill(section.querySelector(".chance"), " Better and worse are said only where the interval of the change leaves 0 out.");
   section.classList.toggle("with-intervals", metrics.some((metric) => hasIntervals(report, metric)));
   const lead = section.querySelector(".lead");
   show(lead, report.points.length > 1);
@@ -40,7 +42,9 @@ function card(report, metric) {
     const now = report.point.figures[metric.key] ?? [null, null, null];
     const before = report.isBase ? null : valueOf(report.base, metric);
     const step = report.isBase ? [] : report.point.changes?.[metric.key] ?? [];
-    const judged = verdict(metric, now, before, step);
+    // Where changes have intervals, one that has none may be chance.
+    const unsure = report.point.changes && !step.length;
+    const judged = unsure ? "" : verdict(metric, now, before, step);
     const text = change(metric, now[0], before);
     fill(value, figure(metric, now[0]));
     fill(range, interval(metric, now) || " ");

@@ -37,7 +37,7 @@ function timeSays(periods) {
 }
 
 function periodTable(host, periods) {
-  const figureOf = (name, key, text, minor = false) => ({ name, numeric: true, minor, cell: (period) => text(period[key]) });
+  const figureOf = (name, key, text) => ({ name, numeric: true, cell: (period) => text(period[key]) });
   const plain = (value) => decimals(value, 4);
   const share = (value) => percent(value, 2);
   const columns = [
@@ -75,7 +75,7 @@ function periodChart(host, periods, text, wanted) {
     const last = entries.map(({ name, data }) => `${visible(name, 80)} ${text(data.at(-1)[1])}`);
     chart.draw(`${host.querySelector("h3").textContent} over time. In the last period: ${last.join(", ")}.`, {
       xAxis: axis("", { type: "category", data: periods.map(({ start }) => start), boundaryGap: false, splitLine: { show: false } }),
-      yAxis: axis("", { scale: true, splitNumber: 4, ...highest(entries), axisLabel: { formatter: tickOf(text, entries) } }),
+      yAxis: axis("", { scale: true, splitNumber: 4, axisLabel: { formatter: tickOf(text, entries) } }),
       tooltip: tooltip("axis", curveTip((place) => `From ${periods[place].start}`, (value) => text(value))),
       series: entries.map((entry) => line(`time ${entry.name}`, entry, { showSymbol: periods.length < 40 })),
     });
@@ -84,12 +84,10 @@ function periodChart(host, periods, text, wanted) {
 
 const valuesOf = (entries) => entries.flatMap(({ data }) => data.map(([, value]) => value));
 
-// No axis goes beyond all there is.
-const highest = (entries) => (Math.max(...valuesOf(entries)) > 0.9 ? { max: 1 } : {});
-
-// Ticks need fewer digits than the table has.
+// Ticks need fewer digits than the table has, and none stands beyond all there is.
 function tickOf(text, entries) {
   const isShare = text(0).includes("%");
   const wide = Math.max(...valuesOf(entries)) - Math.min(...valuesOf(entries)) > 0.1;
-  return (value) => (isShare ? percent(value, wide ? 0 : 1) : decimals(value, wide ? 2 : 3));
+  const number = isShare ? (value) => percent(value, wide ? 0 : 1) : (value) => decimals(value, wide ? 2 : 3);
+  return (value) => (value > 1 || value < 0 ? "" : number(value));
 }
