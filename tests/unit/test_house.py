@@ -12,7 +12,7 @@ AT_MOST = {
     "folders with more than 20 Python files": 0,
     "files with more than 400 lines": 0,
     "class names used more than once": 6,
-    "Python files": 336,
+    "Python files": 338,
     "lines": 64_500,
 }
 

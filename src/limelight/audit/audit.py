@@ -7,27 +7,27 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from limelight._base.errors import ConfigError, DataError
+from limelight._base.errors import ConfigError
 from limelight._base.executor import as_executor
 from limelight.audit.compare import Comparison, compare
+from limelight.audit.exhibit import ExampleLists, example_lists, exhibit_of
 from limelight.audit.merit import Merit, MeritAudit, audit_merit, read_merit
-from limelight.audit.over_time import Every, Period, by_period, check_every, choose_every
-from limelight.audit.parts import count_lists
-from limelight.audit.show import (
-    ExampleLists,
-    KeyedFigures,
-    document_of,
-    example_lists,
-    exhibit_of,
-    largest_first,
-    report,
+from limelight.audit.over_time import Every, Period, by_period, check_every
+from limelight.audit.parts import count_lists, number_items
+from limelight.audit.show import KeyedFigures, document_of, report
+from limelight.audit.tables import (
+    ShareLookup,
+    groups_table,
+    items_table,
+    name_items,
+    record,
+    titles_of,
 )
+from limelight.audit.targets import AuditTargets, what_matters_first
 from limelight.audit.verdict import headline
-from limelight.data.catalogue import read_catalogue
 from limelight.data.groups import GroupExposure, Groups, group_shares, read_groups, ungrouped_share
-from limelight.data.ids import ids_from_arrow, positions
+from limelight.data.ids import ids_from_arrow
 from limelight.metrics.conventions import conventions
 from limelight.metrics.lists import FloatArray, ListCount, check_positive, sizes_note
 from limelight.metrics.rarefaction import GiniEstimate, gini_at
@@ -39,30 +39,15 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from limelight._base.documents import Document
     from limelight._base.executor import Executor
-    from limelight.audit.lists import ListTable
-    from limelight.audit.parts import PartCounts
+    from limelight.audit.tables import ItemExposure
+    from limelight.audit.targets import Bound, TargetFound
     from limelight.data.sources import Source
-    from limelight.metrics.accumulate import Tally
     from limelight.report.exhibit import Exhibit
-
-NO_CATALOGUE = (
-    "No catalogue was given: items that no list shows are not counted, "
-    "so the Gini index is too low and the coverage too high."
-)
-
-
-@dataclass(frozen=True)
-class ItemExposure:
-    """One item: its log-weighted exposure, its share of all exposure, the lists that show it."""
-
-    item_id: int | str
-    exposure: float
-    share: float
-    lists: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +75,8 @@ class Audit(KeyedFigures):
     """Number of items that no list shows."""
 
     groups: tuple[GroupExposure, ...] = ()
-    """The largest first, by share of exposure or catalogue."""
+    """Those outside their bounds first, then others with bounds, then by size: the share of
+    exposure or catalogue."""
 
     ungrouped: GroupExposure | None = None
     """The items without a group, where groups were given."""
@@ -103,6 +89,9 @@ class Audit(KeyedFigures):
 
     comparison: Comparison | None = None
     """What changed, where other lists were given to compare against."""
+
+    targets: tuple[TargetFound, ...] = ()
+    """What was asked of the lists, and whether they have it."""
 
     at_users: GiniEstimate | None = None
     """The Gini of another number of users' lists, where asked for."""
@@ -117,6 +106,11 @@ class Audit(KeyedFigures):
     exposure: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
     """Log-weighted exposure of every item, in the order of `item_ids`."""
 
+    shown: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+    """The number of lists that show each item."""
+
+    merits: FloatArray | None = field(default=None, compare=False)
+    titles: pa.Array | None = field(default=None, compare=False)
     members: Groups | None = field(default=None, compare=False)
     seen: ExampleLists = field(default_factory=lambda: ExampleLists(np.empty(0), ()), compare=False)
     """Some lists and the exposure of every item, for a report."""
@@ -139,6 +133,29 @@ class Audit(KeyedFigures):
     def counted(self) -> ListCount:
         """Return of how many lists, and over how many items, its figures are."""
         return ListCount(self.users, self.items, self.lists)
+
+    @property
+    def exposure_before(self) -> FloatArray | None:
+        """The exposure of every item by the lists compared against, where there are any."""
+        return self.seen.shown_lists[1].exposure if self.comparison else None
+
+    def items_table(self) -> pa.Table:
+        """Return every item, the most exposed first, as an Arrow table.
+
+        The columns are `item_id`, `title` if the catalogue has titles, `exposure`, `share` and
+        `lists`; with merit `merit` and `merit_share`; with other lists `share_before` and
+        `change`.
+        """
+        return items_table(self)
+
+    def groups_table(self) -> pa.Table:
+        """Return every group as an Arrow table, in the order of `groups`.
+
+        The columns are `group` (none in the last row, if items have no group), `items`,
+        `exposure_share`, `catalogue_share` and `ratio`; with bounds `floor`, `cap` and `missed_by`;
+        with other lists `share_before` and `change`.
+        """
+        return groups_table(self)
 
     def exposures(self) -> dict[str, FloatArray]:
         """Return the exposure of every item, for figures."""
@@ -163,7 +180,8 @@ class Audit(KeyedFigures):
         path
             Where to write the page.
         catalogue
-            A table with `item_id` and `title`, to call items by their titles.
+            A table with `item_id` and `title`, to call items by their titles; if not given,
+            the titles are those of the catalogue of the audit.
         """
         write_page(with_titles_and_groups(self.exhibit(), catalogue=catalogue), path)
 
@@ -190,10 +208,11 @@ class Audit(KeyedFigures):
             **self.metrics,
             **self.bounds,
             "unexposed": self.unexposed,
-            "most_exposed": [asdict(item) for item in self.most_exposed],
-            "least_exposed": [asdict(item) for item in self.least_exposed],
-            "groups": [asdict(group) for group in self.groups],
-            "ungrouped": asdict(self.ungrouped) if self.ungrouped else None,
+            "most_exposed": [record(item) for item in self.most_exposed],
+            "least_exposed": [record(item) for item in self.least_exposed],
+            "groups": [record(group) for group in self.groups],
+            "ungrouped": record(self.ungrouped) if self.ungrouped else None,
+            "targets": [asdict(target) for target in self.targets],
             **(self.merit.to_dict() if self.merit else {}),
             "periods": [asdict(period) for period in self.periods],
             **({"at_users": self.at_users.to_dict()} if self.at_users else {}),
@@ -214,6 +233,10 @@ def audit(  # noqa: PLR0913
     timestamp: str | None = None,
     every: Every | None = None,
     at_users: int | None = None,
+    gini: float | None = None,
+    min_coverage: float | None = None,
+    group_cap: Bound = None,
+    group_floor: Bound = None,
     top: int = 10,
     executor: Executor | None = None,
 ) -> Audit:
@@ -249,6 +272,12 @@ def audit(  # noqa: PLR0913
         a month, weeks for up to half a year, months beyond.
     at_users
         Also estimate the Gini of so many users' lists, as :func:`~limelight.gini_at` does.
+    gini, min_coverage
+        What was asked of the lists, for the result to say whether they have it: the Gini at most,
+        the coverage at least.
+    group_cap, group_floor
+        The same for groups: the share of the exposure that no group should exceed, and that every
+        group should have; or a mapping from groups to shares. Such groups come first.
     top
         How many of the most and of the least exposed items to report.
     executor
@@ -271,6 +300,8 @@ def audit(  # noqa: PLR0913
     0.4444
     """
     _check_settings(k, at_users, top)
+    targets = AuditTargets(gini, min_coverage, group_cap, group_floor)
+    targets.check(has_groups=groups is not None)
     check_every(every, timestamp)
     executor = as_executor(executor)
     if executor.parallel and any(one is not None for one in (against, timestamp, at_users)):
@@ -281,7 +312,7 @@ def audit(  # noqa: PLR0913
         raise ConfigError(message, hint="leave at_users out, or timestamp")
     sources = [lists] if against is None else [lists, against]
     counted = [count_lists(executor, source, k, timestamp) for source in sources]
-    item_ids, numbers, notes = _number_items([p for one in counted for p in one.counted], catalogue)
+    item_ids, numbers, notes = number_items([p for one in counted for p in one.counted], catalogue)
     if k is None:
         k = min(one.ranks[1] for one in counted)
         counted = [one.cut(executor, k) for one in counted]
@@ -299,6 +330,9 @@ def audit(  # noqa: PLR0913
     n_exposed = int(np.count_nonzero(weighted))
     most = np.argsort(-weighted, kind="stable")[: min(top, n_exposed)]
     least = np.argsort(weighted, kind="stable")[:top]  # ties in the order of the catalogue
+    titles = titles_of(catalogue, item_ids)
+    of_groups = what_matters_first(targets.bind(group_shares(members, weighted))) if members else ()
+    shares = ShareLookup(members, [one.group for one in of_groups]) if members else None
     return Audit(
         users=after.n_users,
         lists=after.n_lists,
@@ -307,21 +341,27 @@ def audit(  # noqa: PLR0913
         catalogue_given=catalogue is not None,
         metrics=found.metrics,
         bounds=found.spread.bounds(found.metrics) if found.spread else {},
-        most_exposed=_name_items(most, item_ids, found.exposure),
-        least_exposed=_name_items(least, item_ids, found.exposure),
+        most_exposed=name_items(most, item_ids, found.exposure, titles),
+        least_exposed=name_items(least, item_ids, found.exposure, titles),
         unexposed=len(item_ids) - n_exposed,
-        groups=largest_first(group_shares(members, weighted)) if members else (),
+        groups=of_groups,
         ungrouped=ungrouped_share(members, weighted) if members else None,
-        merit=audit_merit(weighted, earned.merit, item_ids, top) if earned else None,
-        periods=_periods(found.rows, len(item_ids), every),
+        merit=audit_merit(weighted, earned.merit, item_ids, top, titles) if earned else None,
+        periods=tuple(by_period(found.rows, len(item_ids), every, shares)),
         comparison=(
-            None if against is None else compare(sides[1], found, item_ids, members, k=k, top=top)
+            None
+            if against is None
+            else compare(sides[1], found, item_ids, members, k=k, top=top, titles=titles)
         ),
+        targets=targets.found(found.metrics, k, of_groups),
         at_users=estimate,
         conventions=conventions(found.exposure),
         notes=(*notes, f"{estimate}.") if estimate else tuple(notes),
         item_ids=ids_from_arrow(item_ids),
         exposure=weighted,
+        shown=found.exposure.shown,
+        merits=value,
+        titles=titles.titles,
         members=members,
         seen=example_lists(sides, k),
     )
@@ -337,36 +377,6 @@ def _check_settings(k: int | None, at_users: int | None, top: int) -> None:
         raise ConfigError(message, hint="it is the number of items to report, such as 10")
 
 
-def _number_items(
-    parts: Sequence[PartCounts], catalogue: Source | Sequence[Any] | None
-) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
-    """Return the ids of all items, the numbers among them of each part's items, and notes."""
-    notes = []
-    if catalogue is None:
-        item_ids = join_ids([part.item_ids for part in parts])
-        notes.append(NO_CATALOGUE)
-    else:
-        item_ids, repeats = read_catalogue(catalogue)
-        if repeats:
-            notes.append(f"Repeated rows of the catalogue, counted once: {repeats:,}.")
-    numbers = [positions(part.item_ids, item_ids).astype(np.int32) for part in parts]
-    for part, number in zip(parts, numbers, strict=True):
-        missing = np.flatnonzero(number < 0)
-        if missing.size:
-            example = part.item_ids[int(missing[0])].as_py()
-            count = f"{len(missing):,}, e.g. {example!r}"
-            message = f"items of the lists are not in the catalogue: {count} in {part.label}"
-            raise DataError(message, hint="the catalogue must hold every item that a list shows")
-    return item_ids, numbers, notes
-
-
-def join_ids(ids: Sequence[pa.Array]) -> pa.Array:
-    """Join the ids of all files, as strings if some are integers and some are not."""
-    if len({array.type for array in ids}) > 1:
-        ids = [array.cast(pa.large_string()) for array in ids]
-    return pa.concat_arrays(ids).unique()
-
-
 def _notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | None) -> list[str]:
     """Say what was ignored, and what makes figures hard to compare."""
     notes = []
@@ -377,24 +387,3 @@ def _notes_of(counts: Sequence[int], members: Groups | None, earned: Merit | Non
     sides = zip(("before", "after"), counts[::-1], strict=False)
     differ = sizes_note({name: ListCount(lists=n_lists) for name, n_lists in sides})
     return [*notes, differ] if differ else notes
-
-
-def _periods(rows: ListTable, n_items: int, every: Every | None) -> tuple[Period, ...]:
-    if rows.times is None:
-        return ()
-    return tuple(by_period(rows, n_items, every or choose_every(rows.times)))
-
-
-def _name_items(
-    chosen: NDArray[np.int64], item_ids: pa.Array, exposure: Tally
-) -> tuple[ItemExposure, ...]:
-    weighted, total = exposure.weighted, exposure.weighted.sum()
-    return tuple(
-        ItemExposure(
-            item_id=item_ids[int(item)].as_py(),
-            exposure=float(weighted[item]),
-            share=float(weighted[item] / total),
-            lists=int(exposure.shown[item]),
-        )
-        for item in chosen
-    )

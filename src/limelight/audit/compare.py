@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight._base.arrays import blocks
+from limelight.audit.tables import NO_TITLES, ItemTitles, record
 from limelight.data.groups import exposure_of, owned_by
 from limelight.data.ids import positions
 from limelight.data.rows import sorted_keys
@@ -33,6 +34,8 @@ class ShareChange:
     before: float
     after: float
     change: float
+    title: str | None = None
+    """What the catalogue calls the item."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,9 @@ class Comparison:
             **self.metrics,
             "items_entered": self.items_entered,
             "items_left": self.items_left,
-            "gained": [asdict(change) for change in self.gained],
-            "lost": [asdict(change) for change in self.lost],
-            "group_changes": [asdict(change) for change in self.groups],
+            "gained": [record(change) for change in self.gained],
+            "lost": [record(change) for change in self.lost],
+            "group_changes": [record(change) for change in self.groups],
         }
 
 
@@ -97,7 +100,14 @@ class Audited(NamedTuple):
 
 
 def compare(
-    before: Audited, after: Audited, item_ids: pa.Array, members: Groups | None, k: int, top: int
+    before: Audited,
+    after: Audited,
+    item_ids: pa.Array,
+    members: Groups | None,
+    *,
+    k: int,
+    top: int,
+    titles: ItemTitles = NO_TITLES,
 ) -> Comparison:
     """Compare the exposure of two files over the same catalogue and the same ranks."""
     same = positions(before.rows.user_ids, after.rows.user_ids)
@@ -107,7 +117,9 @@ def compare(
 
     def name(chosen: NDArray[np.int64]) -> tuple[ShareChange, ...]:
         old, new = _shares(before.exposure.weighted), _shares(after.exposure.weighted)
-        return tuple(_change(item_ids[int(i)].as_py(), old[i], new[i]) for i in chosen)
+        return tuple(
+            _change(item_ids[int(i)].as_py(), old[i], new[i], titles.of(int(i))) for i in chosen
+        )
 
     shown = before.exposure.shown > 0, after.exposure.shown > 0
     return Comparison(
@@ -127,8 +139,8 @@ def _shares(exposure: FloatArray) -> FloatArray:
     return np.asarray(exposure / exposure.sum())
 
 
-def _change(name: int | str, before: float, after: float) -> ShareChange:
-    return ShareChange(name, float(before), float(after), float(after - before))
+def _change(name: int | str, before: float, after: float, title: str | None = None) -> ShareChange:
+    return ShareChange(name, float(before), float(after), float(after - before), title)
 
 
 def _group_changes(before: Audited, after: Audited, members: Groups) -> tuple[ShareChange, ...]:

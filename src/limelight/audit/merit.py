@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight._base.errors import DataError
+from limelight.audit.tables import NO_TITLES, ItemTitles, record
 from limelight.data.ids import positions
 from limelight.data.read import read
 from limelight.data.sources import describe, open_parts
@@ -30,6 +31,9 @@ class ItemMerit:
     merit_share: float
     ratio: float | None
     """Exposure per unit of merit; None for an item without merit."""
+
+    title: str | None = None
+    """What the catalogue calls it."""
 
 
 class Merit(NamedTuple):
@@ -60,8 +64,8 @@ class MeritAudit:
         {'over_exposed': [], 'under_exposed': [], 'without_merit': 3}
         """
         return {
-            "over_exposed": [asdict(item) for item in self.over_exposed],
-            "under_exposed": [asdict(item) for item in self.under_exposed],
+            "over_exposed": [record(item) for item in self.over_exposed],
+            "under_exposed": [record(item) for item in self.under_exposed],
             "without_merit": self.without_merit,
         }
 
@@ -110,7 +114,11 @@ def merit_metrics(weighted: FloatArray, merit: FloatArray, k: int) -> dict[str, 
 
 
 def audit_merit(
-    weighted: FloatArray, merit: FloatArray, item_ids: pa.Array, top: int
+    weighted: FloatArray,
+    merit: FloatArray,
+    item_ids: pa.Array,
+    top: int,
+    titles: ItemTitles = NO_TITLES,
 ) -> MeritAudit:
     """Find the items that get most above and most below what they earn."""
     exposure_share, merit_share = weighted / weighted.sum(), merit / merit.sum()
@@ -123,6 +131,7 @@ def audit_merit(
                 float(exposure_share[item]),
                 float(merit_share[item]),
                 _finite(ratio[item]),
+                titles.of(int(item)),
             )
             for item in chosen
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,10 +14,15 @@ from limelight.metrics.accumulate import floor_of, tally
 from limelight.metrics.exposure import coverage, gini, top_share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from limelight.audit.lists import ListTable
     from limelight.metrics.accumulate import Tally
+    from limelight.metrics.lists import FloatArray
+
+    GroupShares: TypeAlias = Callable[[FloatArray], dict[int | str, float]]
 
 Every: TypeAlias = Literal["day", "week", "month"]
 _MICROSECONDS = 1_000_000
@@ -43,6 +48,8 @@ class Period:
     cumulative_gini: float
     cumulative_coverage: float
     cumulative_top_share: float
+    groups: dict[int | str, float] = field(default_factory=dict)
+    """The share of the period's exposure that each group has, where groups were given."""
 
 
 class MomentColumn:
@@ -137,11 +144,16 @@ def period_starts(times: NDArray[np.int64], every: Every) -> NDArray[np.int32]:
     return days
 
 
-def by_period(rows: ListTable, n_items: int, every: Every) -> list[Period]:
-    """Measure the lists of every period that has any, in order of time."""
+def by_period(
+    rows: ListTable, n_items: int, every: Every | None, shares: GroupShares | None = None
+) -> list[Period]:
+    """Measure the lists of every period that has any, in order of time.
+
+    ``shares`` gives the groups' shares of the exposure of items.
+    """
     if rows.times is None:
         return []
-    starts = period_starts(rows.times, every)
+    starts = period_starts(rows.times, every or choose_every(rows.times))
     order = np.argsort(starts, kind="stable")
     days, firsts = np.unique(starts[order], return_index=True)
     periods, so_far = [], None
@@ -149,11 +161,15 @@ def by_period(rows: ListTable, n_items: int, every: Every) -> list[Period]:
         now = tally(rows.items[own], rows.ranks[own], n_items)
         so_far = now if so_far is None else so_far.plus(now)
         n_lists = len(np.unique(rows.lists[own]))
-        periods.append(_period(str(np.datetime64(int(day), "D")), n_lists, now, so_far))
+        of_groups = {} if shares is None else shares(now.weighted)
+        start = str(np.datetime64(int(day), "D"))
+        periods.append(_period(start, n_lists, now, so_far, of_groups))
     return periods
 
 
-def _period(start: str, n_lists: int, now: Tally, so_far: Tally) -> Period:
+def _period(
+    start: str, n_lists: int, now: Tally, so_far: Tally, groups: dict[int | str, float]
+) -> Period:
     return Period(
         start=start,
         lists=n_lists,
@@ -164,4 +180,5 @@ def _period(start: str, n_lists: int, now: Tally, so_far: Tally) -> Period:
         cumulative_gini=gini(so_far.weighted),
         cumulative_coverage=coverage(so_far.shown),
         cumulative_top_share=top_share(so_far.weighted),
+        groups=groups,
     )

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.audit.compare import Audited
 from limelight.audit.lists import ListTable, check_ranks, list_names, read_lists
 from limelight.audit.merit import merit_metrics
+from limelight.data.catalogue import read_catalogue
 from limelight.data.files import files_of
 from limelight.data.ids import ids_from_arrow, positions
 from limelight.data.sources import (
@@ -39,13 +41,17 @@ from limelight.metrics.leave_one_out import figures_without
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from limelight._base.executor import Executor
     from limelight.data.interactions import Ids
     from limelight.data.sources import Source
     from limelight.metrics.lists import FloatArray
+
+NO_CATALOGUE = (
+    "No catalogue was given: items that no list shows are not counted, "
+    "so the Gini index is too low and the coverage too high."
+)
 
 
 def digests(ids: Ids) -> np.ndarray:
@@ -267,3 +273,33 @@ def _file_parts(source: Any) -> tuple[list[ListPart], str]:
     files = files_of(Path(source).expanduser().resolve())
     parts = [ListPart(at_path(source, file), keep=False) for file in files]
     return parts, describe(opened)
+
+
+def number_items(
+    parts: Sequence[PartCounts], catalogue: Source | Sequence[Any] | None
+) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
+    """Return the ids of all items, the numbers among them of each part's items, and notes."""
+    notes = []
+    if catalogue is None:
+        item_ids = join_ids([part.item_ids for part in parts])
+        notes.append(NO_CATALOGUE)
+    else:
+        item_ids, repeats = read_catalogue(catalogue)
+        if repeats:
+            notes.append(f"Repeated rows of the catalogue, counted once: {repeats:,}.")
+    numbers = [positions(part.item_ids, item_ids).astype(np.int32) for part in parts]
+    for part, number in zip(parts, numbers, strict=True):
+        missing = np.flatnonzero(number < 0)
+        if missing.size:
+            example = part.item_ids[int(missing[0])].as_py()
+            count = f"{len(missing):,}, e.g. {example!r}"
+            message = f"items of the lists are not in the catalogue: {count} in {part.label}"
+            raise DataError(message, hint="the catalogue must hold every item that a list shows")
+    return item_ids, numbers, notes
+
+
+def join_ids(ids: Sequence[pa.Array]) -> pa.Array:
+    """Join the ids of all files, as strings if some are integers and some are not."""
+    if len({array.type for array in ids}) > 1:
+        ids = [array.cast(pa.large_string()) for array in ids]
+    return pa.concat_arrays(ids).unique()

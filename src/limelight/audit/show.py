@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from limelight._base.documents import Document, Table, cut_middle
 from limelight._base.text import count
-from limelight.audit.verdict import headline, summary, verdict
-from limelight.data.ids import ids_from_arrow, positions
+from limelight.audit.targets import missed_by
+from limelight.audit.verdict import TARGETS, headline, missed_targets, summary, verdict
 from limelight.metrics.lists import ListCount
-from limelight.report.exhibit import (
-    ExampleUsers,
-    Exhibit,
-    ExhibitPoint,
-    ShownLists,
-    example_rows,
-    how_made,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, KeysView, Sequence
+    from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
 
-    from limelight._base.arrays import Int32, Int64
-    from limelight.audit.audit import Audit, ItemExposure
-    from limelight.audit.compare import Audited, Comparison, ShareChange
-    from limelight.audit.lists import ListTable
+    from limelight.audit.audit import Audit
+    from limelight.audit.compare import Comparison, ShareChange
     from limelight.audit.merit import ItemMerit, MeritAudit
     from limelight.audit.over_time import Period
+    from limelight.audit.tables import ItemExposure
     from limelight.data.groups import GroupExposure
-    from limelight.data.interactions import Ids
 
-
+T = TypeVar("T")
 _MEANING = {
     "gini": "0: every item has the same exposure; 1: one item has all (log weight)",
     "gini_uniform": "the same, every rank counting alike",
@@ -45,8 +33,11 @@ _MEANING = {
     "merit_spearman": "rank correlation of exposure and merit",
     "merit_none_share": "share of the exposure held by items without merit",
 }
-_MOST_GROUPS = 20
-_GROUPS = ("group", "exposure", "catalogue", "ratio")
+_MOST_GROUPS, _SOME_GROUPS, _SMALL = 20, 5, 0.01
+"""So many groups are shown at most, and so many of those that are smaller than this share."""
+_OVER_TIME = 6
+"""Groups whose shares are shown for each period."""
+_LONGEST_TITLE, _LONGEST_HEAD = 40, 16
 
 
 class KeyedFigures:
@@ -112,42 +103,78 @@ def report(audit: Audit) -> str:
       item  share  lists
       c     0.00%      0
     """
-    items, hidden = (
-        ("item", "share", "lists"),
-        f"({audit.unexposed:,} of {audit.items:,} in no list)",
-    )
+    hidden = f"({audit.unexposed:,} of {audit.items:,} in no list)"
     sections = [
+        missed_targets(audit),
         verdict(audit, audit.comparison) if audit.comparison else [],
         summary(audit),
         _metrics(audit),
+        _targets(audit),
         *(_comparison(audit, audit.comparison) if audit.comparison else ()),
-        _section("Most exposed items", items, map(_item_row, audit.most_exposed)),
-        _section(f"Least exposed items {hidden}", items, map(_item_row, audit.least_exposed)),
+        _items("Most exposed items", audit.most_exposed, _EXPOSED, _item_row),
+        _items(f"Least exposed items {hidden}", audit.least_exposed, _EXPOSED, _item_row),
         _groups(audit),
         *(_merit(audit, audit.merit) if audit.merit else ()),
         _periods(audit),
+        _groups_over_time(audit),
         *([f"Note: {note}"] for note in audit.notes),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
 def _section(
-    title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]], gap: Sequence[str] = ()
+    title: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    gap: Sequence[str] = (),
+    left: int = 1,
 ) -> list[str]:
     """Write a table below a title; nothing if it has no rows."""
-    table = Table(head, list(rows))
+    table = Table(head, list(rows), left)
     return [title, *table.lines("  "), *gap] if table.rows else []
+
+
+def _items(
+    title: str, items: Sequence[T], head: Sequence[str], row: Callable[[T], Sequence[str]]
+) -> list[str]:
+    """Write a table of items, with their titles where the catalogue has some."""
+    names: list[str | None] = [getattr(item, "title", None) for item in items]
+    if not any(names):
+        return _section(title, ("item", *head), map(row, items))
+    rows = [
+        (own[0], _cut(name or "", _LONGEST_TITLE), *own[1:])
+        for name, own in zip(names, map(row, items), strict=True)
+    ]
+    return _section(title, ("item", "title", *head), rows, left=2)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _targets(audit: Audit) -> list[str]:
+    """Write what was asked for, and whether the lists have it."""
+    rows = []
+    for one in audit.targets:
+        key = "gini" if one.target == "gini" else "coverage"
+        asked = "its own" if one.asked is None else _figure(key, one.asked)
+        result = "met" if one.met else "missed"
+        if one.missed:
+            result += f" by {count(len(one.missed), 'group')}"
+        rows.append((TARGETS[one.target], asked, _figure(key, one.found), result))
+    return _section("Targets", ("", "asked", "found", ""), rows)
 
 
 def _metrics(audit: Audit) -> list[str]:
     width = max(map(len, audit.metrics))
     bounds = {key: _bounds(audit, key) for key in audit.metrics}
     intervals = {key: f" [{', '.join(ends)}]" if ends else "" for key, ends in bounds.items()}
-    room = max(map(len, intervals.values()))
+    figures = {key: _figure(key, value) for key, value in audit.metrics.items()}
+    room, wide = max(map(len, intervals.values())), max(map(len, figures.values()))
     return [
-        f"{key:<{width}}  {_figure(key, value)}{intervals[key]:<{room}}"
+        f"{key:<{width}}  {figures[key]:>{wide}}{intervals[key]:<{room}}"
         f"  {_MEANING[key.split('@')[0]]}"
-        for key, value in audit.metrics.items()
+        for key in audit.metrics
     ]
 
 
@@ -170,9 +197,8 @@ def _comparison(audit: Audit, changed: Comparison) -> list[list[str]]:
     return [
         [title, *_metric_changes(audit, changed).lines("  ")],
         [kept, f"Items that entered the lists: {entered:,}; that left them: {left:,}"],
-        _changes("Items that gained most", changed.gained, "item"),
-        _changes("Items that lost most", changed.lost, "item"),
-        _changes("Groups, from the most gained to the most lost", changed.groups, "group"),
+        _items("Items that gained most", changed.gained, _CHANGED, _change_row),
+        _items("Items that lost most", changed.lost, _CHANGED, _change_row),
     ]
 
 
@@ -205,13 +231,11 @@ def _signed(key: str, change: float) -> str:
     return written if written.startswith("-") else f"+{written}"
 
 
-def _changes(title: str, changes: Sequence[ShareChange], what: str) -> list[str]:
-    shown, gap = cut_middle(changes, f"{what}s")
-    rows = (
-        (str(one.name), f"{one.before:.2%}", f"{one.after:.2%}", f"{one.change:+.2%}")
-        for one in shown
-    )
-    return _section(title, (what, "before", "after", "change"), rows, gap)
+_CHANGED, _EXPOSED = ("before", "after", "change"), ("share", "lists")
+
+
+def _change_row(one: ShareChange) -> tuple[str, ...]:
+    return str(one.name), f"{one.before:.2%}", f"{one.after:.2%}", f"{one.change:+.2%}"
 
 
 def _item_row(item: ItemExposure) -> tuple[str, ...]:
@@ -219,33 +243,62 @@ def _item_row(item: ItemExposure) -> tuple[str, ...]:
     return str(item.item_id), f"{item.share:.2%}", f"{item.lists:,}"
 
 
-def largest_first(groups: Iterable[GroupExposure]) -> tuple[GroupExposure, ...]:
-    """Sort groups by their share of exposure or catalogue: by ratio, the tiniest would lead."""
-    return tuple(sorted(groups, key=lambda one: -max(one.exposure_share, one.catalogue_share)))
+def listed_groups(groups: Sequence[GroupExposure]) -> list[GroupExposure]:
+    """Take the first groups, but few of those that are small.
+
+    Of a thousand sellers with one item each, twenty say no more than five.
+    """
+    first = groups[:_MOST_GROUPS]
+    return [
+        one
+        for number, one in enumerate(first)
+        if number < _SOME_GROUPS
+        or missed_by(one)
+        or max(one.exposure_share, one.catalogue_share) >= _SMALL
+    ]
 
 
 def _groups(audit: Audit) -> list[str]:
-    shown = list(audit.groups[:_MOST_GROUPS])
+    """Write the groups that matter, with what changed for them and what they should have."""
+    shown = listed_groups(audit.groups)
     left = len(audit.groups) - len(shown)
     gap = [f"  ({count(left, 'smaller group')} left out)"] if left else []
     if audit.groups and audit.ungrouped and audit.ungrouped.catalogue_share:
         shown.append(audit.ungrouped)
-    return _section("Groups, the largest first", _GROUPS, map(_group_row, shown), gap)
+    table = _group_table(audit, shown)
+    bound = any(one.asked is None or one.target.startswith("group_") for one in audit.targets)
+    first = "those with bounds first, then the largest" if bound else "the largest first"
+    return _section(f"Groups, {first}", table.head, table.rows, gap)
 
 
-def _group_row(group: GroupExposure) -> tuple[str, ...]:
-    """Write a group, its shares of exposure and catalogue, and their ratio."""
-    shares = f"{group.exposure_share:.2%}", f"{group.catalogue_share:.2%}"
-    return (str(group.group), *shares, f"{group.ratio:.2f}")
+def _group_table(audit: Audit, groups: Sequence[GroupExposure]) -> Table:
+    """Tabulate groups: exposure, before and now, share of the catalogue, ratio, bounds."""
+    columns: dict[str, list[str]] = {"group": [str(one.group) for one in groups]}
+    if audit.comparison is not None:
+        changes = {one.name: one for one in audit.comparison.groups}
+        known = [changes.get(one.group) for one in groups]
+        columns["before"] = [f"{one.before:.2%}" if one else "" for one in known]
+    columns["exposure"] = [f"{one.exposure_share:.2%}" for one in groups]
+    if audit.comparison is not None:
+        columns["change"] = [f"{one.change:+.2%}" if one else "" for one in known]
+    columns["catalogue"] = [f"{one.catalogue_share:.2%}" for one in groups]
+    columns["ratio"] = [f"{one.ratio:.2f}" for one in groups]
+    bounds = {"floor": [one.floor for one in groups], "cap": [one.cap for one in groups]}
+    for name, values in bounds.items():
+        if any(value is not None for value in values):
+            columns[name] = ["" if value is None else f"{value:.2%}" for value in values]
+    if "floor" in columns or "cap" in columns:
+        columns["missed by"] = [f"{far:.2%}" if (far := missed_by(one)) else "" for one in groups]
+    return Table(tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
 def _merit(audit: Audit, merit: MeritAudit) -> list[list[str]]:
-    head = ("item", "exposure", "merit", "ratio")
+    head = ("exposure", "merit", "ratio")
     hidden = f"({merit.without_merit:,} of {audit.items:,} items have no merit)"
     above = "Items with the most exposure above their merit"
     return [
-        _section(above, head, map(_merit_row, merit.over_exposed)),
-        _section(f"Items furthest below it {hidden}", head, map(_merit_row, merit.under_exposed)),
+        _items(above, merit.over_exposed, head, _merit_row),
+        _items(f"Items furthest below it {hidden}", merit.under_exposed, head, _merit_row),
     ]
 
 
@@ -275,6 +328,20 @@ def _period_figures(period: Period, names: Iterable[str]) -> list[str]:
     return [_figure(name.removeprefix("cumulative_"), getattr(period, name)) for name in names]
 
 
+def _groups_over_time(audit: Audit) -> list[str]:
+    """Write the shares of the first groups in each period."""
+    groups = [one.group for one in audit.groups[:_OVER_TIME]]
+    shown, gap = cut_middle(audit.periods, "periods")
+    rows = [(one.start, *(f"{one.groups[name]:.2%}" for name in groups)) for one in shown]
+    if not groups or not rows:
+        return []
+    left = len(audit.groups) - len(groups)
+    title = "Groups over time (share of each period's exposure)"
+    gap = [*gap, f"  ({count(left, 'other group')} left out)"] if left else gap
+    head = ("from", *(_cut(str(name), _LONGEST_HEAD) for name in groups))
+    return _section(title, head, rows, gap)
+
+
 def document_of(audit: Audit) -> Document:
     """Show the metrics, the five most exposed items, and the twelve largest groups."""
     if audit.comparison is None:
@@ -289,78 +356,7 @@ def document_of(audit: Audit) -> Document:
     tables = [
         metrics,
         Table(("most exposed items", "share", "lists"), items),
-        Table(_GROUPS, [_group_row(one) for one in audit.groups[:12]]),
+        _group_table(audit, listed_groups(audit.groups)[:12]),
     ]
     said = verdict(audit, audit.comparison) if audit.comparison else summary(audit)[1:]
-    return Document(headline(audit), tables, (*said, *audit.notes))
-
-
-class ExampleLists(NamedTuple):
-    """Example users, and what is shown of each file of lists, the audited one first."""
-
-    user_ids: Ids
-    shown_lists: tuple[ShownLists, ...]
-
-
-def example_lists(sides: Sequence[Audited], k: int) -> ExampleLists:
-    """Keep some of the lists that were audited, and of those that they were compared with."""
-    after = sides[0].rows
-    lengths = np.bincount(after.users, minlength=after.n_users)
-    if len(sides) > 1:
-        # Only users with lists in both files can show what changed.
-        in_both = positions(after.user_ids, sides[1].rows.user_ids) >= 0
-        lengths = np.where(in_both, lengths, 0) if in_both.any() else lengths
-    chosen = example_rows(lengths)
-    ids = after.user_ids.take(chosen)
-    shown_lists = tuple(
-        ShownLists(side.exposure.weighted, _lists(side.rows, positions(ids, side.rows.user_ids), k))
-        for side in sides
-    )
-    return ExampleLists(ids_from_arrow(ids), shown_lists)
-
-
-def _lists(rows: ListTable, users: Int64, k: int) -> Int32:
-    """Take the first list of some users; -1 stands for nobody."""
-    found = np.full((len(users), k), -1, dtype=np.int32)
-    place = np.full(rows.n_users, -1)
-    place[users[users >= 0]] = np.flatnonzero(users >= 0)
-    at = np.flatnonzero(place[rows.users] >= 0)
-    first = np.full(rows.n_users, rows.n_lists)
-    np.minimum.at(first, rows.users[at], rows.lists[at])
-    at = at[rows.lists[at] == first[rows.users[at]]]
-    found[place[rows.users[at]], rows.ranks[at] - 1] = rows.items[at]
-    return found
-
-
-def exhibit_of(found: Audit) -> Exhibit:
-    """Put together what a page shows of an audit."""
-    now, *then = found.seen.shown_lists
-    figures = found.metrics | found.bounds | {"users": found.users, "lists": found.lists}
-    after = ExhibitPoint("These lists", "these lists", figures, shown=now)
-    points: tuple[ExhibitPoint, ...] = (after,)
-    if then and found.comparison is not None:
-        before = {
-            name.removesuffix("_before"): value
-            for name, value in found.comparison.metrics.items()
-            if name.endswith("_before")
-        } | {"users": found.comparison.users, "lists": found.comparison.lists}
-        points = ExhibitPoint("Before", "the lists before", before, shown=then[0]), after
-    return Exhibit(
-        kind="audit",
-        title=f"Audit of lists of {found.k}",
-        k=found.k,
-        points=points,
-        item_ids=found.item_ids,
-        base=0 if len(points) > 1 else None,
-        chosen=len(points) - 1,
-        groups=found.members,
-        examples=ExampleUsers(found.seen.user_ids),
-        data={
-            "Users": f"{found.users:,}",
-            "Lists": f"{found.lists:,}",
-            "Items": f"{found.items:,}",
-            "Items that no list shows": f"{found.unexposed:,}",
-        },
-        made=how_made(),
-        notes=found.notes,
-    )
+    return Document(headline(audit), tables, (*missed_targets(audit), *said, *audit.notes))

@@ -6,12 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limelight._base.printable import printable
 from limelight._base.text import count
 from limelight.metrics.lists import ListCount, sizes_note
 
 if TYPE_CHECKING:
     from limelight.audit.audit import Audit
     from limelight.audit.compare import Comparison
+    from limelight.audit.targets import TargetFound
+
+_LONGEST = 60
+ONE_MISSED = "A target is missed: "
+TARGETS = {
+    "gini": "Gini at most",
+    "min_coverage": "Coverage at least",
+    "group_cap": "Each group at most",
+    "group_floor": "Each group at least",
+}
 
 
 def headline(audit: Audit) -> str:
@@ -24,7 +35,9 @@ def summary(audit: Audit) -> list[str]:
     gini, floor = (audit.metrics[f"{name}@{audit.k}"] for name in ("gini", "gini_floor"))
     few = items_with_half(audit)
     half = f"Half of the exposure goes to {count(few, 'item')}, {few / audit.items:.2%} of all"
-    if audit.catalogue_given:
+    if audit.catalogue_given and not audit.unexposed:
+        half += "; no item is without a list"
+    elif audit.catalogue_given:
         hidden = f"{count(audit.unexposed, 'item')} ({audit.unexposed / audit.items:.2%})"
         half += f"; {hidden} {'is' if audit.unexposed == 1 else 'are'} in no list"
     return [
@@ -55,9 +68,11 @@ def verdict(audit: Audit, changed: Comparison) -> list[str]:
             f"{chance(changed, f'gini@{k}')}."
         )
     before, after = changed.metrics[f"coverage@{k}_before"], audit.metrics[f"coverage@{k}"]
-    second = f"The lists show {after:.2%} of the items, {before:.2%} before"
+    second = f"The lists show {after:.2%} of the items"
     if round(after - before, 4):
-        second += f", {chance(changed, f'coverage@{k}')}"
+        second += f", {before:.2%} before, {chance(changed, f'coverage@{k}')}"
+    else:
+        second += ", as before"
     sizes = {"before": ListCount(lists=changed.lists), "after": ListCount(lists=audit.lists)}
     if sizes_note(sizes):
         were = (
@@ -75,3 +90,43 @@ def chance(changed: Comparison, key: str) -> str:
         return "and one user cannot tell whether that is chance"
     low, high = (changed.metrics[f"{key}_change_{end}"] for end in ("low", "high"))
     return "which may be chance" if low <= 0 <= high else "more than chance explains"
+
+
+def missed_targets(audit: Audit, *, groups_first: bool = False) -> list[str]:
+    """Say which targets the lists miss, a sentence for each."""
+    missed = [one for one in audit.targets if not one.met]
+    if groups_first:
+        missed.sort(key=lambda one: not one.missed)
+    return [_missed(one) for one in missed]
+
+
+def short_name(group: object) -> str:
+    """Write the name of a group for a sentence: in one line, and not too long.
+
+    Examples
+    --------
+    >>> short_name("Oak & Co"), len(short_name("x" * 100))
+    ('Oak & Co', 60)
+    """
+    name = printable(str(group))
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def _missed(target: TargetFound) -> str:
+    if target.target == "gini":
+        return f"{ONE_MISSED}the Gini is {target.found:.4f}, above {target.asked:g}."
+    if target.target == "min_coverage":
+        return (
+            f"{ONE_MISSED}the lists show {target.found:.2%} of the items, less than "
+            f"{target.asked:.2%}."
+        )
+    first, *others = target.missed
+    side, bound = ("above", "cap") if target.target == "group_cap" else ("below", "floor")
+    more = ""
+    if others:
+        are = "is" if len(others) == 1 else "are"
+        more = f"; {count(len(others), 'other group')} {are} {side} the {bound}, too"
+    return (
+        f"{ONE_MISSED}{short_name(first.group)} has {first.share:.2%} of the exposure, "
+        f"{side} the {bound} of {first.asked:.2%}{more}."
+    )

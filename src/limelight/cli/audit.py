@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from limelight._base.errors import ConfigError
+from limelight._base.text import parse_share
 from limelight.cli.flags import (
     Json,
     Report,
@@ -16,7 +17,8 @@ from limelight.cli.flags import (
 )
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.frame import Estimate, ExecutorFlags
-from limelight.cli.output import check_page, note_page, report
+from limelight.cli.output import check_page, note, note_page, report
+from limelight.cli.targets import Gini, GroupCap, GroupFloor, MinCoverage
 
 
 @takes_flags
@@ -62,6 +64,17 @@ def audit(
     at_users: Annotated[
         int | None, option("N", "Also estimate the Gini of N users' lists, more or fewer.")
     ] = None,
+    gini: Gini = None,
+    min_coverage: MinCoverage = None,
+    group_cap: GroupCap = None,
+    group_floor: GroupFloor = None,
+    items: Annotated[
+        Path | None,
+        option("FILE", "Write every item and its exposure to a .parquet, .csv or .tsv file."),
+    ] = None,
+    group_table: Annotated[
+        Path | None, option("FILE", "Write every group and its share to such a file, too.")
+    ] = None,
     top: Annotated[
         int | None, option("N", "How many of the most and of the least exposed items to show.")
     ] = None,
@@ -87,7 +100,8 @@ def audit(
     In: a table of lists; better with the catalogue, because without it items that no list shows
     go unnoticed. Out: Gini, coverage, entropy with 95 % intervals, the most and least exposed
     items and groups; what changed against other lists, exposure against merit, and over time.
-    With --executor ray every file of a folder is a piece of work.
+    Targets change nothing: the audit says which of them the lists miss. With --executor ray every
+    file of a folder is a piece of work.
 
     \b
     Examples:
@@ -96,24 +110,63 @@ def audit(
       limelight audit lists.csv -k 10 --catalogue items.csv --groups studios.csv --json
       limelight audit after.parquet --against before.parquet --catalogue items.parquet
       limelight audit lists.parquet --merit held_out.parquet --timestamp shown_at --every week
+      limelight audit lists.csv --groups studios.csv --group-cap 10% --items items.csv
       limelight audit lists/ --catalogue model/items.parquet --executor ray --address auto
     """
     from limelight.audit.audit import audit as measure
 
     check_page(page)
+    _check_tables(items, group_table, has_groups=groups is not None)
     sources = columns.tables(catalogue=catalogue, groups=groups, merit=merit, against=against)
     shown = columns.main(lists)
-    settings = {"k": k, "timestamp": timestamp, "every": every, "at_users": at_users, "top": top}
+    settings: dict[str, Any] = {
+        "k": k,
+        "timestamp": timestamp,
+        "every": every,
+        "at_users": at_users,
+        "top": top,
+    }
+    settings |= {
+        "gini": gini,
+        "min_coverage": parse_share("--min-coverage", min_coverage),
+        "group_cap": parse_share("--group-cap", group_cap),
+        "group_floor": parse_share("--group-floor", group_floor),
+    }
     given = given_flags(**settings, **sources)
     if where.check():
         _refuse_flags(given)
     where.announce("the audit", lambda _: _memory(shown, sources["against"], timestamp))
     with where.open() as executor:
         found = measure(shown, **given, executor=executor)
+    _write_tables(found, items, group_table)
     if page is not None:
-        found.report(page, catalogue=sources["catalogue"])
+        found.report(page)
         note_page(page)
     report(str(found), found.to_dict(), as_json=as_json)
+
+
+def _check_tables(items: Path | None, groups: Path | None, *, has_groups: bool) -> None:
+    """Refuse tables that could not be written, before the work begins."""
+    from limelight.store.arrays import check_table_path
+
+    for path in (items, groups):
+        if path is not None:
+            check_table_path(path)
+    if groups is not None and not has_groups:
+        message = f"there are no groups to write: --group-table {str(groups)!r}"
+        raise ConfigError(message, hint="name them with --groups FILE")
+
+
+def _write_tables(found: Any, items: Path | None, groups: Path | None) -> None:
+    """Write every item and every group where asked for, and say so."""
+    from limelight.store.arrays import write_table
+
+    if items is not None:
+        write_table(items, found.items_table())
+        note(f"items written to {items}")
+    if groups is not None:
+        write_table(groups, found.groups_table())
+        note(f"groups written to {groups}")
 
 
 def _refuse_flags(given: dict[str, Any]) -> None:

@@ -120,6 +120,12 @@ class GroupExposure:
     ratio: float
     """Above 1: more exposure than the group's share of the catalogue."""
 
+    floor: float | None = None
+    """The share of the exposure that it should have, where one was asked for."""
+
+    cap: float | None = None
+    """The share that it should not exceed."""
+
 
 def group_shares(members: Groups, weighted: Float64) -> tuple[GroupExposure, ...]:
     """Compare each group's share of the exposure with its share of the catalogue.
@@ -131,7 +137,8 @@ def group_shares(members: Groups, weighted: Float64) -> tuple[GroupExposure, ...
     >>> table = pa.table({"item_id": ["a", "b"], "group": ["x", "y"]})
     >>> members = read_groups(table, pa.array(["a", "b"]))
     >>> group_shares(members, np.array([3.0, 1.0]))[0]
-    GroupExposure(group='x', exposure_share=0.75, catalogue_share=0.5, ratio=1.5)
+    GroupExposure(group='x', exposure_share=0.75, catalogue_share=0.5, ratio=1.5,
+                  floor=None, cap=None)
     """
     held, owned = exposure_of(members, weighted), owned_by(members)
     shares = [

@@ -12,8 +12,7 @@ import numpy as np
 
 from limelight._base.errors import ConfigError
 from limelight._base.progress import progress_bar
-from limelight.audit.audit import join_ids
-from limelight.audit.parts import are_apart, digests, refuse_repeats
+from limelight.audit.parts import are_apart, digests, join_ids, refuse_repeats
 from limelight.data.catalogue import read_catalogue
 from limelight.data.files import files_of
 from limelight.data.ids import ids_from_arrow

@@ -89,6 +89,24 @@ class ExampleUsers:
 
 
 @dataclass(frozen=True, eq=False)
+class AuditFindings:
+    """What an audit found beside its figures; a section of the page for each that is not empty."""
+
+    headline: str = ""
+    """What the page says first; if empty, what the chosen point does."""
+    summary: tuple[str, ...] = ()
+    """Sentences below the headline."""
+    changes: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Of metrics such as "gini@20", the 95 % interval of their change against the base."""
+    targets: Sequence[Mapping[str, Any]] = ()
+    """What was asked for: `says`, `asked`, `found`, `percent`, `met` and the groups `missed`."""
+    periods: Sequence[Mapping[str, Any]] = ()
+    """Figures of each period, with the `groups` that are shown over time."""
+    merit: Mapping[str, Any] = field(default_factory=dict)
+    """`over` and `under`: the items furthest from their merit; `without`: how many have none."""
+
+
+@dataclass(frozen=True, eq=False)
 class Exhibit:
     """A run, ready to be looked at."""
 
@@ -108,6 +126,10 @@ class Exhibit:
     interactions: Int64 | None = None
     """How many users have each item in the training data."""
     groups: Groups | None = None
+    floors: Mapping[Any, float] = field(default_factory=dict)
+    """By group, the share of the exposure that it should have; below, that it may have."""
+    caps: Mapping[Any, float] = field(default_factory=dict)
+    findings: AuditFindings | None = None
     examples: ExampleUsers | None = None
     data: Mapping[str, str] = field(default_factory=dict)
     """What was learnt from, in words."""

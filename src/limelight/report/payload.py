@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limelight.data.groups import exposure_of
 from limelight.metrics.exposure import count_moves, lorenz
+from limelight.report.metrics import METRICS
 from limelight.report.shown_items import HISTORY, MOST_ITEMS, ShownItems, cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from limelight._base.arrays import Float64, Int64
-    from limelight.report.exhibit import Exhibit, ExhibitPoint
+    from limelight.report.exhibit import AuditFindings, Exhibit, ExhibitPoint
+    from limelight.report.metrics import Metric
 
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -117,71 +119,6 @@ def _listed(parts: list[str]) -> str:
 
 
 VERSION = 1
-_WITHOUT_K = {"relevance", "coverage", "top_share"}
-"""Metrics whose names are long enough without the length of the lists."""
-
-
-class Metric(NamedTuple):
-    """A figure, and how to show it."""
-
-    key: str
-    label: str
-    better: str
-    help: str
-    percent: bool = False
-    accuracy: bool = False
-    """Whether it says what evenness costs."""
-
-    def described(self, k: int) -> dict[str, Any]:
-        """Describe it for the page, where most names say the length of the lists."""
-        label = self.label if self.key in _WITHOUT_K else f"{self.label}@{k}"
-        return self._asdict() | {"label": label, "digits": 1 if self.percent else 4}
-
-
-METRICS = (
-    Metric(
-        "ndcg",
-        "nDCG",
-        "higher",
-        "Accuracy: how high lists rank what users were found to like.",
-        accuracy=True,
-    ),
-    Metric(
-        "recall",
-        "Recall",
-        "higher",
-        "Accuracy: the share of what users like in their lists.",
-        accuracy=True,
-    ),
-    Metric(
-        "relevance",
-        "Relevance",
-        "higher",
-        "How much of the relevance of everybody's own list is kept.",
-        percent=True,
-        accuracy=True,
-    ),
-    Metric(
-        "gini",
-        "Gini",
-        "lower",
-        "Inequality of exposure: 0 if all items have the same, near 1 if a few have all of it.",
-    ),
-    Metric(
-        "coverage",
-        "Coverage",
-        "higher",
-        "The share of the items that any list shows.",
-        percent=True,
-    ),
-    Metric(
-        "top_share",
-        "Top 1\N{NO-BREAK SPACE}%",
-        "lower",
-        "The share of all exposure that the most exposed 1\N{NO-BREAK SPACE}% of the items hold.",
-        percent=True,
-    ),
-)
 
 
 def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
@@ -206,7 +143,8 @@ def payload(exhibit: Exhibit, most_items: int = MOST_ITEMS) -> dict[str, Any]:
         "version": VERSION,
         "kind": exhibit.kind,
         "title": capital(exhibit.title),
-        "headline": sentence(exhibit, exhibit.points[exhibit.chosen]),
+        "headline": _headline(exhibit),
+        "findings": _findings(exhibit.findings),
         "k": k,
         "slider": "Before and after" if exhibit.kind == "audit" else "Exposure strength",
         "base": exhibit.base,
@@ -242,7 +180,42 @@ def _point(exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]) -> 
         "figures": {m.key: _bounds(point.figures, f"{m.key}@{exhibit.k}") for m in metrics},
         "settings": [[name, _written(value)] for name, value in point.settings.items()],
         "on_front": point.on_front,
+        "changes": _changes(exhibit, point, metrics),
         "trace": _records(point.shown.trace),
+    }
+
+
+def _headline(exhibit: Exhibit) -> str:
+    found = exhibit.findings
+    if found is not None and found.headline:
+        return found.headline
+    return sentence(exhibit, exhibit.points[exhibit.chosen])
+
+
+def _findings(found: AuditFindings | None) -> dict[str, Any] | None:
+    """Describe what an audit found, for the sections that show it."""
+    if found is None:
+        return None
+    return {
+        "summary": list(found.summary),
+        "targets": [dict(target) for target in found.targets],
+        "periods": [dict(period) for period in found.periods],
+        "merit": dict(found.merit),
+    }
+
+
+def _changes(
+    exhibit: Exhibit, point: ExhibitPoint, metrics: Sequence[Metric]
+) -> dict[str, list[float | None]] | None:
+    """Return the intervals of the changes to the chosen point, where they are known."""
+    found = exhibit.findings
+    if found is None or point is not exhibit.points[exhibit.chosen]:
+        return None
+    keys = {metric.key: f"{metric.key}@{exhibit.k}" for metric in metrics}
+    return {
+        name: [_finite(end) for end in found.changes[key]]
+        for name, key in keys.items()
+        if key in found.changes
     }
 
 

@@ -69,6 +69,10 @@ class ShownItems:
         largest = np.zeros(len(members.group_ids))
         for shares in self._shares():
             np.maximum(largest, exposure_of(members, shares), out=largest)
+        # Groups with bounds of their own must not be among those that are left out.
+        bound = {*self.exhibit.floors, *self.exhibit.caps}
+        if 0 < len(bound) < min(len(members.group_ids), MOST_GROUPS):
+            largest += [name in bound for name in members.group_ids]
         order = np.argsort(-largest, kind="stable")
         return np.asarray(order[:MOST_GROUPS], dtype=np.int64)
 
@@ -87,15 +91,21 @@ class ShownItems:
         }
 
     def group_table(self) -> dict[str, Any] | None:
-        """Name the groups, and say how many items each has."""
+        """Name the groups; say how many items each has, and what share it should have."""
         members = self.exhibit.groups
         if members is None:
             return None
-        owned = owned_by(members)[self.groups].round(2)
-        return {
-            "label": [cut(members.group_ids[group]) for group in self.groups],
-            "items": owned.tolist(),
+        owned = owned_by(members)[self.groups]
+        names = [members.group_ids[group] for group in self.groups]
+        table: dict[str, Any] = {
+            "label": [cut(name) for name in names],
+            "items": owned.round(2).tolist(),
+            "catalogue": (owned / len(self.exhibit.item_ids)).tolist(),
         }
+        for bound, given in (("floor", self.exhibit.floors), ("cap", self.exhibit.caps)):
+            if given:
+                table[bound] = [given.get(name) for name in names]
+        return table
 
     def notes(self) -> dict[str, str]:
         """Say what is left out."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save, save_file
@@ -23,6 +24,7 @@ from limelight._base.errors import DataError
 from limelight._base.files import atomic_file
 from limelight._base.text import first_words, short
 from limelight.data.columns import Chunk
+from limelight.data.files import DELIMITERS
 from limelight.data.ids import distinct_ids, ids_from_arrow, ids_to_arrow, plain_ids
 
 if TYPE_CHECKING:
@@ -97,6 +99,39 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]
         except SafetensorError as error:
             # The library wraps what the system says; atomic_file tells it as our own error.
             raise _system_error(error) from error
+
+
+def check_table_path(path: str | os.PathLike[str]) -> None:
+    """Refuse a name that :func:`write_table` could not write to, before the work begins.
+
+    Examples
+    --------
+    >>> check_table_path("items.parquet")
+    """
+    if Path(path).suffix.lower() not in {".parquet", *DELIMITERS}:
+        message = f"unknown kind of file: {str(path)!r}"
+        raise DataError(message, hint="the name must end in .parquet, .csv or .tsv")
+
+
+def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
+    """Write a table as .parquet, .csv or .tsv, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "shares.tsv"
+    >>> write_table(file, pa.table({"group": ["x"], "share": [0.5]}))
+    >>> file.read_text().split()
+    ['"group"', '"share"', '"x"', '0.5']
+    """
+    check_table_path(path)
+    ending = Path(path).suffix.lower()
+    with atomic_file(path) as temporary:
+        if ending in DELIMITERS:
+            options = pa.csv.WriteOptions(delimiter=DELIMITERS[ending])
+            pa.csv.write_csv(table, temporary, write_options=options)
+        else:
+            pq.write_table(table, temporary)
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:

@@ -18,7 +18,8 @@ from tests.support.examples import examples
 from tests.support.executors import Elsewhere
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.audit.audit import NO_CATALOGUE, audit
+from limelight.audit.audit import audit
+from limelight.audit.parts import NO_CATALOGUE
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.exposure import gini
 from limelight.metrics.rarefaction import gini_at

@@ -42,7 +42,7 @@ def test_less_even():
 def test_no_change():
     first, second = first_lines(SAME, against=SAME)
     assert first.startswith("Exposure is as even as before: the Gini stayed at 0.9")
-    assert second == "The lists show 10.00% of the items, 10.00% before."
+    assert second == "The lists show 10.00% of the items, as before."
 
 
 def test_one_user_and_files_of_different_size():

@@ -214,7 +214,9 @@ def test_points_of_different_sizes_get_a_note():
 def test_an_audit_against_lists_of_another_size_says_so_once():
     lists = pa.table({"user_id": [1, 2, 3], "item_id": ["a", "b", "a"], "rank": [1, 1, 1]})
     found = payload(ll.audit(lists, against=lists[:1], catalogue=["a", "b"]).exhibit())
-    assert "from 0.500 over 1 user's list and 2 items to" in found["headline"]
+    assert "from 0.5000 to 0.1667" in found["headline"]
+    said = " ".join(found["findings"]["summary"])
+    assert said.count("there was 1 list before and there are 3 now") == 1
     assert len(found["notes"]) == 1
 
 

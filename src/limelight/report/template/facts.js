@@ -3,6 +3,7 @@ function facts(report) {
   list("data", report.data);
   list("made", report.made);
   listNotes(report.notes);
+  listSummary(report.findings?.summary ?? []);
   if (!report.points.some(({ settings }) => settings.length)) return null;
   return () => list("settings", report.point.settings);
 }
@@ -13,6 +14,12 @@ function list(id, pairs) {
   ));
   fill(byId(id).querySelector("dl"), ...rows);
   show(byId(id), pairs.length > 0);
+}
+
+// Sentences below the headline.
+function listSummary(sentences) {
+  fill(byId("summary"), ...sentences.map((one) => make("p", { dir: "auto" }, cut(one, 600))));
+  show(byId("summary"), sentences.length > 0);
 }
 
 function listNotes(notes) {

@@ -9,6 +9,8 @@ function figures(report) {
   show(section.querySelector(".note"), report.base !== null && report.points.length > 1);
   fill(byId("intervals"), report.intervals_note ?? "");
   show(byId("intervals"), !blank(report.intervals_note));
+  const paired = report.points.some(({ changes }) => Object.keys(changes ?? {}).length);
+  if (paired) fill(section.querySelector(".chance"), " Better and worse are said only where the interval of the change leaves 0 out.");
   section.classList.toggle("with-intervals", metrics.some((metric) => hasIntervals(report, metric)));
   const lead = section.querySelector(".lead");
   show(lead, report.points.length > 1);
@@ -28,20 +30,25 @@ const CHOSEN = "The point that the headline is about.";
 const hasIntervals = ({ points }, { key }) => points.some(({ figures: all }) => known(all[key]?.[1]));
 
 function card(report, metric) {
-  const [value, range, moved] = ["value", "range", "moved"].map((name) => make("p", { class: name }));
+  const [value, range, moved, changed] = ["value", "range", "moved", "range changed"].map((name) => make("p", { class: name }));
+  show(changed, report.points.some(({ changes }) => changes?.[metric.key]));
   const judgement = make("span", { class: "badge" });
   const strip = makeStrip(report, metric);
   const element = make(
-    "li", {}, make("h3", {}, metric.label, " ", judgement), value, moved, range, strip.element,
+    "li", {}, make("h3", {}, metric.label, " ", judgement), value, moved, range, changed, strip.element,
     make("p", { class: "help" }, metric.help ?? ""),
   );
   const draw = () => {
     const now = report.point.figures[metric.key] ?? [null, null, null];
     const before = report.isBase ? null : valueOf(report.base, metric);
-    const judged = verdict(metric, now, before);
+    const step = report.isBase ? [] : report.point.changes?.[metric.key] ?? [];
+    // Where changes have intervals, one that has none may be chance.
+    const unsure = report.point.changes && !step.length;
+    const judged = unsure ? "" : verdict(metric, now, before, step);
     const text = change(metric, now[0], before);
     fill(value, figure(metric, now[0]));
     fill(range, interval(metric, now) || " ");
+    fill(changed, changeInterval(metric, step) || " ");
     fill(moved, arrow(now[0], before), text || " ");
     fill(judgement, report.isBase ? "base" : judged);
     element.dataset.verdict = judged;

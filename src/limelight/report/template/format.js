@@ -75,18 +75,30 @@ function interval(metric, [, low, high]) {
   return known(low) && known(high) ? `95${NO_BREAK}% interval ${figure(metric, low)} to ${figure(metric, high)}` : "";
 }
 
-// Shares and the Gini change by points; any other figure by a part of what it was.
+// Shares and the Gini change by points; a correlation by a number; any other figure by a part of
+// what it was.
+const byPoints = ({ percent: isShare, key }) => isShare || key === "gini" || key === "merit_gini";
+
 function change(metric, value, before) {
   if (!known(value) || !known(before)) return "";
-  if (metric.percent || metric.key === "gini") return `${signed(100 * (value - before), 1)}${NO_BREAK}points`;
-  if (before === 0) return signed(value - before, metric.digits);
+  if (byPoints(metric)) return `${signed(100 * (value - before), 1)}${NO_BREAK}points`;
+  if (before === 0 || metric.key === "merit_spearman") return signed(value - before, metric.digits);
   return `${signed((100 * (value - before)) / Math.abs(before), 1)}${NO_BREAK}%`;
 }
 
-// Whether a figure got "better" or "worse"; nothing where neither way is, nor where the interval
-// holds the base: that may be chance.
-function verdict(metric, [value, low, high], before) {
+function changeInterval(metric, [low, high]) {
+  if (!known(low) || !known(high)) return "";
+  const text = byPoints(metric) ? (end) => signed(100 * end, 1) : (end) => signed(end, metric.digits);
+  const unit = byPoints(metric) ? `${NO_BREAK}points` : "";
+  return `change: 95${NO_BREAK}% interval ${text(low)} to ${text(high)}${unit}`;
+}
+
+// Whether a figure got "better" or "worse"; nothing where neither way is, nor where that may be
+// chance: where the interval of the change holds 0, or else where the figure's own holds the base.
+function verdict(metric, [value, low, high], before, [least, most] = []) {
   if (!known(value) || !known(before) || !metric.better || value === before) return "";
-  if (known(low) && known(high) && low <= before && before <= high) return "";
+  const paired = known(least) && known(most);
+  if (paired && least <= 0 && most >= 0) return "";
+  if (!paired && known(low) && known(high) && low <= before && before <= high) return "";
   return value > before === (metric.better === "higher") ? "better" : "worse";
 }

@@ -1,6 +1,8 @@
 // A section fills its part of the page once, where there is something to show, and returns what to
 // do whenever another point is chosen.
-const SECTIONS = [control, figures, front, lorenz, topShares, ranks, items, groups, users, solver, facts];
+const SECTIONS = [
+  control, targets, figures, front, lorenz, topShares, ranks, overTime, items, groups, merit, users, solver, facts,
+];
 
 function start(payload) {
   const report = openReport(payload);

@@ -1,5 +1,6 @@
 // A table of many rows: searched and sorted as a whole, shown a page at a time.
 const PAGE = 20;
+const MANY = 6; // columns: more scroll sideways on a phone
 
 // columns: { name, value(row), cell(row) -> node or text, numeric, minor, help }; a row is a number
 // below `rows`; columns that are minor are left out where there is little room.
@@ -85,10 +86,23 @@ function tableView(host, name, columns, paged) {
   show(previous, paged);
   show(next, paged);
   const caption = make("caption", { class: "unseen" }, `${name}, gains and losses`);
-  const table = make("table", { class: "wide-table" }, caption, make("thead", {}, make("tr", {}, ...headers)), body);
+  const many = columns.length > MANY ? " many" : "";
+  const table = make("table", { class: `wide-table${many}` }, caption, make("thead", {}, make("tr", {}, ...headers)), body);
   const scroll = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Table of ${name}` }, table);
   fill(host, make("div", { class: "tools" }, label, pages), scroll);
   return { headers, search, previous, next, status, body };
+}
+
+// A short table that is shown as it is; `many` columns scroll sideways where there is little room.
+function plainTable(host, { name, columns, rows, many = false }) {
+  const heads = columns.map((column) => make("th", { scope: "col", class: columnClass(column), title: column.help }, column.name));
+  const table = make(
+    "table", { class: many ? "plain many" : "plain" },
+    make("caption", { class: "unseen" }, name),
+    make("thead", {}, make("tr", {}, ...heads)),
+    make("tbody", {}, ...rows.map((row) => tableRow(columns, row))),
+  );
+  fill(host, make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": name }, table));
 }
 
 const columnClass = ({ numeric, minor }) => `${numeric ? "number" : "text"} ${minor ? "minor" : ""}`;
