@@ -262,11 +262,12 @@ def _groups(audit: Audit) -> list[str]:
     """Write the groups that matter, with what changed for them and what they should have."""
     shown = listed_groups(audit.groups)
     left = len(audit.groups) - len(shown)
-    gap = [f"  ({count(left, 'smaller group')} left out)"] if left else []
+    bound = any(one.target.startswith("group_") for one in audit.targets)
+    others = count(left, "other group" if bound else "smaller group")
+    gap = [f"  ({others} left out)"] if left else []
     if audit.groups and audit.ungrouped and audit.ungrouped.catalogue_share:
         shown.append(audit.ungrouped)
     table = _group_table(audit, shown)
-    bound = any(one.asked is None or one.target.startswith("group_") for one in audit.targets)
     first = "those with bounds first, then the largest" if bound else "the largest first"
     return _section(f"Groups, {first}", table.head, table.rows, gap)
 
