@@ -17,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := requirements/build.txt
 # What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills serve-targets serve-speed serve-soak losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs clean
+.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills serve-targets serve-speed serve-soak losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs screenshots clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -150,6 +150,9 @@ browser: ## Install Chromium, which the tests of the report page drive
 
 docs: $(VENV)/.docs ## Build the documentation into site/, which needs no network to be read
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+screenshots: $(VENV)/.editable ## Take the pictures of audit pages anew, into docs/figures; needs Chromium
+	$(BIN)/python tools/screenshots.py
 
 clean: ## Remove everything that was built
 	rm -rf $(VENV) build dist run site page/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*

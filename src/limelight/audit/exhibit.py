@@ -143,10 +143,10 @@ def _for_pages(text: str) -> str:
 
     Examples
     --------
-    >>> _for_pages("15.00% of 26.62%")
+    >>> _for_pages("15.00 % of 26.62 %")
     '15\xa0% of 26.62\xa0%'
     """
-    return re.sub(r"(?<=[0-9])(\.00)?%", "\N{NO-BREAK SPACE}%", text)
+    return re.sub(r"(?<=[0-9])(\.00)? %", "\N{NO-BREAK SPACE}%", text)
 
 
 def _change_intervals(found: Audit) -> dict[str, tuple[float, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from limelight._base.documents import Document, Table, cut_middle
-from limelight._base.text import count
+from limelight._base.text import count, percent
 from limelight.audit.targets import missed_by
 from limelight.audit.verdict import TARGETS, headline, missed_targets, summary, verdict
 from limelight.metrics.lists import ListCount
@@ -189,10 +189,10 @@ def _comparison(audit: Audit, changed: Comparison) -> list[list[str]]:
     title = f"Against {ListCount(changed.users, lists=changed.lists)} before"
     kept, key = f"Users in both: {changed.users_in_both:,}", f"overlap@{audit.k}"
     if key in changed.metrics:
-        kept += f"; of the items they are shown, {changed.metrics[key]:.2%} stayed"
+        kept += f"; of the items they are shown, {percent(changed.metrics[key], 2)} stayed"
     if f"{key}_low" in changed.metrics:
         low, high = changed.metrics[f"{key}_low"], changed.metrics[f"{key}_high"]
-        kept += f" [{low:.2%}, {high:.2%}]"
+        kept += f" [{percent(low, 2)}, {percent(high, 2)}]"
     entered, left = changed.items_entered, changed.items_left
     return [
         [title, *_metric_changes(audit, changed).lines("  ")],
@@ -222,7 +222,7 @@ _SHARES = {"coverage", "top_share", "merit_distance", "merit_none_share"}
 
 def _figure(key: str, value: float) -> str:
     """Write a metric for people: shares in percent."""
-    return f"{value:.2%}" if key.split("@", maxsplit=1)[0] in _SHARES else f"{value:.4f}"
+    return percent(value, 2) if key.split("@", maxsplit=1)[0] in _SHARES else f"{value:.4f}"
 
 
 def _signed(key: str, change: float) -> str:
@@ -235,12 +235,17 @@ _CHANGED, _EXPOSED = ("before", "after", "change"), ("share", "lists")
 
 
 def _change_row(one: ShareChange) -> tuple[str, ...]:
-    return str(one.name), f"{one.before:.2%}", f"{one.after:.2%}", f"{one.change:+.2%}"
+    return (
+        str(one.name),
+        percent(one.before, 2),
+        percent(one.after, 2),
+        percent(one.change, 2, signed=True),
+    )
 
 
 def _item_row(item: ItemExposure) -> tuple[str, ...]:
     """Write an item, its share of the exposure, and how many lists show it."""
-    return str(item.item_id), f"{item.share:.2%}", f"{item.lists:,}"
+    return str(item.item_id), percent(item.share, 2), f"{item.lists:,}"
 
 
 def listed_groups(groups: Sequence[GroupExposure]) -> list[GroupExposure]:
@@ -262,11 +267,12 @@ def _groups(audit: Audit) -> list[str]:
     """Write the groups that matter, with what changed for them and what they should have."""
     shown = listed_groups(audit.groups)
     left = len(audit.groups) - len(shown)
-    gap = [f"  ({count(left, 'smaller group')} left out)"] if left else []
+    bound = any(one.target.startswith("group_") for one in audit.targets)
+    others = count(left, "other group" if bound else "smaller group")
+    gap = [f"  ({others} left out)"] if left else []
     if audit.groups and audit.ungrouped and audit.ungrouped.catalogue_share:
         shown.append(audit.ungrouped)
     table = _group_table(audit, shown)
-    bound = any(one.asked is None or one.target.startswith("group_") for one in audit.targets)
     first = "those with bounds first, then the largest" if bound else "the largest first"
     return _section(f"Groups, {first}", table.head, table.rows, gap)
 
@@ -277,18 +283,20 @@ def _group_table(audit: Audit, groups: Sequence[GroupExposure]) -> Table:
     if audit.comparison is not None:
         changes = {one.name: one for one in audit.comparison.groups}
         known = [changes.get(one.group) for one in groups]
-        columns["before"] = [f"{one.before:.2%}" if one else "" for one in known]
-    columns["exposure"] = [f"{one.exposure_share:.2%}" for one in groups]
+        columns["before"] = [percent(one.before, 2) if one else "" for one in known]
+    columns["exposure"] = [percent(one.exposure_share, 2) for one in groups]
     if audit.comparison is not None:
-        columns["change"] = [f"{one.change:+.2%}" if one else "" for one in known]
-    columns["catalogue"] = [f"{one.catalogue_share:.2%}" for one in groups]
+        columns["change"] = [percent(one.change, 2, signed=True) if one else "" for one in known]
+    columns["catalogue"] = [percent(one.catalogue_share, 2) for one in groups]
     columns["ratio"] = [f"{one.ratio:.2f}" for one in groups]
     bounds = {"floor": [one.floor for one in groups], "cap": [one.cap for one in groups]}
     for name, values in bounds.items():
         if any(value is not None for value in values):
-            columns[name] = ["" if value is None else f"{value:.2%}" for value in values]
+            columns[name] = ["" if value is None else percent(value, 2) for value in values]
     if "floor" in columns or "cap" in columns:
-        columns["missed by"] = [f"{far:.2%}" if (far := missed_by(one)) else "" for one in groups]
+        columns["missed by"] = [
+            percent(far, 2) if (far := missed_by(one)) else "" for one in groups
+        ]
     return Table(tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
@@ -303,7 +311,7 @@ def _merit(audit: Audit, merit: MeritAudit) -> list[list[str]]:
 
 
 def _merit_row(item: ItemMerit) -> tuple[str, ...]:
-    shares = f"{item.exposure_share:.2%}", f"{item.merit_share:.2%}"
+    shares = percent(item.exposure_share, 2), percent(item.merit_share, 2)
     return (str(item.item_id), *shares, "-" if item.ratio is None else f"{item.ratio:.2f}")
 
 
@@ -332,7 +340,7 @@ def _groups_over_time(audit: Audit) -> list[str]:
     """Write the shares of the first groups in each period."""
     groups = [one.group for one in audit.groups[:_OVER_TIME]]
     shown, gap = cut_middle(audit.periods, "periods")
-    rows = [(one.start, *(f"{one.groups[name]:.2%}" for name in groups)) for one in shown]
+    rows = [(one.start, *(percent(one.groups[name], 2) for name in groups)) for one in shown]
     if not groups or not rows:
         return []
     left = len(audit.groups) - len(groups)

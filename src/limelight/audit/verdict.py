@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limelight._base.printable import printable
-from limelight._base.text import count
+from limelight._base.text import count, percent
 from limelight.metrics.lists import ListCount, sizes_note
 
 if TYPE_CHECKING:
@@ -34,11 +34,13 @@ def summary(audit: Audit) -> list[str]:
     """Say of how many lists and items it is, and how unevenly exposure is shared."""
     gini, floor = (audit.metrics[f"{name}@{audit.k}"] for name in ("gini", "gini_floor"))
     few = items_with_half(audit)
-    half = f"Half of the exposure goes to {count(few, 'item')}, {few / audit.items:.2%} of all"
+    half = (
+        f"Half of the exposure goes to {count(few, 'item')}, {percent(few / audit.items, 2)} of all"
+    )
     if audit.catalogue_given and not audit.unexposed:
         half += "; no item is without a list"
     elif audit.catalogue_given:
-        hidden = f"{count(audit.unexposed, 'item')} ({audit.unexposed / audit.items:.2%})"
+        hidden = f"{count(audit.unexposed, 'item')} ({percent(audit.unexposed / audit.items, 2)})"
         half += f"; {hidden} {'is' if audit.unexposed == 1 else 'are'} in no list"
     return [
         f"{headline(audit)}: the Gini is {gini:.4f}, where 0 is even, 1 is one item alone, "
@@ -68,9 +70,9 @@ def verdict(audit: Audit, changed: Comparison) -> list[str]:
             f"{chance(changed, f'gini@{k}')}."
         )
     before, after = changed.metrics[f"coverage@{k}_before"], audit.metrics[f"coverage@{k}"]
-    second = f"The lists show {after:.2%} of the items"
+    second = f"The lists show {percent(after, 2)} of the items"
     if round(after - before, 4):
-        second += f", {before:.2%} before, {chance(changed, f'coverage@{k}')}"
+        second += f", {percent(before, 2)} before, {chance(changed, f'coverage@{k}')}"
     else:
         second += ", as before"
     sizes = {"before": ListCount(lists=changed.lists), "after": ListCount(lists=audit.lists)}
@@ -117,8 +119,8 @@ def _missed(target: TargetFound) -> str:
         return f"{ONE_MISSED}the Gini is {target.found:.4f}, above {target.asked:g}."
     if target.target == "min_coverage":
         return (
-            f"{ONE_MISSED}the lists show {target.found:.2%} of the items, less than "
-            f"{target.asked:.2%}."
+            f"{ONE_MISSED}the lists show {percent(target.found, 2)} of the items, less than "
+            f"{percent(target.asked, 2)}."
         )
     first, *others = target.missed
     side, bound = ("above", "cap") if target.target == "group_cap" else ("below", "floor")
@@ -127,6 +129,6 @@ def _missed(target: TargetFound) -> str:
         are = "is" if len(others) == 1 else "are"
         more = f"; {count(len(others), 'other group')} {are} {side} the {bound}, too"
     return (
-        f"{ONE_MISSED}{short_name(first.group)} has {first.share:.2%} of the exposure, "
-        f"{side} the {bound} of {first.asked:.2%}{more}."
+        f"{ONE_MISSED}{short_name(first.group)} has {percent(first.share, 2)} of the exposure, "
+        f"{side} the {bound} of {percent(first.asked, 2)}{more}."
     )

@@ -260,7 +260,7 @@ def _counts(exhibit: Exhibit, point: ExhibitPoint) -> dict[str, int] | None:
 def _intervals_note(exhibit: Exhibit) -> str:
     """Say what the intervals are of, where there are some."""
     if any(key.endswith("_low") for point in exhibit.points for key in point.figures):
-        return f"Intervals are of 95{NO_BREAK}%, over users."
+        return f"Intervals are 95{NO_BREAK}% intervals over users."
     return ""
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.audit.audit import audit
+from limelight.audit.tables import MOST_OVER_TIME
 from limelight.metrics.exposure import gini
 
 MOMENTS = [
@@ -182,3 +183,36 @@ def test_report():
     )
     text = str(audit(many, timestamp="shown_at", every="day"))
     assert "(20 periods in between are left out)" in text
+
+
+def test_each_period_says_the_shares_of_the_groups():
+    groups = pa.table({"item_id": list("abc"), "group": ["x", "x", "y"]})
+    result = over_time(every="week", groups=groups)
+    assert [period.groups for period in result.periods] == [
+        {"x": 1.0, "y": 0.0},
+        {"x": 0.0, "y": 1.0},
+        {"x": 1.0, "y": 0.0},
+    ]
+    assert result.to_dict()["periods"][1]["groups"] == {"x": 0.0, "y": 1.0}
+    text = str(result)
+    assert "Groups over time (share of each period's exposure)" in text
+    assert "  2024-01-08    0.00%  100.00%" in text
+    assert over_time(every="week").periods[0].groups == {}
+
+
+def test_many_groups_over_time_are_the_first_of_them():
+    n_items = MOST_OVER_TIME + 50
+    catalogue = [f"i{number}" for number in range(n_items)]
+    table = pa.table(
+        {
+            "user_id": [1, 1],
+            "item_id": ["i7", "i9"],
+            "rank": [1, 2],
+            "shown_at": [datetime(2024, 1, 1)] * 2,
+        }
+    )
+    groups = pa.table({"item_id": catalogue, "group": catalogue})
+    result = audit(table, catalogue=catalogue, groups=groups, timestamp="shown_at")
+    assert len(result.periods[0].groups) == MOST_OVER_TIME
+    assert list(result.periods[0].groups)[:2] == ["i7", "i9"]
+    assert "(244 other groups left out)" in str(result)

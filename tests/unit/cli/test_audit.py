@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from typing import TYPE_CHECKING
 
@@ -126,3 +127,61 @@ def test_everything_as_text(
     ):
         assert title in ended.out
     assert not [line for line in ended.out.splitlines() if line != line.rstrip()]
+
+
+def test_every_item_and_every_group_is_written(
+    limelight: Run, list_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(list_tables)
+    items, groups = tmp_path / "items.csv", tmp_path / "groups.tsv"
+    written = ("--items", str(items), "--group-table", str(groups))
+    ended = limelight("audit", *EVERYTHING.split(), "--json", *written)
+    assert ended.code == 0, ended.err
+    assert ended.err.splitlines() == [f"items written to {items}", f"groups written to {groups}"]
+    record = json.loads(ended.out)
+    with items.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == record["items"]
+    assert float(rows[0]["share"]) == record["most_exposed"][0]["share"]
+    assert {"merit", "share_before", "change"} <= rows[0].keys()
+    with groups.open(newline="") as file:
+        shares = [row["exposure_share"] for row in csv.DictReader(file, delimiter="\t")]
+    n_groups = len(record["groups"])
+    assert [float(share) for share in shares[:n_groups]] == [
+        group["exposure_share"] for group in record["groups"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        ("--items items.txt", FAILED, "unknown kind of file: 'items.txt'"),
+        ("--group-table groups.csv", WRONG_USE, "no groups to write: --group-table 'groups.csv'"),
+        ("--group-cap 3%", WRONG_USE, "a bound of groups needs groups: --group-cap 0.03"),
+        ("--min-coverage many", WRONG_USE, "--min-coverage must be a share: 'many'"),
+    ],
+)
+def test_tables_and_targets_that_cannot_be(
+    limelight: Run,
+    list_tables: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: str,
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(list_tables)
+    ended = limelight("audit", "good.csv", *flags.split())
+    assert (ended.code, ended.out) == (code, "")
+    assert message in ended.err
+    assert "hint: " in ended.err
+
+
+def test_a_missed_target_is_said_first(
+    limelight: Run, list_tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(list_tables)
+    ended = limelight("audit", *EVERYTHING.split(), "--group-cap", "10%", "--gini", "0.9")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("A target is missed: ")
+    assert "above the cap of 10.00%" in ended.out.splitlines()[0]
+    assert "Groups over time" in ended.out

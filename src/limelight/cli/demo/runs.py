@@ -44,7 +44,7 @@ class DemoRun:
     @cached_property
     def wished(self) -> ExhibitPoint:
         """What the wish came to, among the points of the fronts."""
-        point, name = self.result.exhibit().points[1], f"asked for Gini {self.gini:g}"
+        point, name = self.result.exhibit().points[1], f"a target Gini of {self.gini:g}"
         return replace(point, method=name, label=name)
 
     @cached_property

@@ -42,13 +42,13 @@ function periodTable(host, periods) {
   const share = (value) => percent(value, 2);
   const columns = [
     { name: "From", cell: ({ start }) => start },
-    figureOf("Lists", "lists", count),
+    { ...figureOf("Lists", "lists", count), minor: true },
     figureOf("Gini", "gini", plain),
-    figureOf("Lowest Gini", "gini_floor", plain),
     figureOf("Coverage", "coverage", share),
-    figureOf(`Top 1${NO_BREAK}%`, "top_share", share),
     figureOf("Gini so far", "cumulative_gini", plain),
     figureOf("Coverage so far", "cumulative_coverage", share),
+    figureOf(`Top 1${NO_BREAK}%`, "top_share", share),
+    figureOf("Lowest Gini", "gini_floor", plain),
   ];
   plainTable(host, { name: "Figures of each period", columns, rows: periods, many: true });
 }
