@@ -9,6 +9,7 @@ import pytest
 from tests.support.browser import HOSTILE, SIZES, THEMES, grave_faults, open_watched
 from tests.support.pages import made_up
 
+import limelight as ll
 from limelight.report.page import render
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -581,3 +582,18 @@ def test_the_page_shows_the_figures_of_the_run(open_page: Open, demo_run: Path) 
     ]
     low, high = (f"{found[f'ndcg@20_{bound}']:.4f}" for bound in ("low", "high"))
     assert ranges[0] == f"95\xa0% interval {low} to {high}"
+
+
+def test_the_slider_of_a_search_has_every_strength_that_was_tried(
+    open_page: Open, tmp_path: Path
+) -> None:
+    data = ll.marketplace(400, 80, 6000).interactions
+    reranked = ll.rerank(ll.IALS(factors=8, epochs=4).fit(data), k=5, gini=0.3)
+    fitted = ll.fit_to(data, gini=0.4, at=5, model=ll.ExADMM(factors=8, epochs=8))
+    for name, result in (("rerank", reranked), ("fit", fitted)):
+        points = result.to_dict()["points"]
+        own_method = [one for one in points[1:] if one.get("method", "") in ("", result.method)]
+        result.report(tmp_path / f"{name}.html")
+        page = open_page(tmp_path / f"{name}.html")
+        slider = page.locator("#strength")
+        assert int(slider.get_attribute("max") or 0) == len(own_method) >= 3

@@ -79,7 +79,6 @@ REFUSED = [
     (("--keep-held-out",), WRONG_USE, "--keep-held-out speaks of a target, and none was given"),
     (("--gini", "1.4"), WRONG_USE, "gini must be from 0 to 1: 1.4"),
     (("--max-ndcg-loss", "much"), WRONG_USE, "--max-ndcg-loss must be a share: 'much'"),
-    (("--at", "10"), WRONG_USE, "--at speaks of a target, and none was given"),
     (("--gini", "0.4", "--exposure-weight", "1"), WRONG_USE, "finds the exposure weight by itself"),
     (("--gini", "0.4", "--serve", "tea"), WRONG_USE, "'tea'"),
     (("--group-cap", "3%"), WRONG_USE, "--group-cap needs groups"),

@@ -99,6 +99,17 @@ def test_a_front_of_an_older_version_shows_its_figures(limelight, demo_run, tmp_
     assert found["points"][0]["figures"]["gini"][0] > 0
 
 
+def refuse_other_figures(page, points, k, names):
+    """Compare every point of a page with JSON; there are several, for a slider and a front."""
+    assert len(page["points"]) == len(points) > 3
+    for shown, told in zip(page["points"], points, strict=True):
+        assert shown["strength"] == told["strength"]
+        for name in names:
+            assert shown["figures"][name][0] == told[f"{name}@{k}"]
+        assert shown["lorenz"] is not None
+        assert shown["lists"]
+
+
 def test_lists_that_were_re_ranked_have_a_page(limelight, demo_run, tmp_path):
     page = tmp_path / "page.html"
     flags = ("--gini", 0.3, "-k", 10, "--groups", demo_run / "providers.parquet", "--report", page)
@@ -107,7 +118,10 @@ def test_lists_that_were_re_ranked_have_a_page(limelight, demo_run, tmp_path):
     )
     assert ended.code == 0, ended.err
     found, record = page_data(page), json.loads(ended.out)
-    own, now = found["points"]
+    refuse_other_figures(
+        found, record["points"], 10, ("gini", "coverage", "top_share", "relevance")
+    )
+    own, now = found["points"][0], found["points"][found["chosen"]]
     assert own["figures"]["gini"][0] == record["gini@10_before"]
     assert now["figures"]["gini"][0] == record["gini@10"]
     assert now["figures"]["relevance"][0] == 1 - record["relevance_loss"]
@@ -164,11 +178,14 @@ def test_an_audit_against_other_lists_shows_both(limelight, two_lists):
 
 def test_a_model_for_a_target_has_a_page(limelight, demo_run, tmp_path):
     page = tmp_path / "page.html"
-    flags = ("--gini", 0.5, "--factors", 4, "--epochs", 4, "--report", page, "--json")
+    flags = ("--gini", 0.2, "--factors", 4, "--epochs", 4, "--report", page, "--json")
     ended = limelight("fit", demo_run / "split", "-o", tmp_path / "model", *flags)
     assert ended.code == 0, ended.err
     found, record = page_data(page), json.loads(ended.out)
-    own, now = (point["figures"]["gini"][0] for point in found["points"])
+    refuse_other_figures(found, record["points"], 20, ("gini", "coverage", "top_share", "ndcg"))
+    assert {point["method"] for point in found["points"]} > {"No control", "exadmm"}
+    ends = found["points"][0], found["points"][found["chosen"]]
+    own, now = (point["figures"]["gini"][0] for point in ends)
     assert own == record["test"]["gini@20_before"]
     assert now == record["test"]["gini@20"]
 

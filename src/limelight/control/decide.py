@@ -12,13 +12,14 @@ from limelight._base.progress import progress_bar
 from limelight._base.text import percent
 from limelight._native import resolve_threads
 from limelight.control.controls import ExposureControl, RerankControl
+from limelight.control.target_lists import TargetFront
 from limelight.control.target_result import TriedMethod
 from limelight.metrics.exposure import gini_floor
 from limelight.models.ease import EASE
 from limelight.models.exadmm import ExADMM
 from limelight.rerank.relevance import BY_RANK, Relevance, calibrate
 from limelight.rerank.targets.choice import Variant, choose_variant
-from limelight.rerank.targets.controls import SearchContext
+from limelight.rerank.targets.controls import SearchContext, Watched
 from limelight.rerank.targets.providers import EXPONENTS
 from limelight.rerank.targets.search import (
     FIRST,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from limelight.control.controls import ModelControl
     from limelight.control.population import Sitting
     from limelight.control.served import Confirmed, Everybody
+    from limelight.control.target_lists import TriedPoint
     from limelight.data.interactions import Ids
     from limelight.data.split import Split
     from limelight.models.base import Model
@@ -77,6 +79,8 @@ class Decision(ABC):
     front: tuple[TriedMethod, ...] = ()
     weaker: tuple[Trial, ...] = ()
     """What a little less control gives."""
+    others: tuple[TriedPoint, ...] = ()
+    """What every other strength of every method gave test users, for a page."""
     notes: tuple[str, ...] = ()
 
     @abstractmethod
@@ -134,14 +138,15 @@ def decide(
         # A loss is a small difference of two means, and uncertain by what users had to find. So the
         # same users also find other items of theirs.
         sitting.draw_again()
+    shown = TargetFront(sitting)
     with progress_bar("search", TRIES * len(controls), show=search.show_progress) as advance:
-        found = _try_all(controls, goal, advance)
+        found = _try_all(controls, goal, shown, advance)
         chosen = _choose(controls, found, goal)
         trial = found[chosen.name]
         missed = trial.lists.missed
         if not search.nearest and (missed or not goal.is_met(trial.measure)):
             raise _out_of_reach(goal, found, sitting, missed)
-        weaker = _try_weaker(chosen, trial, advance)
+        weaker = _try_weaker(chosen, trial, shown, advance)
         chosen.release()
     front = [
         TriedMethod(chosen.name, strength, *measure[:3], met=goal.is_met(measure))
@@ -160,6 +165,7 @@ def decide(
         ),
         front=tuple(front),
         weaker=weaker,
+        others=shown.points(without=(chosen.name, float(trial.strength))),
         notes=(*goal.notes(trial.measure), *_missed_note(missed)),
         control=chosen,
         wish=goal,
@@ -225,7 +231,7 @@ def _at_exponent(providers: ProvidersOf, exponent: float, item_ids: Ids) -> Prov
 
 
 def _try_all(
-    controls: list[ModelControl], goal: Goal, advance: Callable[[], None]
+    controls: list[ModelControl], goal: Goal, shown: TargetFront, advance: Callable[[], None]
 ) -> dict[str, Trial]:
     """Meet the goal with every control, or come as near as it can."""
     found: dict[str, Trial] = {}
@@ -235,8 +241,9 @@ def _try_all(
         if not isinstance(control, RerankControl):
             # Each strength is a fit. The largest tells whether any other is worth one.
             first, stride = control.most, _FARTHER
+        watched = Watched(control, partial(shown.see, control.name))
         try:
-            found[control.name] = meet(control, goal, first=first, stride=stride, advance=advance)
+            found[control.name] = meet(watched, goal, first=first, stride=stride, advance=advance)
         except OutOfReachError as error:
             found[control.name] = error.nearest
         guess = guess or found[control.name].strength
@@ -276,7 +283,7 @@ def _noise(trial: Trial, best: Trial, goal: Goal) -> float:
 
 
 def _try_weaker(
-    control: ModelControl, trial: Trial, advance: Callable[[], None]
+    control: ModelControl, trial: Trial, shown: TargetFront, advance: Callable[[], None]
 ) -> tuple[Trial, ...]:
     """Try strengths that are a little weaker, so that a result can say what they would cost."""
     if not (trial.strength and isinstance(control, RerankControl)):
@@ -284,6 +291,7 @@ def _try_weaker(
     found = []
     for times in _WEAKER:
         found.append(control.try_at(trial.strength / times))
+        shown.see(control.name, found[-1])
         advance()
     return tuple(found)
 

@@ -15,7 +15,10 @@ from limelight.control.decide import Search, decide
 from limelight.control.group_target import GroupTarget
 from limelight.control.population import as_population, sitting_of
 from limelight.control.served import Everybody, refit
-from limelight.control.target_result import BothLists, ShownTarget, TargetResult, TriedMethod
+from limelight.control.target_lists import BothLists, ShownTarget
+from limelight.control.target_result import TargetResult, TriedMethod
+from limelight.data.groups import read_groups
+from limelight.data.ids import ids_to_arrow
 from limelight.data.interactions import as_interactions
 from limelight.data.split import Split, as_split
 from limelight.metrics.exposure import gini_floor
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from limelight.control.decide import Decision
     from limelight.control.population import For, Sitting, TargetPopulation
     from limelight.control.served import Confirmed
+    from limelight.data.groups import Groups
     from limelight.data.interactions import Interactions
     from limelight.data.sources import Source
     from limelight.rerank.rerank import GroupGoal
@@ -90,6 +94,7 @@ def fit_to(  # noqa: PLR0913
         Or, alone or beside the others, a target for groups of items, a table ``item_id, group[,
         weight]``: the share of all exposure that none may exceed, or each should have, or the share
         of each, as for ``ll.GroupShares``. Alone, it serves batch, stream and machines alike.
+        ``groups`` without a wish of their own are shown beside another target.
     at
         Length of the lists that the target speaks of.
     population
@@ -131,7 +136,7 @@ def fit_to(  # noqa: PLR0913
     wishes = {"gini": gini, "max_ndcg_loss": max_ndcg_loss, "min_coverage": min_coverage}
     providers = as_providers(of, min_mmf)
     shares = {"group_cap": group_cap, "group_floor": group_floor, "group_shares": group_shares}
-    for_groups = as_group_goal(groups, shares, {}, "auto")
+    for_groups = _group_goal(groups, shares, (*wishes.values(), min_mmf))
     goal = _goal_of(wishes | {"min_mmf": min_mmf}, alone=for_groups is None or of is not None)
     check_choice("serve", serve, SERVES)
     plain = ExADMM() if model is None else model
@@ -151,6 +156,7 @@ def fit_to(  # noqa: PLR0913
     if goal is not None:
         _refuse_unreachable(goal, people.n_distinct, split.train.n_items, at)
     grouped = None if for_groups is None else GroupTarget(split, for_groups)
+    named = grouped.named if grouped else _read_named(groups, split)
     plain.fit(split.train, show_progress=show_progress, checkpoint=checkpoint)
     clock.lap("fit")
 
@@ -193,7 +199,7 @@ def fit_to(  # noqa: PLR0913
         test=test.figures(),
         served=everybody.figures(confirmed),
         population=str(people),
-        groups=confirmed.groups,
+        groups=confirmed.groups or test.group_shares(named),
         tried=decision.tried,
         front=decision.front,
         weaker=() if people.held_out_alone else _weaker(decision, test),
@@ -202,9 +208,10 @@ def fit_to(  # noqa: PLR0913
             *_search_notes(people, sitting, decision, everybody, confirmed),
             *confirmed.notes,
         ),
+        others=decision.others,
         seconds=clock.seconds,
         stages=clock.stages,
-        shown=ShownTarget(split, test, None if grouped is None else grouped.named),
+        shown=ShownTarget(split, test, named),
     )
     result.model.promise = result.promise()
     return result
@@ -350,6 +357,20 @@ def _weaker(decision: Decision, test: BothLists) -> tuple[TriedMethod, ...]:
         loss = test._replace(now=lists.ids).loss()
         found.append(TriedMethod(decision.method, strength, *measure[:2], loss, met=False))
     return tuple(found)
+
+
+def _group_goal(
+    groups: Source | None, shares: dict[str, Any], others: tuple[float | None, ...]
+) -> GroupGoal | None:
+    """Take the wishes for groups; without one, groups are only shown beside another target."""
+    has_wish = any(share is not None for share in shares.values())
+    if not has_wish and any(other is not None for other in others):
+        return None
+    return as_group_goal(groups, shares, {}, "auto")
+
+
+def _read_named(groups: Source | None, split: Split) -> Groups | None:
+    return None if groups is None else read_groups(groups, ids_to_arrow(split.train.item_ids))
 
 
 def _search_notes(

@@ -11,7 +11,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_choice, check_integer, check_number
 from limelight._base.text import count, first_words, moves, percent, price
 from limelight.metrics.exposure import top_share
-from limelight.report.exhibit import ExhibitPoint, build_exhibit
+from limelight.report.exhibit import ExhibitPoint, build_exhibit, not_beaten
 from limelight.report.figures.front import front
 from limelight.report.figures.inputs import Point as FigurePoint
 from limelight.report.figures.inputs import Tradeoff
@@ -325,14 +325,8 @@ _SAME_GINI = 0.01
 def mark_front(points: Iterable[FrontierPoint]) -> list[FrontierPoint]:
     """Say which points of one method no other one beats in both, for validation users."""
     found = list(points)
-
-    def is_beaten(point: FrontierPoint) -> bool:
-        own = point.validation
-        return any(
-            other.validation.ndcg > own.ndcg and other.validation.gini < own.gini for other in found
-        )
-
-    return [replace(point, on_front=not is_beaten(point)) for point in found]
+    marks = not_beaten([(point.validation.ndcg, point.validation.gini) for point in found])
+    return [replace(point, on_front=mark) for point, mark in zip(found, marks, strict=True)]
 
 
 def _key(name: str, k: int) -> str:

@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import DataError
 from limelight._base.text import moves, percent, price, short
-from limelight.metrics.accumulate import tally
-from limelight.metrics.accuracy import ndcg
-from limelight.metrics.exposure import coverage, gini
+from limelight.control.target_lists import MAIN, TriedPoint
 from limelight.metrics.groups import group_rows
-from limelight.metrics.intervals import leave_users_out
-from limelight.metrics.leave_one_out import CoverageWithout, GiniWithout
-from limelight.report.exhibit import (
-    Compared,
-    ExampleUsers,
-    ExhibitPoint,
-    build_exhibit,
-    held_out_rows,
-    measure_lists,
-)
+from limelight.report.exhibit import Compared, ExhibitPoint, build_exhibit, with_front
 from limelight.report.page import write_page
 
 if TYPE_CHECKING:
     import os
 
-    from limelight._base.arrays import Float64, Int32
-    from limelight.control.population import Sitting
-    from limelight.data.groups import Groups
-    from limelight.data.split import Split
-    from limelight.metrics.leave_one_out import LeaveOneOutFigure
+    from limelight.control.target_lists import ShownTarget
     from limelight.models.base import Model
-    from limelight.report.exhibit import Exhibit, ShownLists
+    from limelight.report.exhibit import Exhibit
     from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.reranker import Reranked
 
 
-_RESAMPLES = 1000
 _SHOWN = 12
 """How many groups a summary shows, those with the most exposure."""
 
@@ -98,6 +80,8 @@ class TargetResult:
     notes: tuple[str, ...] = ()
     shown: ShownTarget | None = None
     """Who was shown what, for a report."""
+    others: tuple[TriedPoint, ...] = ()
+    """Every other strength of every method that the search tried."""
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one HTML page to look at: who gains, who loses, what users get.
@@ -115,25 +99,49 @@ class TargetResult:
             message = "this result has no lists to show"
             raise DataError(message, hint="pass what `ll.fit_to` returned")
         split, lists, groups = self.shown
-        (own, own_figures), (now, figures) = lists.shown(self.plain.trace_)
         wish = ", ".join(f"{name} {value}" for name, value in self.goal.items())
-        settings = {"method": self.method, "strength": self.strength, "target": wish}
+        points = self.points()
+        chosen = next(
+            n for n, p in enumerate(points) if n and p[:2] == (self.method, self.strength)
+        )
+        shown = [
+            ExhibitPoint(
+                method,
+                f"{method}, strength {strength:.3g}" if number else "no control",
+                figures,
+                strength,
+                {"method": method, "strength": strength, "target": wish} if number else {},
+                shown=lists_shown,
+            )
+            for number, (method, strength, figures, lists_shown) in enumerate(points)
+        ]
+        shown[chosen] = replace(shown[chosen], label=self.method)
         return build_exhibit(
             "fit",
             f"A model for a target: {wish}"[:200],
             self.at,
-            (
-                ExhibitPoint("No control", "no control", own_figures, strength=0.0, shown=own),
-                ExhibitPoint(self.method, self.method, figures, self.strength, settings, shown=now),
-            ),
+            with_front(shown, "ndcg", self.at),
             split=split,
             seconds=self.seconds,
             seed=self.plain.get_params().get("random_state"),
-            chosen=1,
+            chosen=chosen,
             groups=groups,
             examples=lists.examples(),
             notes=self.notes,
         )
+
+    def points(self) -> list[TriedPoint]:
+        """Return no control, every strength that was tried, and what serves, for test users."""
+        if self.shown is None:
+            return list(self.others)
+        (own, before), (now, found) = self.shown.lists.shown(self.plain.trace_)
+        here = TriedPoint(self.method, self.strength, found, now)
+        others = [one for one in self.others if one[:2] != here[:2]]
+        # Methods stand together, that which serves first, and each from its least strength up.
+        rising = sorted(
+            [*others, here], key=lambda one: (one.method != self.method, one.method, one.strength)
+        )
+        return [TriedPoint("No control", 0.0, before, own), *rising]
 
     def group_shares(self) -> Compared:
         """Return the shares of groups before and after, and what was wished, for a figure."""
@@ -146,6 +154,9 @@ class TargetResult:
             "validation": self.validation,
             "tried": [one._asdict() for one in self.tried],
             "groups": [share._asdict() for share in self.groups],
+            "points": [
+                {"method": p.method, "strength": p.strength, **p.figures} for p in self.points()
+            ],
             "notes": list(self.notes),
             "seconds": self.seconds,
             "stages": self.stages,
@@ -242,10 +253,11 @@ class TargetResult:
         for name in _SHOWN_FIRST:
             key = f"{name}@{self.at}"
             # The plain model has no loss, and one user no interval.
-            before = f"{self.test[f'{key}_before']:.4f}" if f"{key}_before" in self.test else ""
+            write = "{:.4f}".format if name in ("gini", "ndcg") else percent
+            before = write(self.test[f"{key}_before"]) if f"{key}_before" in self.test else ""
             bounds = [self.test[f"{key}_{side}"] for side in _SIDES if f"{key}_{side}" in self.test]
-            between = " to ".join(f"{bound:.4f}" for bound in bounds)
-            now, decided = f"{self.test[key]:.4f}", f"{self.validation[key]:.4f}"
+            between = " to ".join(map(write, bounds))
+            now, decided = write(self.test[key]), write(self.validation[key])
             rows.append((name, before, now, between, decided))
         return Table(("", "plain", "test users", "95 %", "validation users"), rows)
 
@@ -254,8 +266,8 @@ class TargetResult:
         exposed = f"gini{of}", f"coverage{of}"
         head = ("tried, for validation users", "strength", *exposed, "ndcg loss", "")
         rows = [
-            (method, f"{strength:.4g}", *(f"{figure:.4f}" for figure in figures), reached)
-            for method, strength, *figures, is_met in self.tried
+            (method, f"{strength:.4g}", f"{gini:.4f}", percent(shown), percent(loss), reached)
+            for method, strength, gini, shown, loss, is_met in self.tried
             for reached in ["" if is_met else "out of reach"]
         ]
         return Table(head, rows)
@@ -265,72 +277,14 @@ class TargetResult:
         rows = [
             (str(share.id), percent(share.before, 2), percent(share.after, 2)) for share in largest
         ]
-        users = f"{int(self.served['users']):,}"
+        # Without a wish of their own, groups are shown as the search measured them.
+        is_wished = any(name.startswith("group_") for name in self.goal)
+        users = f"{int((self.served if is_wished else self.test)['users']):,}"
         return Table((f"group, over {users} users' lists", "plain", "now"), rows)
 
 
-_MAIN, _SIDES = ("gini", "coverage", "ndcg"), ("low", "high")
-_SHOWN_FIRST = (*_MAIN, "ndcg_loss")
-
-
-class BothLists(NamedTuple):
-    """Everybody's lists: of the plain model, and of what serves instead."""
-
-    sitting: Sitting
-    name: str
-    """Of the held-out users who are measured."""
-    plain: Int32
-    now: Int32
-
-    def shown(self, trace: Any = ()) -> list[tuple[ShownLists, dict[str, float]]]:
-        """Measure both: exposure of everybody, accuracy of the held-out users."""
-        (rows, part), k = self.sitting.parts[self.name], self.sitting.k
-        return [
-            measure_lists(ids[rows], part, k, records, everybody=ids)
-            for ids, records in ((self.plain, trace), (self.now, ()))
-        ]
-
-    def examples(self) -> ExampleUsers:
-        """Return the held-out users whose lists are shown."""
-        part = self.sitting.parts[self.name].part
-        return ExampleUsers.of(held_out_rows(part), part)
-
-    def figures(self) -> dict[str, float]:
-        """Measure a controlled model beside the plain one, for the same held-out users."""
-        (rows, part), k = self.sitting.parts[self.name], self.sitting.k
-        (_, before), (_, found) = self.shown()
-        lists = self.now[rows], self.plain[rows]
-        gains, base = (ndcg(ids, part.targets, k, per_user=True) for ids in lists)
-        scored = ~np.isnan(base)
-        pairs = np.column_stack([gains, base])[scored]
-        low, high = _loss_bounds(pairs)
-        # Where everybody is served there is nothing to be unsure of.
-        is_sample = len(rows) == len(self.now)
-        bounds = _exposure_bounds(self.now[scored], part.targets.shape[1], k) if is_sample else {}
-        return {
-            **found,
-            **self.sitting.of_providers(self.plain, self.now),
-            "scored_users": int(scored.sum()),
-            **bounds,
-            f"ndcg_loss@{k}": _loss(pairs.mean(axis=0)),
-            f"ndcg_loss@{k}_low": low,
-            f"ndcg_loss@{k}_high": high,
-            **{f"{name}@{k}_before": before[f"{name}@{k}"] for name in _MAIN},
-        }
-
-    def loss(self) -> float:
-        """Return the share of nDCG that the held-out users give up."""
-        (rows, part), k = self.sitting.parts[self.name], self.sitting.k
-        now, base = (ndcg(ids[rows], part.targets, k) for ids in (self.now, self.plain))
-        return 1 - now / base if base else 0.0
-
-
-class ShownTarget(NamedTuple):
-    """What a page of a target is made of: data, everybody's lists, and groups of items."""
-
-    split: Split
-    lists: BothLists
-    groups: Groups | None
+_SIDES = ("low", "high")
+_SHOWN_FIRST = (*MAIN, "ndcg_loss")
 
 
 def _change(loss: float) -> str:
@@ -349,46 +303,3 @@ def _plain(wish: Any) -> Any:
     if isinstance(wish, Mapping):
         return {str(group): float(share) for group, share in wish.items()}
     return wish
-
-
-def _loss(means: Float64) -> float:
-    return float(1 - means[0] / means[1]) if means[1] else 0.0
-
-
-def _loss_bounds(pairs: Float64) -> tuple[float, float]:
-    """Bootstrap the loss over users, drawing both figures of a user at once.
-
-    A user who is hard to serve lowers both figures, and their ratio hardly moves.
-    """
-    generator = np.random.default_rng(0)
-    losses = [
-        _loss(pairs[generator.integers(0, len(pairs), len(pairs))].mean(axis=0))
-        for _ in range(_RESAMPLES)
-    ]
-    low, high = np.quantile(losses, [0.025, 0.975])
-    return float(low), float(high)
-
-
-class _Rows(NamedTuple):
-    """The rows of lists, with the fields that :func:`leave_users_out` reads."""
-
-    users: Int32
-    items: Int32
-    ranks: Int32
-    n_users: int
-
-
-def _exposure_bounds(ids: Int32, n_items: int, k: int) -> dict[str, float]:
-    """Give 95 % intervals of Gini index and coverage, as an audit of these lists would."""
-    rows, columns = np.nonzero(ids >= 0)
-    present, users = np.unique(rows, return_inverse=True)
-    ranks = (columns + 1).astype(np.int32)
-    lists = _Rows(users.astype(np.int32), ids[rows, columns], ranks, len(present))
-    exposure = tally(lists.items, lists.ranks, n_items)
-    without: dict[str, LeaveOneOutFigure] = {
-        f"gini@{k}": GiniWithout(exposure.weighted),
-        f"coverage@{k}": CoverageWithout(exposure.shown),
-    }
-    found = leave_users_out(lists, exposure, without)
-    figures = {f"gini@{k}": gini(exposure.weighted), f"coverage@{k}": coverage(exposure.shown)}
-    return found.bounds(figures) if found else {}

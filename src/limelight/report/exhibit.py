@@ -142,6 +142,38 @@ class Exhibit:
         return ListCount.of({**point.figures, "items": len(self.item_ids)})
 
 
+MOST_KEPT = 1 << 17
+"""Up to so many items, the exposure that every strength of a search gave is kept for a page."""
+
+
+def not_beaten(points: Sequence[tuple[float, float]]) -> list[bool]:
+    """Tell of points of accuracy and Gini which of them no other one beats in both.
+
+    Examples
+    --------
+    >>> not_beaten([(0.2, 0.8), (0.19, 0.6), (0.18, 0.7)])
+    [True, True, False]
+    """
+    return [
+        not any(other > accuracy and lower < gini for other, lower in points)
+        for accuracy, gini in points
+    ]
+
+
+def with_front(points: Sequence[ExhibitPoint], accuracy: str, k: int) -> list[ExhibitPoint]:
+    """Mark the points that no other one of their method beats; the first is that of no control."""
+
+    def place(point: ExhibitPoint) -> tuple[float, float]:
+        return point.figures[f"{accuracy}@{k}"], point.figures[f"gini@{k}"]
+
+    marked: dict[int, bool] = {}
+    for method in dict.fromkeys(point.method for point in points):
+        rows = [0, *(n for n, one in enumerate(points) if n and one.method == method)]
+        marks = not_beaten([place(points[row]) for row in rows])
+        marked |= dict(zip(rows, marks, strict=True))
+    return [replace(one, on_front=marked[n] or not n) for n, one in enumerate(points)]
+
+
 def example_rows(lengths: Sequence[int] | Int64, count: int = N_EXAMPLES) -> Int64:
     """Choose users of all kinds, from those with the shortest history to the longest.
 

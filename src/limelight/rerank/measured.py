@@ -12,8 +12,8 @@ from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.groups import group_figures
 from limelight.metrics.lists import Lengths, lengths_of, user_relevance
 from limelight.recommend.ranking import CandidateRanking
-from limelight.report.exhibit import example_rows
-from limelight.rerank.result import RerankResult
+from limelight.report.exhibit import MOST_KEPT, ShownLists, example_rows
+from limelight.rerank.result import RerankPoint, RerankResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from limelight.data.candidates.candidates import Candidates
     from limelight.rerank.market.pool import Pool
     from limelight.rerank.targets.providers import Providers
+    from limelight.rerank.targets.search import Trial
 
 
 class Figures(NamedTuple):
@@ -66,6 +67,33 @@ def figures(pool: Pool, places: Int32) -> Figures:
         is_own = (now.ids[:, :, None] == then.ids[:, None, :]).any(axis=2)
         stayed += int(np.sum(is_own & (now.ids >= 0)))
     return Figures(after, before, losses, (gained, own_total), stayed, lengths_of(places))
+
+
+class RerankFront:
+    """What every strength of a search gave, for the front of a page: the last trial of each."""
+
+    def __init__(self, pool: Pool, k: int) -> None:
+        self._pool, self._k = pool, k
+        self._rows = example_rows(pool.candidates.counts)
+        self._found: dict[float, RerankPoint] = {}
+
+    def see(self, trial: Trial) -> None:
+        """Measure the lists of a trial, as those of a result are."""
+        lists = ListAccumulator(self._pool.n_items, self._k)
+        examples = np.full((len(self._rows), self._k), -1, dtype=np.int32)
+        for rows, ids, _, _ in self._pool.chosen(trial.lists):
+            lists.update(ids)
+            here = (self._rows >= rows.start) & (self._rows < rows.stop)
+            examples[here] = ids[self._rows[here] - rows.start]
+        metrics = {name: value for name, value in lists.result().items() if "@" in name}
+        metrics[f"relevance@{self._k}"] = 1 - trial.measure.loss
+        exposure = lists.exposure() if self._pool.n_items <= MOST_KEPT else None
+        shown = ShownLists(exposure, examples)
+        self._found[trial.strength] = RerankPoint(trial.strength, metrics, shown)
+
+    def points(self) -> tuple[RerankPoint, ...]:
+        """Return what was found, from no control up."""
+        return tuple(point for _, point in sorted(self._found.items()))
 
 
 class ExampleLists(NamedTuple):

@@ -22,7 +22,7 @@ from limelight.models.base import Model
 from limelight.recommend.candidates import candidates_of, leave_out_seen
 from limelight.recommend.ranking import CandidateRanking, Ranking
 from limelight.rerank.market.pool import Pool
-from limelight.rerank.measured import measured
+from limelight.rerank.measured import RerankFront, measured
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.group_shares import GroupShares
 from limelight.rerank.relevance import ScoreRelevance, by_scores, calibrate
@@ -33,14 +33,11 @@ from limelight.rerank.targets.controls import (
     PoolControl,
     Resumable,
     SearchContext,
+    Watched,
     control_of,
 )
 from limelight.rerank.targets.groups import check_share
-from limelight.rerank.targets.providers import (
-    Providers,
-    check_providers,
-    read_providers,
-)
+from limelight.rerank.targets.providers import Providers, check_providers, read_providers
 from limelight.rerank.targets.search import (
     FIRST,
     MET_WITHIN,
@@ -269,7 +266,10 @@ def rerank(  # noqa: PLR0913
             places, known = reach_groups(context, goal, law)
         else:
             control, name, start = _control(context, goal, law, method, checkpoint)
-            places, known = reach(control, goal, name, start=start, advance=advance)
+            front = RerankFront(pool, k)
+            watched = Watched(control, front.see)
+            places, known = reach(watched, goal, name, start=start, advance=advance)
+            known["front"] = front.points()
         known["catalogue_given"] = found.catalogue_given
         return measured(pool, places, started, providers=context.providers, **known)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,14 @@ from limelight.data.ids import ids_to_arrow
 from limelight.metrics.exposure import count_moves
 from limelight.metrics.groups import group_rows
 from limelight.metrics.lists import Lengths, ListCount, Lists
-from limelight.report.exhibit import Compared, ExampleUsers, ExhibitPoint, ShownLists, build_exhibit
+from limelight.report.exhibit import (
+    Compared,
+    ExampleUsers,
+    ExhibitPoint,
+    ShownLists,
+    build_exhibit,
+    with_front,
+)
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
 from limelight.store.lists import ListWriter
@@ -46,6 +53,14 @@ class ExposureChange(NamedTuple):
     id: Any
     before: float
     after: float
+
+
+class RerankPoint(NamedTuple):
+    """A strength that the search tried, its figures, and what a page shows of its lists."""
+
+    strength: float
+    figures: dict[str, float]
+    shown: ShownLists
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +101,8 @@ class RerankResult:
     ``group_gini``, ``group_coverage``, ``group_mmf`` and ``gini_within_groups``."""
     notes: tuple[str, ...] = ()
     """What the reader should know about these lists."""
+    front: tuple[RerankPoint, ...] = ()
+    """Every strength that the search tried, from no control up."""
     catalogue_given: bool = True
     """Whether all items that could be shown are known, or only those of the candidates."""
 
@@ -192,38 +209,28 @@ class RerankResult:
         write_page(with_titles_and_groups(self.exhibit(), groups, catalogue), path)
 
     def exhibit(self) -> Exhibit:
-        """Put together what a page shows of the lists, and of everybody's own."""
-        k = self.k
-        own = {
-            name.removesuffix("_before"): value
-            for name, value in self.metrics.items()
-            if name.endswith("_before")
-        }
-        now = {name: value for name, value in self.metrics.items() if not name.endswith("_before")}
-        users = {"users": self.lengths.users}
+        """Put together what a page shows: everybody's own lists, and every strength tried."""
+        k, points = self.k, self.points()
+        chosen = next(n for n, p in enumerate(points) if n and p.strength == self.strength)
+        shown = [
+            ExhibitPoint(
+                self.method,
+                self.method if number == chosen else f"{self.method}, strength {strength:.3g}",
+                figures | {"users": self.lengths.users},
+                strength=strength,
+                settings={"method": self.method, "strength": strength, **self.goal},
+                shown=lists,
+            )
+            for number, (strength, figures, lists) in enumerate(points)
+        ]
+        shown[0] = replace(shown[0], method="Own lists", label="everybody's own lists", settings={})
         return build_exhibit(
             "rerank",
             f"Lists of {k}, re-ranked",
             k,
-            (
-                ExhibitPoint(
-                    "Own lists",
-                    "everybody's own lists",
-                    own | users | {f"relevance@{k}": 1.0},
-                    strength=0.0,
-                    shown=ShownLists(self.exposure_before, self.own_examples),
-                ),
-                ExhibitPoint(
-                    self.method,
-                    self.method,
-                    now | users | {f"relevance@{k}": 1 - self.relevance_loss},
-                    strength=self.strength,
-                    settings={"method": self.method, "strength": self.strength, **self.goal},
-                    shown=ShownLists(self.exposure, self.lists.ids[self.examples]),
-                ),
-            ),
+            with_front(shown, "relevance", k),
             item_ids=self.item_ids,
-            chosen=1,
+            chosen=chosen,
             examples=ExampleUsers(np.asarray(self.user_ids)[self.examples]),
             data={
                 "Users": f"{self.lengths.users:,}",
@@ -233,6 +240,18 @@ class RerankResult:
             seconds=self.seconds,
             notes=tuple(self._notes()),
         )
+
+    def points(self) -> list[RerankPoint]:
+        """Return everybody's own lists, all strengths that were tried, and these lists."""
+        now, kept = self.metrics, f"relevance@{self.k}"
+        own = {n.removesuffix("_before"): now[n] for n in now if n.endswith("_before")}
+        found = {n: now[n] for n in now if not n.endswith("_before")}
+        plain = ShownLists(self.exposure_before, self.own_examples)
+        lists = ShownLists(self.exposure, self.lists.ids[self.examples])
+        here = RerankPoint(self.strength, found | {kept: 1 - self.relevance_loss}, lists)
+        others = [p for p in self.front if p.strength not in (0, self.strength)]
+        rising = sorted([*others, here], key=lambda point: point.strength)
+        return [RerankPoint(0.0, own | {kept: 1.0}, plain), *rising]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the lists, ready for JSON."""
@@ -260,6 +279,7 @@ class RerankResult:
             "gained": [change._asdict() for change in gained],
             "lost": [change._asdict() for change in lost],
             "groups": [share._asdict() for share in self.groups],
+            "points": [{"strength": p.strength, **p.figures} for p in self.points()],
             "notes": self._notes(),
             "seconds": self.seconds,
         }

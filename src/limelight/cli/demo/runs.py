@@ -44,7 +44,8 @@ class DemoRun:
     @cached_property
     def wished(self) -> ExhibitPoint:
         """What the wish came to, among the points of the fronts."""
-        point, name = self.result.exhibit().points[1], f"a target Gini of {self.gini:g}"
+        page, name = self.result.exhibit(), f"a target Gini of {self.gini:g}"
+        point = page.points[page.chosen]
         return replace(point, method=name, label=name)
 
     @cached_property

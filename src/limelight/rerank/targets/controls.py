@@ -247,6 +247,24 @@ def control_of(method: str, context: SearchContext) -> PoolControl:
     return PoolControl(context, make, whole=reranker.strength_is_count)
 
 
+class Watched(Control):
+    """A control whose every trial is shown to somebody, such as the front of a page."""
+
+    def __init__(self, control: Control, see: Callable[[Trial], None]) -> None:
+        self._control, self._see = control, see
+        self.whole, self.most, self.settles = control.whole, control.most, control.settles
+
+    def try_at(self, strength: float) -> Trial:
+        """Try a strength, and show what it gave."""
+        trial = self._control.try_at(strength)
+        self._see(trial)
+        return trial
+
+    def notes(self, trial: Trial) -> list[str]:
+        """Return the notes of the control."""
+        return self._control.notes(trial)
+
+
 class Resumable(Control):
     """Keeps every trial of a control on disk, so that an interrupted search goes on from there.
 
