@@ -86,22 +86,22 @@ def report(audit: Audit) -> str:
     >>> lists = pa.table({"user_id": [1, 1], "item_id": ["a", "b"], "rank": [1, 2]})
     >>> print(report(audit(lists, catalogue=["a", "b", "c"], top=1)))
     Exposure audit over 1 user's list and 3 items, ranks 1 to 2: the Gini is 0.4088, where 0 is ...
-    Half of the exposure goes to 1 item, 33.33% of all; 1 item (33.33%) is in no list.
+    Half of the exposure goes to 1 item, 33.33 % of all; 1 item (33.33 %) is in no list.
     <BLANKLINE>
     gini@2          0.4088  0: every item has the same exposure; 1: one item has all (log weight)
     gini_uniform@2  0.3333  the same, every rank counting alike
     gini_floor@2    0.4088  about the lowest Gini that these lists could have
-    coverage@2      66.67%  share of the items that at least one list shows
+    coverage@2      66.67 %  share of the items that at least one list shows
     entropy@2       0.6074  1: every item has the same exposure; 0: one item has all
-    top_share@2     61.31%  share of the exposure held by the top 1 % of the items
+    top_share@2     61.31 %  share of the exposure held by the top 1 % of the items
     <BLANKLINE>
     Most exposed items
       item   share  lists
-      a     61.31%      1
+      a     61.31 %      1
     <BLANKLINE>
     Least exposed items (1 of 3 in no list)
       item  share  lists
-      c     0.00%      0
+      c     0.00 %      0
     """
     hidden = f"({audit.unexposed:,} of {audit.items:,} in no list)"
     sections = [

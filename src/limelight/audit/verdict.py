@@ -118,6 +118,7 @@ def _missed(target: TargetFound) -> str:
     if target.target == "gini":
         return f"{ONE_MISSED}the Gini is {target.found:.4f}, above {target.asked:g}."
     if target.target == "min_coverage":
+        assert target.asked is not None
         return (
             f"{ONE_MISSED}the lists show {percent(target.found, 2)} of the items, less than "
             f"{percent(target.asked, 2)}."

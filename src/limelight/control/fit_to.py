@@ -396,7 +396,5 @@ def _search_notes(
         )
     if decision.met and not confirmed.met:
         reached = confirmed.providers.get(f"group_gini@{everybody.k}", confirmed.now.gini)
-        notes.append(
-            f"The target was missed over all users: their lists have a Gini of {reached:.3f}."
-        )
+        notes.append(f"The target was missed over all users: the Gini is {reached:.3f}.")
     return notes

@@ -37,9 +37,9 @@ class Explanation:
     >>> print(found)
     Score of 'Alien': 0.5
     history                   adds  share of the score
-    Aliens                    0.75                150%
-    Cats                    -0.125                -25%
-    (control of exposure)   -0.125                -25%
+    Aliens                    0.75               150 %
+    Cats                    -0.125               -25 %
+    (control of exposure)   -0.125               -25 %
     """
 
     item_id: Any

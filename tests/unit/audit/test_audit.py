@@ -188,7 +188,7 @@ def test_groups_by_hand():
     assert result.ungrouped.exposure_share == pytest.approx(SECOND / total)
     assert result.ungrouped.catalogue_share == pytest.approx(2 / 6)
     assert result.notes == ("Group rows of items outside the catalogue, ignored: 1.",)
-    assert re.search(r"\(no group\) +13.25% +33.33% +0.40", str(result))
+    assert re.search(r"\(no group\) +13.25 % +33.33 % +0.40", str(result))
 
 
 def test_groups_without_weight_share_an_item_equally():

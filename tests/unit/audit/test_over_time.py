@@ -196,7 +196,7 @@ def test_each_period_says_the_shares_of_the_groups():
     assert result.to_dict()["periods"][1]["groups"] == {"x": 0.0, "y": 1.0}
     text = str(result)
     assert "Groups over time (share of each period's exposure)" in text
-    assert "  2024-01-08    0.00%  100.00%" in text
+    assert "  2024-01-08    0.00 %  100.00 %" in text
     assert over_time(every="week").periods[0].groups == {}
 
 

@@ -24,7 +24,7 @@ def test_a_plain_audit():
     first, second = first_lines(SAME)
     assert first.startswith("Exposure audit over 40 users' lists and 20 items, ranks 1 to 2: the G")
     assert second == (
-        "Half of the exposure goes to 1 item, 5.00% of all; 18 items (90.00%) are in no list."
+        "Half of the exposure goes to 1 item, 5.00 % of all; 18 items (90.00 %) are in no list."
     )
 
 
@@ -32,7 +32,7 @@ def test_more_even():
     first, second = first_lines(SPREAD, against=SAME)
     assert first.startswith("Exposure is more even than before: the Gini fell by 0.")
     assert first.endswith("more than chance explains.")
-    assert second.startswith("The lists show 100.00% of the items, 10.00% before")
+    assert second.startswith("The lists show 100.00 % of the items, 10.00 % before")
 
 
 def test_less_even():
@@ -42,7 +42,7 @@ def test_less_even():
 def test_no_change():
     first, second = first_lines(SAME, against=SAME)
     assert first.startswith("Exposure is as even as before: the Gini stayed at 0.9")
-    assert second == "The lists show 10.00% of the items, as before."
+    assert second == "The lists show 10.00 % of the items, as before."
 
 
 def test_one_user_and_files_of_different_size():

@@ -183,5 +183,5 @@ def test_a_missed_target_is_said_first(
     ended = limelight("audit", *EVERYTHING.split(), "--group-cap", "10%", "--gini", "0.9")
     assert ended.code == 0, ended.err
     assert ended.out.startswith("A target is missed: ")
-    assert "above the cap of 10.00%" in ended.out.splitlines()[0]
+    assert "above the cap of 10.00 %" in ended.out.splitlines()[0]
     assert "Groups over time" in ended.out

@@ -167,7 +167,7 @@ def test_a_matrix_is_known_by_its_numbers():
 
 def test_much_that_is_new_is_said(name):
     model = make(name).fit(of_ids(MARKET, np.arange(300), np.arange(200)))
-    with pytest.warns(ll.LimelightWarning, match=r"\d\d% of the pairs are new"):
+    with pytest.warns(ll.LimelightWarning, match=r"\d\d % of the pairs are new"):
         model.partial_fit(MARKET)
     assert len(model.user_ids) == 600
 

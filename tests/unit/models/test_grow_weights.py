@@ -156,7 +156,7 @@ def test_only_those_whose_weight_changed_are_solved_for(name):
 
 def test_much_weight_that_is_new_is_said():
     model = ll.IALS(factors=4, epochs=2).fit(PLAYS, weight="values")
-    with pytest.warns(ll.LimelightWarning, match="50% of the weight of all pairs is new"):
+    with pytest.warns(ll.LimelightWarning, match="50 % of the weight of all pairs is new"):
         model.partial_fit(PLAYS)
 
 

@@ -122,7 +122,7 @@ def test_one_absurd_weight_does_not_decide_and_is_said(value):
     X.data[7] = value
     for kind, usual in plain.items():
         model = kind(**usual.get_params())
-        said = re.escape(f"one pair weighs {value:g}, which is ") + r"\d+%"
+        said = re.escape(f"one pair weighs {value:g}, which is ") + r"\d+ %"
         with pytest.warns(LimelightWarning, match=said):
             model.fit(Interactions.from_matrix(X, weight="values"))
         assert model.chosen_ == pytest.approx(usual.chosen_)
