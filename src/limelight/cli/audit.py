@@ -10,6 +10,7 @@ from limelight.cli.flags import (
     Report,
     argument,
     given_flags,
+    length,
     option,
     showing,
     signature_defaults,
@@ -32,9 +33,7 @@ def audit(
         ),
     ],
     *,
-    k: Annotated[
-        int | None, option("N", "Look at ranks 1 to k only; otherwise at all ranks.", "-k")
-    ] = None,
+    k: Annotated[int | None, length("Look at ranks 1 to k only; otherwise at all ranks.")] = None,
     catalogue: Annotated[
         Path | None, option("FILE", "All items that could be shown: a table with item_id.")
     ] = None,

@@ -106,9 +106,10 @@ def test_targets_say_what_is_missed():
     first, second, *_ = str(result).splitlines()
     assert first == f"A target is missed: the Gini is {gini.found:.4f}, above 0.2."
     assert second == (
-        f"A target is missed: x has {percent(cap.found, 2)} of the exposure, above the cap of 60.00 %."
+        f"A target is missed: x has {percent(cap.found, 2)} of the exposure, "
+        "above the cap of 60.00 %."
     )
-    assert "  Each group at most    60.00 %" in str(result)
+    assert "  Each group at most   60.00 %" in str(result)
     table = result.groups_table().to_pydict()
     assert table["cap"] == [0.6, 0.6, None]
     assert table["missed_by"] == pytest.approx([cap.found - 0.6, 0, 0])
