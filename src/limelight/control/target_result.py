@@ -199,17 +199,20 @@ class TargetResult:
         """Say what was reached, what it cost, and what a little less would have cost."""
         k, now = self.at, self.test if self._is_alone else self.served
         whose = "test users' lists alone" if self._is_alone else "users' lists"
+        # A target of groups is about their Gini index; that of items stands in the table.
+        n_groups = int(now.get("groups", 0))
+        whom, prefix = ("groups", "group_") if n_groups else ("items", "")
         gini, shown = (
-            moves(now[f"{name}@{k}_before"], now[f"{name}@{k}"], write)
+            moves(now[f"{prefix}{name}@{k}_before"], now[f"{prefix}{name}@{k}"], write)
             for name, write in (("gini", "{:.3f}".format), ("coverage", percent))
         )
-        over = f"{int(now['users']):,} {whose} and {int(now['items']):,} items"
+        over = f"{int(now['users']):,} {whose} and {n_groups or int(now['items']):,} {whom}"
         lines = [
             f"The target is {'met' if self.met else 'not met'}: over {over}, the Gini@{k} of "
-            f"exposure {gini}, and the share of the items shown {shown}.",
+            f"exposure {gini}, and the share of the {whom} shown {shown}.",
             self._price(),
         ]
-        if n_groups := int(now.get("groups", 0)):
+        if n_groups:
             changes = (" ".join((w, b, "->", n)) for w, b, n in group_rows(now, n_groups, k))
             lines.append(", ".join(changes))
         if self.weaker:
