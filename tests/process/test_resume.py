@@ -136,10 +136,10 @@ def test_lists_go_on_after_a_kill(many, tmp_path, limelight, monkeypatch, name):
     assert len(list(checkpoint.glob("part-*"))) == 2
     other = limelight("recommend", many, "-o", output, "-k", 7, "--resume")
     assert "k 20 instead of 7" in other.err
-    summary = limelight("recommend", many, "-o", output, "--resume").err
+    summary = limelight("recommend", many, "-o", output, "--resume").out
     assert [path.name for path in tmp_path.iterdir()] == [name]
     (tmp_path / "whole").mkdir()
-    whole = limelight("recommend", many, "-o", tmp_path / "whole" / name).err
+    whole = limelight("recommend", many, "-o", tmp_path / "whole" / name).out
     assert summary.split("Gini")[1].split("\n")[0] == whole.split("Gini")[1].split("\n")[0]
     files = [output, tmp_path / "whole" / name]
     if output.is_dir():

@@ -83,7 +83,11 @@ REFUSED = [
     (("--gini", "0.4", "--serve", "tea"), WRONG_USE, "'tea'"),
     (("--group-cap", "3%"), WRONG_USE, "--group-cap needs groups"),
     (("--gini", "0.2", "--at", "2", "--for", "30"), FAILED, "out of reach: a Gini index of 0.2"),
-    (("--min-coverage", "0.9", "--at", "2", "--for", "30"), FAILED, "more than 50.0% of 120 items"),
+    (
+        ("--min-coverage", "0.9", "--at", "2", "--for", "30"),
+        FAILED,
+        "more than 50.0 % of 120 items",
+    ),
 ]
 
 

@@ -169,6 +169,8 @@ class TestFront:
 
     def test_it_reads_as_a_table(self, front):
         lines = repr(front).splitlines()
+        assert lines[0].startswith("The best of 20 points is ")
+        lines = lines[2:]
         assert lines[0] == (
             "Frontier of exadmm and best-response and online and prices, lists of 10; exposure "
             "over 300 held-out users' lists"
@@ -209,7 +211,7 @@ class TestPopulation:
             assert own.test.ndcg > alone.test.ndcg - 0.01
 
     def test_it_says_whose_lists(self, everybody):
-        assert "exposure over 3,000 users' lists" in repr(everybody).splitlines()[0]
+        assert "exposure over 3,000 users' lists" in repr(everybody).splitlines()[2]
         found = everybody.to_dict()
         assert (found["population"], found["users"]) == ("3,000 users' lists", 3000)
 

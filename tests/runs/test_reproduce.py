@@ -18,7 +18,8 @@ def test_some_methods_only(limelight, tmp_path) -> None:
     assert ended.code == 0, ended.err
     protocol = "he paper's protocol: exposure of test users' lists alone"
     over = f"over 50 users' lists and 80 items, by t{protocol}"
-    assert f"\nGini {over}\nwritten to" in ended.err
+    assert ended.out.endswith(f"\nGini {over}\n")
+    assert "\nwritten to" in ended.err
     assert f"Exposure is {over}." in (tmp_path / "report.md").read_text()
     record = json.loads((tmp_path / "exhibit" / "exhibit.json").read_text())
     assert record["notes"] == [f"T{protocol}."]

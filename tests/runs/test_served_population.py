@@ -322,8 +322,8 @@ class TestPopulations:
 UNREACHABLE = [
     ({"gini": 0.2, "population": 20}, "over 20 users' lists; no lists of 2 for so many"),
     ({"gini": 0.2, "max_ndcg_loss": 0.5, "population": 20}, "a Gini index of 0.2 over 20 users"),
-    ({"min_coverage": 0.9, "population": 20}, "nor show more than 50.0% of 80 items"),
-    ({"min_coverage": 0.9, "population": 20, "nearest": True}, "nor show more than 50.0%"),
+    ({"min_coverage": 0.9, "population": 20}, "nor show more than 50.0 % of 80 items"),
+    ({"min_coverage": 0.9, "population": 20, "nearest": True}, "nor show more than 50.0 %"),
     ({"gini": 0.02, "at": 1, "population": "held-out"}, "a Gini index of 0.02 over 60 users"),
 ]
 

@@ -155,9 +155,13 @@ def report(text: str, record: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def summarise(text: str, record: Mapping[str, Any], *, written: Path, as_json: bool) -> None:
-    """Print a result to standard output, and to standard error where it was written."""
+    """Print a result to standard output, and to standard error where it was written.
+
+    With JSON standard error stays empty, because the record says where.
+    """
     report(text, record, as_json=as_json)
-    note(f"written to {written}")
+    if not as_json:
+        note(f"written to {written}")
 
 
 def to_json(record: Mapping[str, Any], indent: int | None = None) -> str:
