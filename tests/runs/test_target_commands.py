@@ -1,6 +1,7 @@
 """Commands with a target: for whom it is, who is served, and what is said of it."""
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
@@ -106,10 +107,13 @@ def test_for_nobody_who_is_known(limelight, place, tmp_path, monkeypatch, verb, 
 def test_a_fit_says_what_was_got_and_what_it_cost(limelight, place, tmp_path):
     ended = limelight("fit", place / "ratings.csv", *FIT, "--gini", 0.55, "-o", tmp_path / "model")
     first, second, third, fourth, fifth = ended.out.splitlines()[:5]
-    assert first.startswith(("Gini@10 0.677 -> 0.55", "Gini@10 0.677 -> 0.549"))
-    assert first.endswith("over 300 users' lists; coverage 60.0% -> 100.0% of 60 items")
-    assert second.startswith("nDCG@10 0.4")
-    assert second.endswith("for 30 test users served among them")
+    assert first.startswith(
+        "The target is met: over 300 users' lists and 60 items, the Gini@10 of "
+    )
+    assert re.search(r"exposure falls from 0.677 to 0.5(5\d|49), and the share", first)
+    assert first.endswith("of the items shown rises from 60.0 % to 100.0 %.")
+    assert second.startswith("It costs ")
+    assert second.endswith("for 30 test users served among them.")
     assert third.startswith("A little less control: Gini 0.")
     assert fourth == "target: gini 0.55, lists of 10, over 300 users' lists"
     assert fifth.startswith("met by: best response")
@@ -147,9 +151,10 @@ class TestRecommend:
     def test_everybody(self, limelight, models, tmp_path):
         ended = self.run(limelight, models["gini"], tmp_path)
         measured = ll.load(models["gini"]).promise["served"]["gini@10"]
-        assert f"Gini@10 {measured:.4f} over 300 users' lists" in ended.err
-        asked = "asked for gini 0.55, lists of 10, over 300 users' lists; measured: gini"
-        assert f"{asked} {measured:.4f}" in ended.err
+        assert ended.out.startswith("Lists of 10 for 300 users were made in ")
+        assert f"the Gini@10 of exposure is {measured:.3f}, and " in ended.out
+        asked = "Asked for: gini 0.55, lists of 10, over 300 users' lists; measured: gini"
+        assert f"{asked} {measured:.3f}" in ended.out
         assert pq.read_table(tmp_path / "lists.parquet").num_rows == N_USERS * 10
 
     def test_json(self, limelight, models, tmp_path):
@@ -162,8 +167,8 @@ class TestRecommend:
 
     def test_a_part(self, limelight, models, place, tmp_path):
         ended = self.run(limelight, models["gini"], tmp_path, "--users", place / "few.csv")
-        assert "lists of 10 for 3 users" in ended.err
-        assert "these are 3 of 300; the lists of all 300 have a Gini@10 of 0.5" in ended.err
+        assert "Lists of 10 for 3 users" in ended.out
+        assert "these are 3 of 300; the lists of all 300 have a Gini@10 of 0.5" in ended.out
         table = pq.read_table(tmp_path / "lists.parquet")
         assert table.column("user_id")[::10].to_pylist() == ["u7", "u3", "u250"]
 
@@ -184,25 +189,26 @@ class TestRecommend:
         self, limelight, models, place, tmp_path
     ):
         ended = self.run(limelight, models["gini"], tmp_path, "--history", place / "unseen.csv")
-        assert "lists of 10 for 30 users" in ended.err
-        assert "these are further users; the lists of all 300 have a Gini@10 of 0.5" in ended.err
+        assert "Lists of 10 for 30 users" in ended.out
+        assert "these are further users; the lists of all 300 have a Gini@10 of 0.5" in ended.out
 
     def test_what_was_measured_is_what_was_asked_for(self, limelight, models, tmp_path):
         ended = self.run(limelight, models["coverage"], tmp_path)
-        [line] = [line for line in ended.err.splitlines() if line.startswith("asked for")]
-        assert line == (
-            "asked for min coverage 0.9, lists of 10, over 300 users' lists; measured: coverage "
-            "0.9000"
+        [line] = [line for line in ended.out.splitlines() if line.startswith("Asked for")]
+        assert line.startswith(
+            "Asked for: min coverage 0.9, lists of 10, over 300 users' lists; measured: coverage "
+            "90.0 %. It costs "
         )
         ended = self.run(limelight, models["loss"], tmp_path)
-        [line] = [line for line in ended.err.splitlines() if line.startswith("asked for")]
-        assert line == "asked for max ndcg loss 0.05, lists of 10, over 300 users' lists"
+        [line] = [line for line in ended.out.splitlines() if line.startswith("Asked for")]
+        asked = "Asked for: max ndcg loss 0.05, lists of 10, over 300 users' lists. It costs "
+        assert line.startswith(asked)
 
     def test_another_length_is_not_what_was_asked_for(self, limelight, models, tmp_path):
         ended = limelight("recommend", models["gini"], "-k", 5, "-o", tmp_path / "lists.csv")
         assert "The target is for lists of 10; these are lists of 5." in ended.err
-        assert "over 300 users' lists; these lists are of another length" in ended.err
-        assert "measured" not in ended.err
+        assert "over 300 users' lists; these lists are of another length" in ended.out
+        assert "measured" not in ended.out
 
     def test_a_stream_remembers_unless_told_not_to(self, limelight, models, place, tmp_path):
         model, state = models["stream"], models["stream"] / "control.safetensors"
@@ -213,7 +219,7 @@ class TestRecommend:
         )
         assert state.read_bytes() == before
         ended = self.run(limelight, model, tmp_path, "--users", place / "few.csv")
-        assert "does not remember" not in ended.err
+        assert "does not record" not in ended.err
         assert state.read_bytes() != before
         after = state.read_bytes()
         first = pq.read_table(tmp_path / "lists.parquet")
@@ -270,6 +276,7 @@ def test_a_front_says_whose_lists(limelight, place, flags, population, n_users):
     call = ("frontier", place / "ratings.csv", "--method", "best-response", *small, *flags)
     found = json.loads(limelight(*call, "--json").out)
     assert (found["population"], found["users"]) == (population, n_users)
-    assert limelight(*call).out.splitlines()[0] == (
-        f"Frontier of best-response, lists of 5; exposure over {population}"
-    )
+    title = f"Frontier of best-response, lists of 5; exposure over {population}"
+    first, *others = limelight(*call).out.splitlines()
+    assert first.startswith(("The best of 3 points is ", "None of 3 points "))
+    assert title in others

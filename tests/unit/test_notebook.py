@@ -12,6 +12,7 @@ from scipy import sparse
 
 import limelight as ll
 from limelight._base.documents import Document, Table, pairs
+from limelight._base.text import percent
 from limelight.control.frontier_result import FrontierPoint, PointFigures
 from limelight.control.target_result import TargetResult, TriedMethod
 from limelight.rerank.methods.group_shares import GroupShare
@@ -201,11 +202,11 @@ class TestMeasures:
         found = read(audit)
         for key in ("gini@2", "gini_floor@2"):
             assert found.row(key)[0] == f"{audit.metrics[key]:.4f}"
-        assert found.row("coverage@2")[0] == f"{audit.metrics['coverage@2']:.2%}"
+        assert found.row("coverage@2")[0] == percent(audit.metrics["coverage@2"], 2)
         assert found.row("gini@2")[1] == (
             f"{audit.bounds['gini@2_low']:.4f} to {audit.bounds['gini@2_high']:.4f}"
         )
-        assert found.row(EVIL) == [f"{audit.most_exposed[0].share:.2%}", "2"]
+        assert found.row(EVIL) == [percent(audit.most_exposed[0].share, 2), "2"]
         assert found.row(f"{EVIL}!")[-1] == f"{audit.groups[0].ratio:.2f}"
         assert set(audit.notes) <= set(found.texts)
         assert f"gini@2 {audit.metrics['gini@2']:.4f}, " in repr(audit)
@@ -216,7 +217,7 @@ class TestMeasures:
         old = pa.table({"user_id": [1, 2], "item_id": ["a", "a"], "rank": [1, 1]})
         audit = ll.audit(lists, against=old, catalogue=["a", "b"])
         before, after, change, _ = read(audit).row("coverage@1")
-        assert (before, after, change) == ("50.00%", "100.00%", "+50.00%")
+        assert (before, after, change) == ("50.00 %", "100.00 %", "+50.00 %")
 
     def test_frontier(self):
         measured = PointFigures(0.25, 0.2, 0.3, 0.7, 0.5)
