@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 _SPREAD = 2048  # items, evenly by their rank, by which the others are valued
 _NODES = 8  # of the Gauss-Legendre rule for the mean slope
 WelfareName: TypeAlias = Literal["log", "power", "gini", "impact", "minimum"]
+
+
+@cache
+def _legendre_rule() -> list[tuple[float, float]]:
+    """Return nodes and weights; NumPy finds them by the eigenvalues of a matrix at every call."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return list(zip(nodes.tolist(), weights.tolist(), strict=True))
 
 
 class Welfare(ABC):
@@ -50,8 +58,7 @@ class Welfare(ABC):
     def mean_marginal_given(self, x: Float64, step: float) -> Callable[[Float64], Float64]:
         """Return the mean of psi' from any x to x + step, while the items have x."""
         marginal = self.marginal_given(x)
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        parts = list(zip(step * (nodes + 1) / 2, weights / 2, strict=True))
+        parts = [(step * (node + 1) / 2, weight / 2) for node, weight in _legendre_rule()]
         return lambda at: np.asarray(sum(weight * marginal(at + part) for part, weight in parts))
 
     def shares(self, n_items: int) -> Float64:
