@@ -20,7 +20,7 @@ from limelight.cli.flags import (
 )
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
-from limelight.cli.output import check_page, note, note_page, report
+from limelight.cli.output import check_page, note_page, remark, report
 from limelight.cli.targets import For, population_file, population_of
 from limelight.models.exadmm import ExADMMConfig
 
@@ -138,7 +138,7 @@ def frontier(
         note_page(page)
     report(repr(found), found.to_dict() | {"output": output}, as_json=as_json)
     if output is not None:
-        note(f"written to {output}")
+        remark(f"written to {output}")
 
 
 def _defaults() -> dict[str, str]:

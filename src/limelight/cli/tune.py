@@ -22,7 +22,7 @@ from limelight.cli.flags import (
     takes_flags,
 )
 from limelight.cli.flags.reading import Reading
-from limelight.cli.output import note, report
+from limelight.cli.output import remark, report
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class TuneFlags:
         with saying_how_to_go_on("the same command with --resume goes on from here"):
             place, length = kept.path / "tuning", given_flags(at=at)
             found = run_search(data, model, limits, folder=place, is_drawn=False, **length)
-        note(f"{found}\n")
+        remark(f"{found}\n")
         return found.unfitted(), kept.part("fit")
 
 
@@ -201,7 +201,7 @@ def tune(
     record = found.to_dict() | {"output": output}
     report(str(found), record, as_json=as_json)
     if output is not None:
-        note(f"written to {output}")
+        remark(f"written to {output}")
 
 
 def _defaults() -> dict[str, str]:
