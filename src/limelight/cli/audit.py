@@ -29,7 +29,7 @@ def audit(
         argument(
             "LISTS",
             "Lists from any recommender: user_id,item_id,rank[,score], rank from 1, as "
-            ".parquet, .csv or .tsv (also .gz), or a folder of parts.",
+            ".parquet, .csv or .tsv (also .gz, .bz2, .zst, .zip), or a folder of parts.",
         ),
     ],
     *,

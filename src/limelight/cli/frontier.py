@@ -53,7 +53,8 @@ def frontier(
         Path,
         argument(
             "DATA",
-            "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
+            "A .parquet, .csv, .tsv or .dat file (also .gz, .bz2, .zst, .zip), a folder of "
+            "parts, or a split folder.",
         ),
     ],
     *,
@@ -105,9 +106,9 @@ def frontier(
 
     \b
     Which point to take:
-      the lowest Gini whose nDCG you can afford, among those marked "front". Then
-      FOLDER/models/exadmm-N is its model, ready for `limelight recommend`. Of ease there is
-      FOLDER/models/plain, which `at_strength` gives any strength. A re-ranker has a strength for
+      of those marked "front", the lowest Gini whose nDCG you can afford. A point of exADMM is a
+      model in FOLDER/models/exadmm-N, ready for `limelight recommend`. EASE has one model,
+      FOLDER/models/plain: `at_strength` gives it any strength. The strength of a re-ranker is for
       `ll.BestResponse(strength=...)` and others.
 
     \b

@@ -34,7 +34,7 @@ def replay(
         argument(
             "LOG",
             "Requests: a table with a column of users and one of times, as .parquet, .csv or .tsv "
-            "(also .gz), or a folder of parts.",
+            "(also .gz, .bz2, .zst, .zip), or a folder of parts.",
         ),
     ],
     *,

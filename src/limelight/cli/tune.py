@@ -127,7 +127,8 @@ def tune(
         Path,
         argument(
             "DATA",
-            "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
+            "A .parquet, .csv, .tsv or .dat file (also .gz, .bz2, .zst, .zip), a folder of "
+            "parts, or a split folder.",
         ),
     ],
     *,

@@ -96,7 +96,7 @@ def test_a_file_without_a_header(tmp_path):
 
 def test_names_for_another_number_of_columns(tmp_path):
     path = write(tmp_path / "ratings.dat", "1::1193::5::978300760\n")
-    with pytest.raises(ll.DataError, match="has not the 3 columns that were named: 4") as caught:
+    with pytest.raises(ll.DataError, match="has 4 columns, but 3 were named") as caught:
         ll.read(path, columns="user,item,rating")
     assert "what separates them is '::'" in str(caught.value)
     path = write(tmp_path / "quoted.csv", 'ann,"a, b"\n')

@@ -58,7 +58,7 @@ def fit_plain(
     record = record_of(model, data, seconds, output)
     if model.chosen_:
         chosen = ", ".join(f"{name} {value:.4g}" for name, value in model.chosen_.items())
-        remark(f"chosen by the data: {chosen}; --tune looks for better settings")
+        remark(f"chosen from the data: {chosen}; --tune looks for better settings")
     if isinstance(model, GrowingModel) and more:
         cold = model.cold_exposure()
         share = f"{percent(cold.share, 2)} of the places in lists of 20 for training users"
@@ -191,8 +191,8 @@ def measure_again(
     found = evaluate(model, split.test, min(k or _LENGTH, len(model.item_ids)))
     seconds = time.perf_counter() - started
     how = (
-        f"They were held out of a second fit with the same settings, {seconds:.1f} seconds more, "
-        "and put back: the model written was fitted to everybody"
+        f"They were left out of a second fit with the same settings ({seconds:.1f} seconds more); "
+        "the model written was fitted to everybody"
     )
     return FitQuality(found, how, seconds)
 

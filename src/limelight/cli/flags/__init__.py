@@ -62,8 +62,8 @@ DataFile = Annotated[
     Path,
     argument(
         "DATA",
-        "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder, "
-        "of which the training part is taken.",
+        "A .parquet, .csv, .tsv or .dat file (also .gz, .bz2, .zst, .zip), a folder of parts, "
+        "or a split folder, of which the training part is taken.",
     ),
 ]
 
