@@ -55,7 +55,7 @@ def test_text_says_what_was_achieved(limelight: Run, split: Path, tmp_path: Path
         "fit", split, "--max-ndcg-loss", "5%", "--at", 10, *SMALL, "-o", tmp_path / "model"
     )
     assert ended.code == 0, ended.err
-    for words in ("target: max_ndcg_loss 0.05, lists of 10", "met by:", "ndcg_loss", "exadmm"):
+    for words in ("target: a loss of nDCG of 5 %, lists of 10", "met by:", "ndcg_loss", "exadmm"):
         assert words in ended.out
 
 

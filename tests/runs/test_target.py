@@ -201,7 +201,7 @@ def test_out_of_reach_says_how_near_and_why(split):
     with pytest.raises(SolveError) as error:
         ll.fit_to(split, model=small(), **wishes)
     text = str(error.value)
-    assert "out of reach: a Gini index of 0.3 and a loss of nDCG of 0.001 over 2,400 users" in text
+    assert "out of reach: a Gini index of 0.3 and a loss of nDCG of 0.1 % over 2,400 users" in text
     assert "no lists of 10 for so many users go below a Gini index of 0.00" in text
     assert "exadmm a Gini index of" in text
     assert "nearest=True" in error.value.hint

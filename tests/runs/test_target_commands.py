@@ -114,8 +114,8 @@ def test_a_fit_says_what_was_got_and_what_it_cost(limelight, place, tmp_path):
     assert first.endswith("of the items shown rises from 60.0 % to 100.0 %.")
     assert second.startswith("It costs ")
     assert second.endswith("for 30 test users served among them.")
-    assert third.startswith("A little less control: Gini 0.")
-    assert fourth == "target: gini 0.55, lists of 10, over 300 users' lists"
+    assert third.startswith("With a little less control: nDCG -")
+    assert fourth == "target: a Gini index of 0.55, lists of 10, over 300 users' lists"
     assert fifth.startswith("met by: best response")
 
 
@@ -123,7 +123,7 @@ def test_the_nearest_is_kept_where_that_is_wished(limelight, place, tmp_path):
     flags = (*FIT, "--gini", 0.1, "--max-ndcg-loss", "1%")
     ended = limelight("fit", place / "ratings.csv", *flags, "-o", tmp_path / "model")
     assert ended.code == FAILED
-    assert "out of reach: a Gini index of 0.1 and a loss of nDCG of 0.01 over 300" in ended.err
+    assert "out of reach: a Gini index of 0.1 and a loss of nDCG of 1 % over 300" in ended.err
     assert "--nearest" in ended.err
     assert not (tmp_path / "model").exists()
     ended = limelight(
@@ -153,7 +153,9 @@ class TestRecommend:
         measured = ll.load(models["gini"]).promise["served"]["gini@10"]
         assert ended.out.startswith("Lists of 10 for 300 users were made in ")
         assert f"the Gini@10 of exposure is {measured:.3f}, and " in ended.out
-        asked = "Asked for: gini 0.55, lists of 10, over 300 users' lists; measured: gini"
+        asked = (
+            "Asked for: a Gini index of 0.55, lists of 10, over 300 users' lists; measured: Gini"
+        )
         assert f"{asked} {measured:.3f}" in ended.out
         assert pq.read_table(tmp_path / "lists.parquet").num_rows == N_USERS * 10
 
@@ -196,12 +198,12 @@ class TestRecommend:
         ended = self.run(limelight, models["coverage"], tmp_path)
         [line] = [line for line in ended.out.splitlines() if line.startswith("Asked for")]
         assert line.startswith(
-            "Asked for: min coverage 0.9, lists of 10, over 300 users' lists; measured: coverage "
+            "Asked for: a coverage of 90 %, lists of 10, over 300 users' lists; measured: coverage "
             "90.0 %. It costs "
         )
         ended = self.run(limelight, models["loss"], tmp_path)
         [line] = [line for line in ended.out.splitlines() if line.startswith("Asked for")]
-        asked = "Asked for: max ndcg loss 0.05, lists of 10, over 300 users' lists. It costs "
+        asked = "Asked for: a loss of nDCG of 5 %, lists of 10, over 300 users' lists. It costs "
         assert line.startswith(asked)
 
     def test_another_length_is_not_what_was_asked_for(self, limelight, models, tmp_path):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _HINTS = {
-    errno.ENOSPC: "free some space or choose another place; what had that name is untouched",
+    errno.ENOSPC: "free some space or choose another place; an older file is untouched",
     errno.EDQUOT: "free some of your quota or choose another place",
     errno.EACCES: "choose a place that you may write to",
     errno.EPERM: "choose a place that you may write to",

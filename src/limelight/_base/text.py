@@ -76,6 +76,17 @@ def percent(share: float, digits: int = 1, *, signed: bool = False) -> str:
     return f"{rounded:{'+' if signed and rounded else ''}.{digits}f} %"
 
 
+def points(change: float, *, signed: bool = True) -> str:
+    """Write the change of a share, which is not a share of the share.
+
+    Examples
+    --------
+    >>> points(0.2545), points(-0.00824), points(0.0), points(0.0338, signed=False)
+    ('+25.45 points', '-0.82 points', '0.00 points', '3.38 points')
+    """
+    return percent(change, 2, signed=signed).replace(" %", " points")
+
+
 def moves(before: float, after: float, write: Callable[[float], str] = "{:.3f}".format) -> str:
     """Say how a figure moves, or that it stays where it is as far as people see.
 

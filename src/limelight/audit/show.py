@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from limelight._base.documents import Document, Table, cut_middle
-from limelight._base.text import count, percent
+from limelight._base.text import count, percent, points
 from limelight.audit.targets import missed_by
 from limelight.audit.verdict import TARGETS, headline, missed_targets, summary, verdict
+from limelight.metrics.evaluate import figure, is_share
 from limelight.metrics.lists import ListCount
 
 if TYPE_CHECKING:
@@ -157,11 +158,11 @@ def _targets(audit: Audit) -> list[str]:
     rows = []
     for one in audit.targets:
         key = "gini" if one.target == "gini" else "coverage"
-        asked = "its own" if one.asked is None else _figure(key, one.asked)
+        asked = "its own" if one.asked is None else figure(key, one.asked)
         result = "met" if one.met else "missed"
         if one.missed:
             result += f" by {count(len(one.missed), 'group')}"
-        rows.append((TARGETS[one.target], asked, _figure(key, one.found), result))
+        rows.append((TARGETS[one.target], asked, figure(key, one.found), result))
     return _section("Targets", ("", "asked", "found", ""), rows)
 
 
@@ -169,7 +170,7 @@ def _metrics(audit: Audit) -> list[str]:
     width = max(map(len, audit.metrics))
     bounds = {key: _bounds(audit, key) for key in audit.metrics}
     intervals = {key: f" [{', '.join(ends)}]" if ends else "" for key, ends in bounds.items()}
-    figures = {key: _figure(key, value) for key, value in audit.metrics.items()}
+    figures = {key: figure(key, value) for key, value in audit.metrics.items()}
     room, wide = max(map(len, intervals.values())), max(map(len, figures.values()))
     return [
         f"{key:<{width}}  {figures[key]:>{wide}}{intervals[key]:<{room}}"
@@ -181,7 +182,7 @@ def _metrics(audit: Audit) -> list[str]:
 def _bounds(audit: Audit, key: str) -> list[str]:
     """Write the ends of a metric's interval; none if it has none."""
     ends = (f"{key}_low", f"{key}_high")
-    return [_figure(key, audit.bounds[end]) for end in ends if end in audit.bounds]
+    return [figure(key, audit.bounds[end]) for end in ends if end in audit.bounds]
 
 
 def _comparison(audit: Audit, changed: Comparison) -> list[list[str]]:
@@ -211,23 +212,19 @@ def _metric_changes(audit: Audit, changed: Comparison) -> Table:
             low, high = (changed.metrics[f"{key}_change_{bound}"] for bound in ("low", "high"))
             interval = f"[{_signed(key, low)}, {_signed(key, high)}]"
         before, change = (changed.metrics[f"{key}_{what}"] for what in ("before", "change"))
-        figures = _figure(key, before), _figure(key, after), _signed(key, change)
+        figures = figure(key, before), figure(key, after), _signed(key, change)
         rows.append((key, *figures, interval))
     return Table(("", "before", "after", "change", "95 % interval"), rows)
 
 
-_SHARES = {"coverage", "top_share", "merit_distance", "merit_none_share"}
-"""What people read in percent; the others are plain numbers."""
-
-
-def _figure(key: str, value: float) -> str:
-    """Write a metric for people: shares in percent."""
-    return percent(value, 2) if key.split("@", maxsplit=1)[0] in _SHARES else f"{value:.4f}"
-
-
 def _signed(key: str, change: float) -> str:
-    """Write a change with its sign; one that rounds to nothing is not below 0."""
-    written = _figure(key, round(change, 4) + 0.0)
+    """Write a change with its sign; one that rounds to nothing is not below 0.
+
+    A share changes by points: 30 % of a share is something else than 30 % of the items.
+    """
+    if is_share(key):
+        return points(change)
+    written = figure(key, round(change, 4) + 0.0)
     return written if written.startswith("-") else f"+{written}"
 
 
@@ -239,7 +236,7 @@ def _change_row(one: ShareChange) -> tuple[str, ...]:
         str(one.name),
         percent(one.before, 2),
         percent(one.after, 2),
-        percent(one.change, 2, signed=True),
+        points(one.change),
     )
 
 
@@ -286,7 +283,7 @@ def _group_table(audit: Audit, groups: Sequence[GroupExposure]) -> Table:
         columns["before"] = [percent(one.before, 2) if one else "" for one in known]
     columns["exposure"] = [percent(one.exposure_share, 2) for one in groups]
     if audit.comparison is not None:
-        columns["change"] = [percent(one.change, 2, signed=True) if one else "" for one in known]
+        columns["change"] = [points(one.change) if one else "" for one in known]
     columns["catalogue"] = [percent(one.catalogue_share, 2) for one in groups]
     columns["ratio"] = [f"{one.ratio:.2f}" for one in groups]
     bounds = {"floor": [one.floor for one in groups], "cap": [one.cap for one in groups]}
@@ -295,7 +292,7 @@ def _group_table(audit: Audit, groups: Sequence[GroupExposure]) -> Table:
             columns[name] = ["" if value is None else percent(value, 2) for value in values]
     if "floor" in columns or "cap" in columns:
         columns["missed by"] = [
-            percent(far, 2) if (far := missed_by(one)) else "" for one in groups
+            points(far, signed=False) if (far := missed_by(one)) else "" for one in groups
         ]
     return Table(tuple(columns), list(zip(*columns.values(), strict=True)))
 
@@ -333,7 +330,7 @@ def _periods(audit: Audit) -> list[str]:
 
 
 def _period_figures(period: Period, names: Iterable[str]) -> list[str]:
-    return [_figure(name.removeprefix("cumulative_"), getattr(period, name)) for name in names]
+    return [figure(name.removeprefix("cumulative_"), getattr(period, name)) for name in names]
 
 
 def _groups_over_time(audit: Audit) -> list[str]:
@@ -354,7 +351,7 @@ def document_of(audit: Audit) -> Document:
     """Show the metrics, the five most exposed items, and the twelve largest groups."""
     if audit.comparison is None:
         rows = [
-            (key, _figure(key, value), " to ".join(_bounds(audit, key)))
+            (key, figure(key, value), " to ".join(_bounds(audit, key)))
             for key, value in audit.metrics.items()
         ]
         metrics = Table(("", "value", "95 % interval"), rows)

@@ -42,9 +42,14 @@ def summary(audit: Audit) -> list[str]:
     elif audit.catalogue_given:
         hidden = f"{count(audit.unexposed, 'item')} ({percent(audit.unexposed / audit.items, 2)})"
         half += f"; {hidden} {'is' if audit.unexposed == 1 else 'are'} in no list"
+    ends = "where 0 is even and 1 is one item alone"
+    if round(floor, 4):
+        ends = (
+            "where 0 is even, 1 is one item alone, "
+            f"and about {floor:.4f} is the lowest that these lists could have"
+        )
     return [
-        f"{headline(audit)}: the Gini is {gini:.4f}, where 0 is even, 1 is one item alone, "
-        f"and about {floor:.4f} is the lowest that these lists could have.",
+        f"{headline(audit)}: the Gini is {gini:.4f}, {ends}.",
         f"{half}.",
     ]
 

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from limelight._base.errors import ConfigError, LimelightError
 from limelight._base.signals import Terminated, interruptible
-from limelight.cli.output import complain, complain_of_system, warnings_as_notes
+from limelight.cli.output import choose_json, complain, complain_of_system, warnings_as_notes
 
 FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 VERBS = {
@@ -91,7 +91,7 @@ class VerbGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the verb; say where those of `data` are, which people look for here."""
         if args and args[0] in _OF_DATA:
-            message = f"there is no command {args[0]!r} beside `data`, only below it"
+            message = f"{args[0]!r} is a command of `limelight data`"
             raise ConfigError(message, hint=f"limelight data {args[0]}")
         return super().resolve_command(ctx, args)
 
@@ -154,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     arguments
         What stands after ``limelight``; None takes it from the process.
     """
+    choose_json(False)
     try:
         with interruptible(), warnings_as_notes():
             _commands()(arguments, prog_name="limelight")

@@ -18,7 +18,7 @@ from limelight.cli.flags import (
 )
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.frame import Estimate, ExecutorFlags
-from limelight.cli.output import check_page, note, note_page, report
+from limelight.cli.output import check_page, note_page, remark, report
 from limelight.cli.targets import Gini, GroupCap, GroupFloor, MinCoverage
 
 
@@ -29,7 +29,7 @@ def audit(
         argument(
             "LISTS",
             "Lists from any recommender: user_id,item_id,rank[,score], rank from 1, as "
-            ".parquet, .csv or .tsv (also .gz), or a folder of parts.",
+            ".parquet, .csv or .tsv (also .gz, .bz2, .zst, .zip), or a folder of parts.",
         ),
     ],
     *,
@@ -162,10 +162,10 @@ def _write_tables(found: Any, items: Path | None, groups: Path | None) -> None:
 
     if items is not None:
         write_table(items, found.items_table())
-        note(f"items written to {items}")
+        remark(f"items written to {items}")
     if groups is not None:
         write_table(groups, found.groups_table())
-        note(f"groups written to {groups}")
+        remark(f"groups written to {groups}")
 
 
 def _refuse_flags(given: dict[str, Any]) -> None:

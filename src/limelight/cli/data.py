@@ -106,7 +106,12 @@ def _short(value: float) -> str:
 @takes_flags
 def split(
     source: Annotated[
-        Path, argument("DATA", "A .parquet, .csv or .tsv file (also .gz), or a folder of parts.")
+        Path,
+        argument(
+            "DATA",
+            "A .parquet, .csv, .tsv or .dat file (also .gz, .bz2, .zst, .zip), or a folder of "
+            "parts.",
+        ),
     ],
     output: Annotated[
         Path,

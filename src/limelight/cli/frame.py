@@ -12,7 +12,7 @@ import typer
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.executor import LocalExecutor
 from limelight._base.memory import limit, require, resident, size
-from limelight.cli.output import note
+from limelight.cli.output import note, remark
 from limelight.store.checkpoint import EVERY, Checkpoint
 from limelight.store.model_folder import CONFIG
 
@@ -150,7 +150,7 @@ def announce(what: str, needed: int, *, hint: str) -> None:
     """
     most = require(needed, what, hint=hint)
     of = "" if most is None else f" (of {size(most)})"
-    note(f"{what} takes about {size(needed)} of memory{of}")
+    remark(f"{what} takes about {size(needed)} of memory{of}")
 
 
 def announce_look(what: str, look: Callable[[int | None], Estimate | None]) -> None:

@@ -20,7 +20,7 @@ from limelight.cli.flags import (
 )
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
-from limelight.cli.output import check_page, note, note_page, report
+from limelight.cli.output import check_page, note_page, remark, report
 from limelight.cli.targets import For, population_file, population_of
 from limelight.models.exadmm import ExADMMConfig
 
@@ -53,7 +53,8 @@ def frontier(
         Path,
         argument(
             "DATA",
-            "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
+            "A .parquet, .csv, .tsv or .dat file (also .gz, .bz2, .zst, .zip), a folder of "
+            "parts, or a split folder.",
         ),
     ],
     *,
@@ -105,9 +106,9 @@ def frontier(
 
     \b
     Which point to take:
-      the lowest Gini whose nDCG you can afford, among those marked "front". Then
-      FOLDER/models/exadmm-N is its model, ready for `limelight recommend`. Of ease there is
-      FOLDER/models/plain, which `at_strength` gives any strength. A re-ranker has a strength for
+      of those marked "front", the lowest Gini whose nDCG you can afford. A point of exADMM is a
+      model in FOLDER/models/exadmm-N, ready for `limelight recommend`. EASE has one model,
+      FOLDER/models/plain: `at_strength` gives it any strength. The strength of a re-ranker is for
       `ll.BestResponse(strength=...)` and others.
 
     \b
@@ -138,7 +139,7 @@ def frontier(
         note_page(page)
     report(repr(found), found.to_dict() | {"output": output}, as_json=as_json)
     if output is not None:
-        note(f"written to {output}")
+        remark(f"written to {output}")
 
 
 def _defaults() -> dict[str, str]:

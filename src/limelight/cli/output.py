@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from limelight._base.printable import printable, printable_lines
 if TYPE_CHECKING:
     from limelight.solve.loop import Status
 
+_reads_json = ContextVar("_reads_json", default=False)
 # Arguments of functions; the hyper-parameters of models are looked up where they are declared.
 _ARGUMENTS = """
     at at_users catalogue columns core core_speed cores efficiency every filter_order gini group
@@ -57,6 +59,8 @@ def in_flags(text: str) -> str:
     "name it with --held-out-item '...'"
     >>> in_flags("dropout must be at least 0 and below 1: 1.5")
     '--dropout must be at least 0 and below 1: 1.5'
+    >>> in_flags("at must be a time: '01/01/2002'")
+    "--at must be a time: '01/01/2002'"
     """
     from limelight._base.settings import flag_of
     from limelight.models.folder import MODELS
@@ -75,7 +79,7 @@ def in_flags(text: str) -> str:
     text = re.sub(_TABLE_COLUMN, lambda found: f"--{found[1].replace('_', '-')} ", text)
     # A name of one word may be an ordinary word, but not where a check begins with it.
     text = re.sub(
-        rf"^({_any(settings)})(?= must | is not a known choice)",
+        rf"^({_any(flags)})(?= must | is not a known choice)",
         lambda found: flags[found[1]],
         text,
     )
@@ -121,8 +125,23 @@ def complain_of_system(error: MemoryError | OSError) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark to standard error."""
+    """Print a line to standard error."""
     _show(text, err=True)
+
+
+def remark(text: str) -> None:
+    """Print what goes well to standard error, unless a program reads the result as JSON.
+
+    What may be wrong is a `note`, which is printed always.
+    """
+    if not _reads_json.get():
+        note(text)
+
+
+def choose_json(value: bool) -> bool:
+    """Take the flag ``--json``, so that remarks know of it."""
+    _reads_json.set(value)
+    return value
 
 
 def _show(text: str, *, err: bool = False) -> None:
@@ -160,8 +179,7 @@ def summarise(text: str, record: Mapping[str, Any], *, written: Path, as_json: b
     With JSON standard error stays empty, because the record says where.
     """
     report(text, record, as_json=as_json)
-    if not as_json:
-        note(f"written to {written}")
+    remark(f"written to {written}")
 
 
 def to_json(record: Mapping[str, Any], indent: int | None = None) -> str:
@@ -213,4 +231,4 @@ def check_page(path: Path | None) -> None:
 
 def note_page(path: Path) -> None:
     """Say where a page was written."""
-    note(f"report written to {path}")
+    remark(f"report written to {path}")

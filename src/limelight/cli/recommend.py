@@ -28,6 +28,7 @@ from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
 from limelight.cli.frame import Estimate, ExecutorFlags, checkpoint_of, known_size
 from limelight.cli.output import note, summarise
+from limelight.rerank.targets.words import asked_words
 
 
 @takes_flags
@@ -145,8 +146,9 @@ def recommend(
         found = make(folder, output, **asked, checkpoint=kept, executor=executor)
     k, seconds = int(found["k"]), time.perf_counter() - started
     text = (
-        f"Lists of {k} for {found['users']:,} users were made in {seconds:.1f} seconds: over them "
-        f"the Gini@{k} of exposure is {found[f'gini@{k}']:.3f}, and "
+        f"Lists of {k} for {found['users']:,} users were made in {seconds:.1f} seconds. Over these "
+        f"lists and {found['items']:,} items, the Gini@{k} of exposure is "
+        f"{found[f'gini@{k}']:.3f}, and "
         f"{percent(found[f'coverage@{k}'])} of the items are shown."
     )
     promise = found.pop("promise", None)
@@ -157,7 +159,10 @@ def recommend(
     summarise(text, record, written=output, as_json=as_json)
 
 
-_MEASURED = {"gini": ("gini", "{:.3f}".format), "min_coverage": ("coverage", percent)}
+_MEASURED = {
+    "gini": ("gini", "Gini", "{:.3f}".format),
+    "min_coverage": ("coverage", "coverage", percent),
+}
 
 
 def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen: bool) -> str:
@@ -167,15 +172,14 @@ def _promised(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen:
     if loss is None:
         return f"{said}."
     what = f"nDCG@{promise['target']['at']}"
-    return f"{said}. {price(loss, what)}, as test users told when the model was fitted."
+    return f"{said}. {price(loss, what)}, measured on test users when the model was fitted."
 
 
 def _asked(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen: bool) -> str:
     target, served = promise["target"], promise["served"]
     at, n_users = target["at"], int(found["users"])
     wishes = {name: wish for name, wish in target.items() if name != "at"}
-    asked = ", ".join(f"{name.replace('_', ' ')} {wish}" for name, wish in wishes.items())
-    text = f"Asked for: {asked}, lists of {at}, over {promise['population']}"
+    text = f"Asked for: {asked_words(wishes)}, lists of {at}, over {promise['population']}"
     if k != at:
         return f"{text}; these lists are of another length"
     if unseen or n_users < served["users"]:
@@ -187,8 +191,8 @@ def _asked(promise: dict[str, Any], found: dict[str, Any], k: int, *, unseen: bo
             f"Gini@{at} of {served[f'gini@{at}']:.3f}, and the fewer lists, the higher it is"
         )
     measured = [
-        f"{name} {write(found[f'{name}@{k}'])}"
-        for wish, (name, write) in _MEASURED.items()
+        f"{label} {write(found[f'{name}@{k}'])}"
+        for wish, (name, label, write) in _MEASURED.items()
         # A target of groups was measured when the model was fitted; these figures are of items.
         if wish in wishes and "of" not in target
     ]

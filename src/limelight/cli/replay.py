@@ -16,7 +16,7 @@ from limelight.cli.flags import (
     takes_flags,
 )
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
-from limelight.cli.output import note, report, to_json
+from limelight.cli.output import remark, report, to_json
 from limelight.cli.targets import Gini, GroupCap, GroupFloor, Groups, MinCoverage, target_option
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def replay(
         argument(
             "LOG",
             "Requests: a table with a column of users and one of times, as .parquet, .csv or .tsv "
-            "(also .gz), or a folder of parts.",
+            "(also .gz, .bz2, .zst, .zip), or a folder of parts.",
         ),
     ],
     *,
@@ -122,7 +122,7 @@ def replay(
     )
     for file in files:
         _write(found, file)
-        note(f"written to {file}")
+        remark(f"written to {file}")
     report(found.text(), found.to_dict(), as_json=as_json)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.cli.flags import Json, Report, Resume, argument, option
-from limelight.cli.output import check_page, note, note_page, summarise
+from limelight.cli.output import check_page, note_page, remark, summarise
 
 if TYPE_CHECKING:
     from limelight.data import Split
@@ -118,7 +118,7 @@ def reproduce(
         message = f"made-up data have no columns to name: --{next(iter(columns))}"
         raise ConfigError(message, hint="leave it out, or give --data")
     split = _split(experiment, data, columns)
-    run = Run(plan, split, folder / "state", note)
+    run = Run(plan, split, folder / "state", remark)
     found = run.findings()
     report = write_report(plan, found, folder)
     exhibit = exhibit_of(plan, found, split, run.shown_at)
@@ -155,7 +155,7 @@ def _split(experiment: "Experiment", data: Path | None, columns: dict[str, str])
 
     if data is not None:
         return prepare(experiment, data, columns)
-    note(f"Making up data of the size of {experiment.title} ...")
+    remark(f"Making up data of the size of {experiment.title} ...")
     return make_up(experiment.size, experiment.held_out)
 
 

@@ -64,7 +64,7 @@ def rerank(
         argument(
             "CANDIDATES",
             "user_id,item_id,score from any recommender, as .parquet, .csv or .tsv (also "
-            ".gz), a folder of parts, or a folder that `limelight fit` wrote.",
+            ".gz, .bz2, .zst, .zip), a folder of parts, or a folder that `limelight fit` wrote.",
         ),
     ],
     *,
@@ -93,8 +93,8 @@ def rerank(
         option(
             "FILE",
             "Pairs user_id,item_id that users liked and the recommender has not seen: "
-            "they tell what scores are worth. Otherwise a usual law is assumed of positive "
-            "scores, and of others only the order of candidates counts.",
+            "they tell what scores are worth. Without them, positive scores are taken to fall as "
+            "those of recommenders usually do, and of other scores only the order counts.",
         ),
     ] = None,
     relevance: Annotated[
@@ -308,7 +308,7 @@ def _group_lines(changes: "Sequence[ExposureChange | GroupShare]") -> list[str]:
     ]
     if (left_out := len(lines) - 2 * _SHOWN) > 0:
         lines[_SHOWN:-_SHOWN] = [f"({left_out:,} groups in between)"]
-    return lines
+    return [f"{'group':<28}{'share before':>14}{'after':>10}", *lines]
 
 
 def _refuse_own_input(output: Path, *inputs: Path | None) -> None:

@@ -22,7 +22,7 @@ from limelight.cli.flags import (
     takes_flags,
 )
 from limelight.cli.flags.reading import Reading
-from limelight.cli.output import note, report
+from limelight.cli.output import remark, report
 from limelight.models.folder import MODELS
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class TuneFlags:
         with saying_how_to_go_on("the same command with --resume goes on from here"):
             place, length = kept.path / "tuning", given_flags(at=at)
             found = run_search(data, model, limits, folder=place, is_drawn=False, **length)
-        note(f"{found}\n")
+        remark(f"{found}\n")
         return found.unfitted(), kept.part("fit")
 
 
@@ -127,7 +127,8 @@ def tune(
         Path,
         argument(
             "DATA",
-            "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder.",
+            "A .parquet, .csv, .tsv or .dat file (also .gz, .bz2, .zst, .zip), a folder of "
+            "parts, or a split folder.",
         ),
     ],
     *,
@@ -201,7 +202,7 @@ def tune(
     record = found.to_dict() | {"output": output}
     report(str(found), record, as_json=as_json)
     if output is not None:
-        note(f"written to {output}")
+        remark(f"written to {output}")
 
 
 def _defaults() -> dict[str, str]:

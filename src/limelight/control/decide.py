@@ -190,7 +190,7 @@ def _controls(
     laws = {"calibrated": law}
     if law.scale == "log" and sitting.parts["validation"].part.n_users < _ENOUGH:
         # Where few users were held out, one scale for all of them may do better than a fit.
-        laws["scores"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
+        laws["plain"] = Relevance(score=1, head=0, rank=0, floor=law.floor)
     threads = resolve_threads(plain.config.num_threads)
     usual = {"candidates": sitting.users.width, "num_threads": plain.config.num_threads}
     controls: list[ModelControl] = []
@@ -203,7 +203,7 @@ def _controls(
         for way, settings, providers in _ways(search, variants):
             welfare, more = settings.pop("welfare", "log"), {**settings, **usual}
             served = Served(serve, rule, welfare, more, groups, providers)
-            named = f"{_METHODS[serve]}{way} of {scale}"
+            named = f"{_METHODS[serve]}{way} on {scale} scores"
             controls.append(RerankControl(named, sitting, served, threads))
     # In training items share exposure, whoever they are of.
     if isinstance(plain, ExADMM | EASE) and groups is None and search.providers is None:
@@ -313,7 +313,7 @@ def _out_of_reach(
     near = ", ".join(
         f"{name} a Gini index of {one.measure.gini:.3f} and a coverage of "
         f"{percent(one.measure.coverage)}"
-        + (f" and an MMF of {one.measure.mmf:.3f}" if goal.n_groups else "")
+        + (f" and an MMF of {percent(one.measure.mmf)}" if goal.n_groups else "")
         + f" for {percent(one.measure.loss)} of nDCG"
         for name, one in found.items()
     )
@@ -329,7 +329,7 @@ def _out_of_reach(
             f"{gini_floor(n_lists, k, n_items):.3f}, nor show more than "
             f"{percent(min(1.0, n_lists * k / n_items))} of {n_items:,} items"
         )
-    hint = "ask for less, or keep the nearest: nearest=True, --nearest"
+    hint = "weaken the target, or keep the nearest: nearest=True, --nearest"
     error = OutOfReachError(message, hint=hint)
     error.nearest = min(found.values(), key=lambda one: goal.cost(one.measure))
     return error

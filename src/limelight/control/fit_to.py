@@ -71,7 +71,7 @@ def fit_to(  # noqa: PLR0913
     A target speaks of the people who are served: exposure is that of the lists of all users of the
     data, unless told otherwise. Control is tried in training, by its exposure strength, and
     afterwards, by re-ranking what the model likes best. Held-out users are served among all others.
-    Those of validation decide by what they find; test users, whom nothing was decided by,
+    Those of validation decide by what they find; test users, who had no part in that,
     say what it costs. Then the model is fitted to everybody, held-out users as well, and the
     strength is confirmed over everybody's lists. What comes out knows the population, and serves
     one user, a hundred or all of them as a part of it.
@@ -236,12 +236,13 @@ def _missed_by_all(goal: Goal, everybody: Everybody, confirmed: Confirmed) -> So
     more = ""
     if found := confirmed.providers:
         gini, coverage = (found[f"group_{name}@{everybody.k}"] for name in ("gini", "coverage"))
-        more = f" and an MMF of {found[f'group_mmf@{everybody.k}']:.3f}"
+        more = f" and an MMF of {percent(found[f'group_mmf@{everybody.k}'])}"
     message = (
         f"out of reach: {goal} over {len(everybody.rows):,} users' lists; they came to a Gini "
         f"index of {gini:.3f} and a coverage of {percent(coverage)}{more}"
     )
-    return SolveError(message, hint="ask for less, or keep the nearest: nearest=True, --nearest")
+    hint = "weaken the target, or keep the nearest: nearest=True, --nearest"
+    return SolveError(message, hint=hint)
 
 
 def _everybody(
@@ -347,7 +348,7 @@ def _refuse_unreachable(goal: Goal, n_lists: int, n_items: int, k: int) -> None:
                 f"users go below a Gini index of {floor:.3f}, nor show more than "
                 f"{percent(shown)} of {n_items:,} items"
             )
-            raise SolveError(message, hint="ask for less, or make lists longer")
+            raise SolveError(message, hint="weaken the target, or make lists longer")
 
 
 def _weaker(decision: Decision, test: BothLists) -> tuple[TriedMethod, ...]:
@@ -391,8 +392,7 @@ def _search_notes(
         )
     if sitting.n_items < n_items:
         notes.append(
-            f"The search knew {sitting.n_items:,} of {n_items:,} items, those of training users: "
-            "figures of held-out users are over these."
+            f"Figures of held-out users are over the {sitting.n_items:,} items of training users."
         )
     if decision.met and not confirmed.met:
         reached = confirmed.providers.get(f"group_gini@{everybody.k}", confirmed.now.gini)

@@ -285,8 +285,8 @@ class Frontier:
         return [
             f"The best of {n_points} is {best.method} at strength {best.strength:.4g}: the "
             f"Gini@{k} of exposure {gini}, and the share of the items shown {shown}.",
-            f"{price(loss, f'nDCG@{k}')} of test users; best is "
-            f"the most even that keeps {percent(1 - _LOSS, 0)} of it for validation users.",
+            f"{price(loss, f'nDCG@{k}')} for test users. The best point is the most even one "
+            f"that keeps at least {percent(1 - _LOSS, 0)} of nDCG@{k} for validation users.",
         ]
 
     def document(self) -> Document:
@@ -309,8 +309,8 @@ class Frontier:
         if self.cost is None:
             return [*sampled, *self.notes]
         cost = (
-            f"exadmm: all points took {self.cost.training:.1f} x the training of one fit, "
-            f"{self.cost.wall_clock:.1f} x its wall-clock time"
+            f"exadmm: all points took {self.cost.training:.1f} times the training of one fit, "
+            f"and {self.cost.wall_clock:.1f} times its wall-clock time"
         )
         return [*sampled, cost, *self.notes]
 

@@ -16,6 +16,7 @@ from limelight.data.ids import ids_to_arrow
 from limelight.rerank.methods.group_shares import GroupShares, GroupSharesConfig
 from limelight.rerank.rerank import group_settings
 from limelight.rerank.targets.groups import as_groups
+from limelight.rerank.targets.words import asked_words
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Int32
@@ -96,10 +97,12 @@ class GroupTarget:
         stands = () if bound is None else bound.notes(measure)
         if stands and not nearest:
             message = (
-                f"out of reach: {bound} beside {', '.join(self._goal.wishes)}; the shares of "
+                f"out of reach: {bound} beside {asked_words(self._goal.wishes)}; the shares of "
                 f"groups cost {percent(measure.loss)} of nDCG over {sitting.n_lists:,} users' lists"
             )
-            raise SolveError(message, hint="ask for less, or keep it: nearest=True, --nearest")
+            raise SolveError(
+                message, hint="weaken the target, or keep this one: nearest=True, --nearest"
+            )
         return GroupDecision(
             method="group prices",
             strength=strength_of(prices),

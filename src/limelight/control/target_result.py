@@ -1,4 +1,4 @@
-"""What a search for a target found, and how it does for users whom nothing was decided by."""
+"""What a search for a target found, and how it does for users who had no part in it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from limelight._base.documents import Document, Table
 from limelight._base.errors import DataError
-from limelight._base.text import moves, percent, price, short
+from limelight._base.text import moves, percent, price
 from limelight.control.target_lists import MAIN, TriedPoint
 from limelight.metrics.groups import group_rows
 from limelight.report.exhibit import Compared, ExhibitPoint, build_exhibit, with_front
 from limelight.report.page import write_page
+from limelight.rerank.targets.words import asked_words, shares_words
 
 if TYPE_CHECKING:
     import os
@@ -99,14 +100,14 @@ class TargetResult:
             message = "this result has no lists to show"
             raise DataError(message, hint="pass what `ll.fit_to` returned")
         split, lists, groups = self.shown
-        wish = ", ".join(f"{name} {value}" for name, value in self.goal.items())
+        wish = asked_words(self.goal)
         points = self.points()
         chosen = next(
             n for n, p in enumerate(points) if n and p[:2] == (self.method, self.strength)
         )
         shown = [
             ExhibitPoint(
-                method,
+                _NAMES.get(method, method[:1].upper() + method[1:]),
                 f"{method}, strength {strength:.3g}" if number else "no control",
                 figures,
                 strength,
@@ -207,9 +208,13 @@ class TargetResult:
             for name, write in (("gini", "{:.3f}".format), ("coverage", percent))
         )
         over = f"{int(now['users']):,} {whose} and {n_groups or int(now['items']):,} {whom}"
+        found = f"the Gini@{k} of exposure {gini}, and the share of the {whom} shown {shown}"
+        bounds = [name for name in self.goal if name.startswith("group_")]
+        if bounds and self.groups:
+            among = shares_words(self.groups)
+            found = among if len(bounds) == len(self.goal) else f"{found}; {among}"
         lines = [
-            f"The target is {'met' if self.met else 'not met'}: over {over}, the Gini@{k} of "
-            f"exposure {gini}, and the share of the {whom} shown {shown}.",
+            f"The target is {'met' if self.met else 'not met'}: over {over}, {found}.",
             self._price(),
         ]
         if n_groups:
@@ -217,8 +222,8 @@ class TargetResult:
             lines.append(", ".join(changes))
         if self.weaker:
             of = " of groups" if "of" in self.goal else ""
-            words = (f"Gini{of} {o.gini:.3f} for {_change(o.ndcg_loss)}" for o in self.weaker)
-            lines.append(f"A little less control: {', '.join(words)} of nDCG")
+            words = (f"nDCG {_change(o.ndcg_loss)} at Gini{of} {o.gini:.3f}" for o in self.weaker)
+            lines.append(f"With a little less control: {', '.join(words)}")
         return lines
 
     def _price(self) -> str:
@@ -237,11 +242,7 @@ class TargetResult:
         return self.test["users"] == self.test["scored_users"]
 
     def _target(self) -> str:
-        wishes = (
-            f"{name} {short(value) if isinstance(value, Mapping) else value}"
-            for name, value in self.goal.items()
-        )
-        return f"target: {', '.join(wishes)}, lists of {self.at}, over {self.population}"
+        return f"target: {asked_words(self.goal)}, lists of {self.at}, over {self.population}"
 
     def _how(self) -> str:
         how = "met by" if self.met else "nearest by"
@@ -287,6 +288,8 @@ class TargetResult:
 
 
 _SIDES = ("low", "high")
+_NAMES = {"exadmm": "exADMM", "ease": "EASE"}
+"""What pages call methods that are not written with a capital alone."""
 _SHOWN_FIRST = (*MAIN, "ndcg_loss")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from limelight._base.errors import DataError
 from limelight._base.text import short
 from limelight.data.files.parquet import STRINGS
 from limelight.data.sources import describe, require_column
-from limelight.data.times import number_seconds
+from limelight.data.times import formats_of, number_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,12 +32,13 @@ TIMES = (
     *(pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("us", "ns")),
 )
 """What the text of a timestamp may mean, the first that fits."""
-_FORMAT = "correct or drop such rows, or say how times are written: time_format='%d/%m/%Y'"
 _SECONDS = {"day": 86_400.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 """Seconds of the units in which Arrow writes times."""
 
 
 CORRECT = "correct or drop such rows"
+_MISSING = pa.array(["", "null", "none", "nan", "na", "n/a", r"\n"])
+"""What text files write where a number is missing, in small letters."""
 
 
 class Chunk(NamedTuple):
@@ -109,22 +111,25 @@ class NumberColumn:
             chunk = chunk._replace(values=_missing_as_nan(chunk))
         chunk.require_values(self.rule, self.hint)
         if chunk.is_text:
-            values = parse_text(chunk, [pa.float64()], self.rule, self.hint)
+            hint_of = partial(_say_missing, self.hint)
+            values = parse_text(chunk, [pa.float64()], self.rule, hint_of)
         elif _is_number(chunk.values.type) or pa.types.is_decimal(chunk.values.type):
             values = chunk.values.cast(pa.float64(), safe=False)
         else:
             raise chunk.type_error(self.rule, "cast the column to numbers first")
         numbers = values.to_numpy()
-        chunk.require_all(self.obeys(numbers), self.rule, self.hint)
+        hint = CORRECT if np.isposinf(numbers).any() else self.hint  # infinity is not missing
+        chunk.require_all(self.obeys(numbers), self.rule, hint)
         return np.asarray(numbers, dtype=self.dtype)
 
 
 def _missing_as_nan(chunk: Chunk) -> Any:
-    """Put NaN where a number is missing, which in text may be an empty field."""
+    """Put NaN where a number is missing, which in text may be an empty field or a word."""
     values = chunk.values
     if chunk.is_text:
         text = pc.ascii_trim_whitespace(pc.fill_null(values, ""))
-        return pc.if_else(pc.equal(text, ""), "nan", text)
+        is_missing = pc.is_in(pc.ascii_lower(text), _MISSING.cast(text.type))
+        return pc.if_else(is_missing, "nan", text)
     is_number = _is_number(values.type) or pa.types.is_decimal(values.type)
     if not values.null_count or not is_number:
         return values
@@ -154,11 +159,14 @@ class TimeColumn:
         """Turn text into numbers or times, by the format where one was named."""
         text = chunk.values
         if self._format is None or str(text.type) not in STRINGS:
-            return parse_text(chunk, TIMES, self.rule, _FORMAT) if chunk.is_text else text
+            return parse_text(chunk, TIMES, self.rule, _say_format) if chunk.is_text else text
         trimmed = pc.ascii_trim_whitespace(text)
         times = pc.strptime(trimmed, format=self._format, unit="us", error_is_null=True)
         rule = f"a timestamp must be written as {self._format!r}"
-        chunk.require_all(pc.is_valid(times).to_numpy(zero_copy_only=False), rule)
+        is_time = pc.is_valid(times).to_numpy(zero_copy_only=False)
+        if not is_time.all():
+            row = int(np.argmin(is_time))
+            raise chunk.error(row, rule, _say_format(trimmed[row].as_py()))
         return times
 
     def convert(self, chunk: Chunk) -> NDArray[Any]:
@@ -203,13 +211,26 @@ def _is_number(type_: Any) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
-def parse_text(chunk: Chunk, types: Sequence[Any], what: str, hint: str = CORRECT) -> Any:
+def _say_format(text: str) -> str:
+    """Say what to do about a time that cannot be read, with the formats that it may have."""
+    known = formats_of(text) or ("%d/%m/%Y",)
+    written = ", or ".join(f"time_format={one!r}" for one in known)
+    return f"{CORRECT}, or say how times are written: {written}"
+
+
+def _say_missing(hint: str, text: str) -> str:
+    """Say what to do about text that is no number; a hint about missing ones may not help."""
+    return hint if text.lower() in _MISSING.to_pylist() else CORRECT
+
+
+def parse_text(chunk: Chunk, types: Sequence[Any], what: str, hint_of: Callable[[str], str]) -> Any:
     """Read text as the first type that fits all rows; refuse a row that fits none."""
     text = pc.ascii_trim_whitespace(chunk.values)
     for type_ in types:
         with suppress(pa.ArrowInvalid):
             return text.cast(type_)
-    raise chunk.error(max(_first_misfit(text, type_) for type_ in types), what, hint)
+    row = max(_first_misfit(text, type_) for type_ in types)
+    raise chunk.error(row, what, hint_of(text[row].as_py()))
 
 
 def _first_misfit(text: Any, type_: Any) -> int:

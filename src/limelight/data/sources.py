@@ -265,7 +265,7 @@ def require_column(part: Part, name: str) -> None:
     """
     found = list(part.columns).count(name)
     if found > 1:
-        message = f"column stands {found} times in {part.label}: {name!r}"
+        message = f"{part.label} has {found} columns named {name!r}"
         raise DataError(message, hint="rename all but one of them")
     if found == 0:
         message = f"column not found in {part.label}: {name!r}"
@@ -337,7 +337,7 @@ def _refuse_repeated_columns(native: Any) -> None:
     names = [name for name in native.columns if isinstance(name, str)] if is_pandas else []
     for name in names:
         if names.count(name) > 1:
-            message = f"column stands {names.count(name)} times in the frame: {name!r}"
+            message = f"the frame has {names.count(name)} columns named {name!r}"
             raise DataError(message, hint="rename or drop all but one of them")
 
 

@@ -128,7 +128,9 @@ class Split:
     def refuse_shared_users(self) -> None:
         """Refuse a split by time where everybody is asked for: its parts overlap."""
         if self.has_shared_users:
-            message = "users stand in several parts of this split, so they cannot be put together"
+            message = (
+                "some users are in several parts of this split, so they cannot be put together"
+            )
             raise DataError(message, hint="pass the interactions themselves, or use split_users")
 
     def save(self, folder: str | os.PathLike[str]) -> None:

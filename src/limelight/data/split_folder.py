@@ -117,7 +117,7 @@ def read_split(
     if not (path / ITEMS).is_file() and not (path / OUR_ITEMS).is_file():
         missing.append(ITEMS)
     if missing:
-        message = f"not a split, for want of {', '.join(missing)}: {path}"
+        message = f"not a split folder, it lacks {', '.join(missing)}: {path}"
         raise DataError(message, hint="write one with split_users(...).save(folder)")
     item_ids, dropped = _read_items(path)
     _refuse_repeated(item_ids, "item", path)

@@ -85,6 +85,31 @@ def moment(value: object, name: str = "at") -> float:
     return seconds
 
 
+def formats_of(text: str) -> tuple[str, ...]:
+    """Guess how a time is written that is not as ISO 8601 has it; two ways if it may be either.
+
+    Examples
+    --------
+    >>> formats_of("17/10/2000 05:30"), formats_of("01.02.2024"), formats_of("yesterday")
+    (('%d/%m/%Y %H:%M',), ('%d.%m.%Y', '%m.%d.%Y'), ())
+    """
+    return tuple(
+        written
+        for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d")
+        for sign in "/.-"
+        for clock in ("", " %H:%M", " %H:%M:%S")
+        if _is_written(text, written := day.format(sign) + clock)
+    )
+
+
+def _is_written(text: str, written: str) -> bool:
+    try:
+        dt.datetime.strptime(text.strip(), written)
+    except ValueError:
+        return False
+    return True
+
+
 def shown(seconds: float) -> str:
     """Write a time for people, in UTC.
 

@@ -71,6 +71,26 @@ class RenumberedPart(Protocol):
         """Return the same users, over these items."""
 
 
+SHARES = {"coverage", "top_share", "merit_distance", "merit_none_share"}
+"""What people read in percent; other metrics are plain numbers."""
+
+
+def figure(key: str, value: float) -> str:
+    """Write a metric for people: shares in percent.
+
+    Examples
+    --------
+    >>> figure("gini@20", 0.5), figure("coverage@20", 0.2905)
+    ('0.5000', '29.05 %')
+    """
+    return percent(value, 2) if is_share(key) else f"{value:.4f}"
+
+
+def is_share(key: str) -> bool:
+    """Tell whether people read a metric in percent."""
+    return key.split("@", maxsplit=1)[0] in SHARES
+
+
 class Evaluation(Mapping[str, float]):
     """The metrics of one evaluation: read-only, under flat keys such as "ndcg@20".
 
@@ -150,10 +170,10 @@ class Evaluation(Mapping[str, float]):
     def _cell(self, key: str) -> str:
         if key not in self:
             return ""
-        value = f"{self[key]:.4f}"
+        value = figure(key, self[key])
         if f"{key}_low" not in self:
             return value
-        return f"{value} [{self[f'{key}_low']:.4f}, {self[f'{key}_high']:.4f}]"
+        return f"{value} [{figure(key, self[f'{key}_low'])}, {figure(key, self[f'{key}_high'])}]"
 
     def to_dict(self) -> dict[str, float]:
         """Return the metrics as a plain dictionary, ready for JSON.

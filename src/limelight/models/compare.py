@@ -12,7 +12,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import check_choice, check_integer
 from limelight._base.text import count
 from limelight.data.split import Split
-from limelight.metrics.evaluate import Evaluation, evaluate
+from limelight.metrics.evaluate import Evaluation, evaluate, figure
 from limelight.models.recommender import Recommender
 
 if TYPE_CHECKING:
@@ -73,8 +73,9 @@ class ModelComparison:
         for metric in _METRICS.values():
             key = f"{metric}@{self.k}"
             low, high = (row.metrics.get(f"{key}_{end}") for end in ("low", "high"))
-            spread = "" if low is None or high is None else f" [{low:.4f}, {high:.4f}]"
-            cells.append(f"{row.metrics[key]:.4f}{spread}")
+            ends = None if low is None or high is None else (figure(key, low), figure(key, high))
+            spread = f" [{ends[0]}, {ends[1]}]" if ends else ""
+            cells.append(f"{figure(key, row.metrics[key])}{spread}")
         return row.name, *cells, "" if row.seconds is None else f"{row.seconds:.1f}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ METRICS = (
         "relevance",
         "Relevance",
         "higher",
-        "How much of the relevance of everybody's own list is kept.",
+        "How much of the relevance of users' own lists is kept.",
         percent=True,
         accuracy=True,
     ),

@@ -27,6 +27,7 @@ from limelight.report.exhibit import (
 )
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
+from limelight.rerank.targets.words import shares_words
 from limelight.store.lists import ListWriter
 
 if TYPE_CHECKING:
@@ -317,15 +318,16 @@ class RerankResult:
     def sentences(self) -> list[str]:
         """Say in plain words what was done, what was gained, and what it cost."""
         k, now = self.k, self.metrics
-        what, name = f"Gini@{k} of exposure", "gini"
-        if self.n_groups:
-            what, name = f"Gini@{k} of the exposure of {self.n_groups:,} groups", "group_gini"
+        name = "group_gini" if self.n_groups else "gini"
+        whose = f"the exposure of {self.n_groups:,} groups" if self.n_groups else "exposure"
         gini = moves(now[f"{name}@{k}_before"], now[f"{name}@{k}"])
         shown = moves(now[f"coverage@{k}_before"], now[f"coverage@{k}"], percent)
+        items = f"the Gini@{k} of {whose} {gini}, and the share of the items shown {shown}"
+        found = shares_words(self.groups) if self.groups else items
         return [
             f"Lists of {k} were re-ranked by {self.method} at strength {self.strength:.4g}: over "
-            f"{self.counted()}, the {what} {gini}, and the share of the items shown {shown}.",
-            f"{price(self.relevance_loss, 'the relevance', digits=2)} of everybody's own list.",
+            f"{self.counted()}, {found}.",
+            f"{price(self.relevance_loss, 'the relevance', digits=2)} of users' own lists.",
         ]
 
     def _title(self) -> str:
@@ -354,8 +356,7 @@ class RerankResult:
         if not self.catalogue_given:
             notes.append(
                 f"No catalogue was given: exposure is over the {len(self.item_ids):,} items that "
-                "are candidates of anybody. Pass catalogue=... or --catalogue to count those that "
-                "are nobody's."
+                "are candidates of some user. To count the others: catalogue=... or --catalogue"
             )
         if n_short := self.lengths.empty + self.lengths.short:
             note = f"Users with fewer than {self.k} candidates and a shorter list: {n_short:,}."
@@ -381,7 +382,7 @@ class RerankResult:
             ]
         lines += [
             "",
-            f"The average user keeps {percent(self.overlap)} of her own list.",
+            f"On average {percent(self.overlap)} of a user's own list stays.",
             f"Half of the users give up at most {percent(record['relevance_loss_median_user'], 2)} "
             f"of the relevance, nine in ten at most "
             f"{percent(record['relevance_loss_worst_tenth'], 2)}.",

@@ -148,8 +148,8 @@ class ReplayResult:
             )
             share = percent(float(np.mean(off <= _NEAR)), 0)
             said.append(
-                f"Once the ledger was filled, the Gini index was within {_NEAR:g} of it {share} of "
-                f"the time, and at most {off.max():.3f} away."
+                f"Once the ledger was filled, the Gini index was within {_NEAR:g} of the target "
+                f"{share} of the time, and at most {off.max():.3f} away."
             )
         if self.status.accounts:
             first = self.status.accounts[0]

@@ -219,7 +219,7 @@ case(
     "70 million rows in a few bytes",
     "data describe x.parquet",
     many_rows,
-    "x.parquet unpacks to more rows than its ",
+    "x.parquet has only ",
 )
 
 

@@ -270,7 +270,7 @@ def test_plays_as_published(tmp_path, monkeypatch, typed, name, header, separato
     ended = typed("fit", name, "--model", "popularity", "-o", "model")
     assert ended.code == 0, ended.err
     weight = header.split(separator)[-1]
-    assert f"every row counts 1 (--weight {weight})" in ended.err
+    assert f"every row counts 1. To weigh rows by it: --weight {weight}" in ended.err
     ended = typed("fit", name, "--model", "popularity", "--weight", weight, "-o", "model")
     assert ended.code == 0, ended.err
     assert "is not used" not in ended.err

@@ -35,6 +35,28 @@ def test_a_plain_fit_says_that_control_is_off_and_what_comes_next(
     assert ended.err.endswith(f"written to {tmp_path / 'model'}\n")
 
 
+@pytest.mark.parametrize("verb", ["describe", "fit", "target", "recommend", "audit", "rerank"])
+def test_json_leaves_standard_error_empty(
+    limelight: Run, files: Path, tmp_path: Path, verb: str
+) -> None:
+    rated = (files / "ratings.csv", "--rating", "rating")
+    lists, items = files / "lists.parquet", files / "model" / "items.parquet"
+    target = ("--gini", 0.7, "-k", 5, "--nearest", "--report", tmp_path / "page.html")
+    ended = limelight(
+        *{
+            "describe": ("data", "describe", *rated),
+            "fit": ("fit", *rated, *SMALL, "-o", tmp_path / "model"),
+            "target": ("fit", *rated, *SMALL, *target, "-o", tmp_path / "model"),
+            "recommend": ("recommend", files / "model", "-o", tmp_path / "lists.csv"),
+            "audit": ("audit", lists, "--catalogue", items, "--items", tmp_path / "items.csv"),
+            "rerank": ("rerank", files / "model", *target[:4], "-o", tmp_path / "lists.csv"),
+        }[verb],
+        "--json",
+    )
+    assert (ended.code, ended.err) == (0, "")
+    assert json.loads(ended.out)
+
+
 def test_a_plain_fit_is_the_same_whether_it_is_measured(
     limelight: Run, files: Path, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ def test_auto_is_a_number_that_follows_from_the_data(
     ended = limelight("fit", files / "split", *flags)
     assert ended.code == 0
     chosen = ll.load(tmp_path / "model").model.chosen_["regularization"]
-    assert f"chosen by the data: regularization {chosen:.4g}; --tune" in ended.err
+    assert f"chosen from the data: regularization {chosen:.4g}; --tune" in ended.err
     ended = limelight("fit", files / "split", "--model", "ease", "--regularization", "0", "-o", "x")
     assert ended.code == 2
     assert "regularization must be a finite number above 0: 0" in ended.err

@@ -120,6 +120,13 @@ def test_shares_of_groups_are_set(limelight: Run, candidate_tables: Path, tmp_pa
         assert found["x"]["before"] > 0.8
         assert found["x"]["after"] == pytest.approx(0.6, abs=0.01)
         assert record["method"] == "group prices"
+        command = ("rerank", candidate_tables / "varied.csv", *target, *options[:-1], "-o", out)
+        first, cost, *_ = limelight(*command).out.splitlines()
+        assert cost.startswith("It costs ")
+        assert {
+            "--group-cap": "largest share of a group falls from",
+            "--group-floor": "smallest",
+        }.get(target[0], "distance of a group from what was asked falls from") in first
     assert record["target"] == {"group_shares": {"x": 60.0, "y": 40.0}}
     assert found["x"]["at_least"] == found["x"]["at_most"] == pytest.approx(0.6)
     assert "Target shares add up to 100 and were scaled to 1." in record["notes"]
@@ -163,7 +170,14 @@ def test_everything_at_once_is_explained(
     )
     ended = limelight("rerank", *arguments.split(), "-o", tmp_path / "lists.csv")
     assert ended.code == 0, ended.err
-    for words in ("best-response", "gained most", "lost most", "The average user keeps", "x  "):
+    for words in (
+        "best-response",
+        "gained most",
+        "lost most",
+        "of a user's own list stays",
+        "share before",
+        "x  ",
+    ):
         assert words in ended.out
     rows = (tmp_path / "lists.csv").read_text().splitlines()[1:]
     shown = {tuple(row.replace('"', "").split(",")[:2]) for row in rows}

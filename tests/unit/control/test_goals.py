@@ -151,9 +151,9 @@ def test_several_wishes_hold_together():
         assert not JOINT.is_met(missed)
         [note] = JOINT.notes(missed)
         assert note.startswith("Not all targets can be met together: ")
-    assert "a loss of nDCG of 0.1 stands in the way beside a Gini index of 0.6" in note
+    assert "a loss of nDCG of 10 % stands in the way beside a Gini index of 0.6" in note
     assert JOINT.notes(Measure(0.5, 0.9, 0.0)) == ()
-    assert str(JOINT) == ("a Gini index of 0.6 and a coverage of 0.5 and a loss of nDCG of 0.1")
+    assert str(JOINT) == ("a Gini index of 0.6 and a coverage of 50 % and a loss of nDCG of 10 %")
 
 
 def test_a_search_follows_the_wish_for_exposure_that_lacks_most():

@@ -149,7 +149,7 @@ def test_frames(frame):
         ("x.csv", "user_id,rank\n1,first\n", "'rank', row 1: a rank must be .*, got: 'first'"),
         ("x.csv", "user_id,rank\n1,\n", "'rank', row 1: a rank must be above 0, got: ''"),
         ("x.csv", "user_id,rank\n,1\n", "'user_id', row 1: an id must not be empty, got: ''"),
-        ("x.csv", "user_id,rank,rank\n1,1,1\n", "column stands 2 times in .*x.csv: 'rank'"),
+        ("x.csv", "user_id,rank,rank\n1,1,1\n", "x.csv has 2 columns named 'rank'"),
         ("x.csv", "userid,rank\n1,1\n", "column not found in .*x.csv: 'user_id'"),
         ("x.parquet", "PAR1 but not much more", "cannot read .*x.parquet"),
     ],

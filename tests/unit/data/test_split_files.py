@@ -205,12 +205,12 @@ def test_no_training_rows_are_refused(folder):
 
 
 def test_what_is_not_a_split_is_refused(folder, tmp_path):
-    with pytest.raises(DataError, match=r"not a split, for want of train\.csv, .*: .*nowhere"):
+    with pytest.raises(DataError, match=r"not a split folder, it lacks train\.csv, .*: .*nowhere"):
         Split.load(tmp_path / "nowhere")
     os.remove(folder / "unique_sid.txt")  # noqa: PTH107
     Split.load(folder)
     (folder / "items.parquet").unlink()
-    with pytest.raises(DataError, match=r"for want of unique_sid\.txt"):
+    with pytest.raises(DataError, match=r"it lacks unique_sid\.txt"):
         Split.load(folder)
 
 

@@ -170,7 +170,7 @@ def test_a_split_by_time_is_saved_but_not_put_together(tmp_path):
     np.testing.assert_array_equal(loaded.test.history.toarray(), split.test.history.toarray())
     np.testing.assert_array_equal(loaded.test.targets.toarray(), split.test.targets.toarray())
     for refuses in (loaded.everybody, lambda: ll.fit_to(loaded, gini=0.6)):
-        with pytest.raises(DataError, match="users stand in several parts of this split"):
+        with pytest.raises(DataError, match="some users are in several parts of this split"):
             refuses()
 
 

@@ -96,7 +96,7 @@ def test_a_file_without_a_header(tmp_path):
 
 def test_names_for_another_number_of_columns(tmp_path):
     path = write(tmp_path / "ratings.dat", "1::1193::5::978300760\n")
-    with pytest.raises(ll.DataError, match="has not the 3 columns that were named: 4") as caught:
+    with pytest.raises(ll.DataError, match="has 4 columns, but 3 were named") as caught:
         ll.read(path, columns="user,item,rating")
     assert "what separates them is '::'" in str(caught.value)
     path = write(tmp_path / "quoted.csv", 'ann,"a, b"\n')
@@ -127,6 +127,28 @@ def test_days_before_months(tmp_path):
         ll.read(path, timestamp="when", time_format="%m/%d/%Y")
 
 
+@pytest.mark.parametrize(
+    ("when", "hint"),
+    [
+        ("31/01/2024", "written: time_format='%d/%m/%Y'"),
+        ("31/01/2024 05:30", "written: time_format='%d/%m/%Y %H:%M'"),
+        ("31.01.2024", "written: time_format='%d.%m.%Y'"),
+        ("01/31/2024 05:30:59", "written: time_format='%m/%d/%Y %H:%M:%S'"),
+        ("01/02/2024", "written: time_format='%d/%m/%Y', or time_format='%m/%d/%Y'"),
+        ("yesterday", "written: time_format='%d/%m/%Y'"),
+    ],
+)
+def test_the_hint_has_the_format_of_the_time(tmp_path, when, hint):
+    path = write(tmp_path / "r.csv", f"user,item,when\n1,2,{when}\n")
+    with pytest.raises(ll.DataError) as refused:
+        ll.read(path, timestamp="when")
+    assert str(refused.value.hint).endswith(hint)
+    if ":30" in when:
+        with pytest.raises(ll.DataError) as refused:
+            ll.read(path, timestamp="when", time_format="%d/%m/%Y")
+        assert str(refused.value.hint).endswith(hint)
+
+
 @pytest.mark.parametrize("bad", [None, float("nan"), -1.0])
 def test_ratings_that_are_missing(bad):
     table = pa.table({"user": [1, 1, 2], "item": [1, 2, 1], "rating": [5.0, bad, 4.0]})
@@ -141,6 +163,24 @@ def test_ratings_that_are_missing(bad):
 def test_ratings_that_are_missing_in_text(tmp_path):
     path = write(tmp_path / "r.csv", "user,item,rating\n1,1,5\n1,2,\n2,1,NaN\n")
     assert pairs(ll.read(path, rating="rating", min_rating=1)) == {(1, 1)}
+
+
+@pytest.mark.parametrize("word", ["NULL", "null", "None", "NA", "n/a", "nan", "\\N", " ", ""])
+def test_words_for_a_missing_rating(tmp_path, word):
+    path = write(tmp_path / "r.csv", f"user,item,rating\n1,1,5\n1,2,{word}\n")
+    with pytest.raises(ll.DataError) as refused:
+        ll.read(path, rating="rating")
+    assert "rating_missing='drop'" in str(refused.value.hint)
+    with pytest.warns(ll.LimelightWarning, match="left out 1 row without a rating"):
+        assert pairs(ll.read(path, rating="rating", rating_missing="drop")) == {(1, 1)}
+
+
+def test_a_rating_in_words_is_a_mistake_always(tmp_path):
+    path = write(tmp_path / "r.csv", "user,item,rating\n1,1,5\n1,2,five\n")
+    for more in ({}, {"rating_missing": "drop"}):
+        with pytest.raises(ll.DataError, match=r"row 2: .*got: 'five'") as refused:
+            ll.read(path, rating="rating", **more)
+        assert refused.value.hint == "correct or drop such rows"
 
 
 def test_an_infinite_rating_is_a_mistake_always():
@@ -183,7 +223,7 @@ def test_a_matrix_is_told_where_it_belongs():
 
 def test_two_columns_of_a_name():
     frame = pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"])
-    with pytest.raises(ll.DataError, match="column stands 2 times in the frame: 'item'"):
+    with pytest.raises(ll.DataError, match="the frame has 2 columns named 'item'"):
         ll.read(frame)
 
 

@@ -88,13 +88,15 @@ def test_table():
             "ndcg@20_low": 0.07,
             "ndcg@20_high": 0.08,
             "gini@20": 0.88888,
+            "coverage@20": 0.29051,
         }
     )
     assert repr(evaluation).splitlines() == [
         "Evaluation over 1,462 users' lists and 300 items",
-        "                           @5                      @20",
-        "ndcg  0.0500 [0.0400, 0.0600]  0.0765 [0.0700, 0.0800]",
-        "gini                   0.9100                   0.8889",
+        "                               @5                      @20",
+        "ndcg      0.0500 [0.0400, 0.0600]  0.0765 [0.0700, 0.0800]",
+        "gini                       0.9100                   0.8889",
+        "coverage                                           29.05 %",
     ]
 
 

@@ -14,12 +14,12 @@ pytestmark = pytest.mark.unit
     ("asked", "words"),
     [
         ({"gini": 0.6}, "a Gini index of 0.6"),
-        ({"min_coverage": 0.5}, "a coverage of 0.5"),
+        ({"min_coverage": 0.5}, "a coverage of 50 %"),
         ({"group_floor": 0.01}, "no group below 1 %"),
         ({"group_cap": {"a": 0.2}}, "no group above its own"),
         (
             {"gini": 0.6, "max_relevance_loss": 0.02},
-            "a Gini index of 0.6 and a loss of relevance of 0.02",
+            "a Gini index of 0.6 and a loss of relevance of 2 %",
         ),
         ({"gini": 0.6, "group_cap": 0.03}, "a Gini index of 0.6 and no group above 3 %"),
     ],

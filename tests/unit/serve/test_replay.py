@@ -45,7 +45,7 @@ def test_a_target_is_held(found):
     assert found.n_failed == 0
     said = str(found)
     assert "6,000 requests from 2001-09-09" in said
-    assert "within 0.01 of it 100 % of the time" in said
+    assert "within 0.01 of the target 100 % of the time" in said
     assert said.startswith("With control, the Gini index of exposure falls from 0.")
     assert said.splitlines()[1].startswith("It costs ")
 
@@ -92,11 +92,11 @@ def test_the_figure_has_what_was_asked(found):
 @pytest.mark.parametrize(
     ("asked", "more", "said"),
     [
-        ({"min_coverage": 0.9}, {}, "asked for a coverage of 0.9"),
-        ({"max_relevance_loss": 0.03}, {}, "asked for a loss of relevance of 0.03"),
+        ({"min_coverage": 0.9}, {}, "asked for a coverage of 90 %"),
+        ({"max_relevance_loss": 0.03}, {}, "asked for a loss of relevance of 3 %"),
         ({"gini": 0.99}, {}, "The target is met without control."),
         ({"gini": 0.1, "max_relevance_loss": 0.01}, {}, "Out of reach: a Gini index of 0.1"),
-        ({"gini": 0.35}, {"half_life": DAY / 3}, "within 0.01 of it"),
+        ({"gini": 0.35}, {"half_life": DAY / 3}, "within 0.01 of the target"),
         ({"gini": 0.35}, {"window": 30 * DAY}, "The log is no longer than the window"),
         ({"group_cap": 0.3}, {}, "its bound: "),
     ],

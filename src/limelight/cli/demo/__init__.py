@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from limelight._base.errors import ConfigError, DataError
 from limelight.cli.data import split_record
 from limelight.cli.flags import Json, Report, option
-from limelight.cli.output import check_page, note, report, to_json
+from limelight.cli.output import check_page, note, remark, report, to_json
 
 if TYPE_CHECKING:
     from limelight.cli.demo.runs import DemoRun
@@ -89,7 +89,7 @@ def _make_folder(output: Path) -> None:
 
 def _introduce(market: "Marketplace", split: "Split") -> None:
     data, n_providers = market.interactions, int(market.providers.max()) + 1
-    note(
+    remark(
         f"A made-up marketplace (limelight.marketplace): {data.n_users:,} users,\n"
         f"{data.n_items:,} items, {data.nnz:,} interactions, providers: {n_providers:,}.\n"
         f"Training on {split.train.n_users:,} users, testing on {split.test.n_users:,} others.\n"

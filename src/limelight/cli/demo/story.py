@@ -68,11 +68,15 @@ def _finding(
     result, key = run.result, f"true_relevance@{K}"
     return (
         f"The model in {output / 'model'} was asked for a Gini of {run.gini:g}, and fitted to all\n"
-        f"users. {'Met' if result.met else 'Nearest'} by {result.method}.\n"
+        f"users. {'The target was met' if result.met else 'Nearest was'} by {result.method}.\n"
         f"{_lower_half(run)}.\n"
-        "Because the data are made up, it is known what users truly like: by that measure, "
-        f"everybody's lists change by {percent(served[key] / plain[key] - 1, signed=True)}."
+        "These data are made up, so it is known what users truly like: of that, everybody's\n"
+        f"lists hold {_than(served[key] / plain[key] - 1)} than without control."
     )
+
+
+def _than(change: float) -> str:
+    return f"{percent(abs(change))} {'less' if change < 0 else 'more'}"
 
 
 def _lower_half(run: DemoRun) -> str:

@@ -27,7 +27,7 @@ from limelight.cli.flags import (
 from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.flags.reading import Reading
 from limelight.cli.frame import checkpoint_of
-from limelight.cli.output import check_page, note, note_page, report, summarise
+from limelight.cli.output import check_page, note_page, remark, report, summarise
 from limelight.cli.targets import Targets
 from limelight.cli.tune import TuneFlags
 from limelight.models.folder import MODELS
@@ -335,7 +335,7 @@ def fit_target(
         note_page(page)
     record = {**result.to_dict(), "output": str(output)}
     report(str(result), record, as_json=as_json)
-    note(f"written to {output}")
+    remark(f"written to {output}")
 
 
 Command = showing(_defaults)

@@ -8,7 +8,7 @@ from limelight._base.documents import pairs
 from limelight._base.errors import DataError
 from limelight._base.text import count, percent
 from limelight.cli.frame import announce_fit
-from limelight.cli.output import ending, note, summarise
+from limelight.cli.output import ending, remark, summarise
 from limelight.store.checkpoint import until_done
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ def fit_plain(
         seconds = time.perf_counter() - started
         model.save(output, history=history)
     record = record_of(model, data, seconds, output)
-    if model.chosen_ and not as_json:
+    if model.chosen_:
         chosen = ", ".join(f"{name} {value:.4g}" for name, value in model.chosen_.items())
-        note(f"chosen by the data: {chosen}; --tune looks for better settings")
-    if isinstance(model, GrowingModel) and more and not as_json:
+        remark(f"chosen from the data: {chosen}; --tune looks for better settings")
+    if isinstance(model, GrowingModel) and more:
         cold = model.cold_exposure()
         share = f"{percent(cold.share, 2)} of the places in lists of 20 for training users"
-        note(f"items without interactions: {cold.items:,}, with {share}")
+        remark(f"items without interactions: {cold.items:,}, with {share}")
     control, following = control_of(model), next_steps(model, source, output)
     if isinstance(whole, Split) and measure is not False:
         quality = measure_split(model, whole, at)
@@ -191,15 +191,15 @@ def measure_again(
     found = evaluate(model, split.test, min(k or _LENGTH, len(model.item_ids)))
     seconds = time.perf_counter() - started
     how = (
-        f"They were held out of a second fit with the same settings, {seconds:.1f} seconds more, "
-        "and put back: the model written was fitted to everybody"
+        f"They were left out of a second fit with the same settings ({seconds:.1f} seconds more); "
+        "the model written was fitted to everybody"
     )
     return FitQuality(found, how, seconds)
 
 
 def note_second_fit(seconds: float) -> None:
     """Say beforehand what measuring takes."""
-    note(f"measuring by a second fit, about {seconds:.1f} seconds more; --no-measure skips it")
+    remark(f"measuring by a second fit, about {seconds:.1f} seconds more; --no-measure skips it")
 
 
 def record_of(

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from limelight._base.settings import declared_settings, flag_of, kind_of
+from limelight.cli.output import choose_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,8 +62,8 @@ DataFile = Annotated[
     Path,
     argument(
         "DATA",
-        "A .parquet, .csv or .tsv file (also .gz), a folder of parts, or a split folder, "
-        "of which the training part is taken.",
+        "A .parquet, .csv, .tsv or .dat file (also .gz, .bz2, .zst, .zip), a folder of parts, "
+        "or a split folder, of which the training part is taken.",
     ),
 ]
 
@@ -81,7 +82,12 @@ Threads = Annotated[
 ]
 
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object to standard output instead of text.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON object to standard output instead of text.",
+        callback=choose_json,
+    ),
 ]
 
 Report = Annotated[

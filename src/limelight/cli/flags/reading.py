@@ -148,7 +148,10 @@ class Reading:
                     f"high ratings, such as 4 of 5 stars: --rating {shown} --min-rating 4"
                 )
             elif plain_name(name) in _WEIGHTS and self.weight is None:
-                note(f"The column {name!r} is not used: every row counts 1 (--weight {shown}).")
+                note(
+                    f"The column {name!r} is not used: every row counts 1. To weigh rows by "
+                    f"it: --weight {shown}"
+                )
 
     def open(self, path: Path) -> OpenTable:
         """Open a table and choose its columns."""

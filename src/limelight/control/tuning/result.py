@@ -125,7 +125,7 @@ class TuneResult:
         return [
             f"trial nDCG@{self.at}: of validation users{folds}, after a short fit to compare with.",
             "tuned, default: models fitted from scratch with these settings, measured as "
-            "`limelight evaluate` does; the nDCG of folds, as of trials, decides between them.",
+            "`limelight evaluate` does; the nDCG of the folds decides between them.",
         ]
 
     def _comparison(self) -> Table:
@@ -158,9 +158,9 @@ class TuneResult:
                 f"{default[accuracy]:.4f} for test users."
             ]
         return [
-            f"The best settings of {tried} were taken: for test users, nDCG@{self.at} "
-            f"{moves(default[accuracy], tuned[accuracy], '{:.4f}'.format)}, and the Gini of "
-            f"exposure {moves(default[gini], tuned[gini])}."
+            f"The best settings of {tried} were taken. Compared with the defaults, for test users, "
+            f"nDCG@{self.at} {moves(default[accuracy], tuned[accuracy], '{:.4f}'.format)}, and the "
+            f"Gini of exposure {moves(default[gini], tuned[gini])}."
         ]
 
     __repr__ = __str__

@@ -152,8 +152,10 @@ def _require_plausible(n_rows: int, path: Path) -> None:
     """Refuse a file that unpacks to far more rows than different pairs could be packed into it."""
     size = path.stat().st_size
     if n_rows > max(_MANY_ROWS, _ROWS_A_BYTE * size):
-        message = f"{path} unpacks to more rows than its {size:,} bytes can tell apart: {n_rows:,}"
-        raise DataError(message, hint="its rows repeat; write it again without repeats")
+        message = (
+            f"{path} has only {size:,} bytes for {n_rows:,} rows, so most of these are repeats"
+        )
+        raise DataError(message, hint="write it again without repeats")
 
 
 @dataclass(frozen=True)
@@ -206,9 +208,7 @@ class TextFile:
             named = self.text.columns
             # A quoted field may hold the separator, so that more of them are no proof.
             if named and found != len(named) and b'"' not in self._first_line:
-                message = (
-                    f"{self.path} has not the {len(named):,} columns that were named: {found:,}"
-                )
+                message = f"{self.path} has {found:,} columns, but {len(named):,} were named"
                 hint = f"name all of them in order; what separates them is {self.separator!r}"
                 raise DataError(message, hint=hint)
             with self._parse() as stream:

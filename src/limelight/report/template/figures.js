@@ -10,7 +10,7 @@ function figures(report) {
   fill(byId("intervals"), report.intervals_note ?? "");
   show(byId("intervals"), !blank(report.intervals_note));
   const paired = report.points.some(({ changes }) => Object.keys(changes ?? {}).length);
-  if (paired) fill(section.querySelector(".chance"), " Better and worse are said only where the interval of the change leaves 0 out.");
+  if (paired) fill(section.querySelector(".chance"), " “Better” and “worse” are shown only where the interval of the change does not hold 0.");
   section.classList.toggle("with-intervals", metrics.some((metric) => hasIntervals(report, metric)));
   const lead = section.querySelector(".lead");
   show(lead, report.points.length > 1);

@@ -80,6 +80,6 @@ function tally(before, after) {
 }
 
 function movesSay(moves) {
-  const enter = moves.new ? `; ${count(moves.new)} that nobody was shown before are seen` : "";
+  const enter = moves.new ? `; ${count(moves.new)} that were in no list before are shown` : "";
   return `Of ${plural(moves.items, "item")}, ${count(moves.gained)} gain exposure and ${count(moves.lost)} lose${enter}. ${SCALE}`;
 }

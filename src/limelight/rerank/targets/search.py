@@ -12,6 +12,7 @@ from limelight._base.errors import ConfigError, SolveError
 from limelight._base.settings import check_number
 from limelight._base.text import percent
 from limelight.metrics import exposure
+from limelight.rerank.targets.words import wish_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,15 +161,8 @@ class Goal:
         return missed, measure.gini if self.is_loss else measure.loss
 
     def __str__(self) -> str:
-        words = {
-            "gini": "a Gini index of",
-            "min_coverage": "a coverage of",
-            "min_mmf": "an MMF of",
-            "max_relevance_loss": "a loss of relevance of",
-            "max_ndcg_loss": "a loss of nDCG of",
-        }
         among = f" among {self.n_groups:,} groups" if self.n_groups and not self.is_loss else ""
-        return f"{words[self.kind]} {self.value:g}{among}"
+        return f"{wish_words(self.kind, self.value)}{among}"
 
 
 @dataclass(frozen=True)
@@ -387,12 +381,12 @@ class _Search:
         """Say how near the method came."""
         gini, coverage, _, mmf = best.measure
         found = [f"a Gini index of {gini:.3f}", f"a coverage of {percent(coverage)}"]
-        found += [f"an MMF of {mmf:.3f}"] if self._goal.n_groups else []
+        found += [f"an MMF of {percent(mmf)}"] if self._goal.n_groups else []
         message = (
             f"out of reach: {self._goal}; this method and these candidates allow "
             f"{', '.join(found[:-1])} and {found[-1]}"
         )
-        hint = "ask for less, give users more candidates, or try another method"
+        hint = "weaken the target, give users more candidates, or try another method"
         error = OutOfReachError(message, hint=hint)
         error.nearest = best
         raise error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from limelight._base.errors import ConfigError
 from limelight.rerank.targets.groups import check_wishes
 from limelight.rerank.targets.search import Goal, as_goals
+from limelight.rerank.targets.words import asked_words
 
 if TYPE_CHECKING:
     from limelight.rerank.targets.groups import Share
@@ -56,13 +57,4 @@ class ServedGoal:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def __str__(self) -> str:
-        words = [str(goal) for goal in self.goals]
-        words += _bound_words("no group above", self.group_cap)
-        words += _bound_words("no group below", self.group_floor)
-        return " and ".join(words)
-
-
-def _bound_words(words: str, share: Share | None) -> list[str]:
-    if share is None:
-        return []
-    return [f"{words} {100 * share:g} %" if isinstance(share, float | int) else f"{words} its own"]
+        return asked_words(self.asked)
