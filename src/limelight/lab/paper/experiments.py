@@ -10,6 +10,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight.data.read import read
 from limelight.data.split import Split, split_users
 from limelight.data.synthetic import marketplace
+from limelight.lab.paper.raw import RawLayout, as_published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,14 +61,18 @@ class Experiment:
     exadmm: Mapping[str, float]
     """Settings that the paper's authors published with their code."""
     times: Mapping[str, Time]
+    raw: RawLayout | None = None
+    """How the published file is written, if it has no names of columns."""
 
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
         "epinions": Experiment(
             title="Epinions",
-            origin="the Extended Epinions data of Massa and Avesani at trustlet.org, or any table "
-            "of its ratings with the columns user, item, rating",
+            origin="the Epinions data of Massa and Avesani at trustlet.org "
+            "(ratings_data.txt.bz2), or any table of its ratings with the columns user, item, "
+            "rating",
+            raw=RawLayout(("user", "item", "rating"), " "),
             reading={
                 "rating": "rating",
                 "min_rating": 4,
@@ -117,7 +122,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "msd": Experiment(
             title="MSD",
             origin="the Echo Nest Taste Profile of the Million Song Dataset "
-            "(train_triplets.txt, as a table with the columns user, item)",
+            "(train_triplets.txt), or any table of it with the columns user, item",
+            raw=RawLayout(("user", "item", "count"), "\t"),
             reading={"min_item": 200, "min_user": 20, "filter_order": "items-first"},
             size=DataSize(571_355, 41_140, 33_633_450),
             held_out=50_000,
@@ -156,7 +162,8 @@ def prepare(experiment: Experiment, source: Source, columns: Mapping[str, str]) 
 
     ``columns`` names those of users and items, where they are not the usual ones.
     """
-    split = hold_out(read(source, **{**experiment.reading, **columns}), experiment.held_out)
+    published = as_published(source, experiment.raw)
+    split = hold_out(read(published, **{**experiment.reading, **columns}), experiment.held_out)
     found, wanted = size_of(split), experiment.size
     exact = found[:2] == wanted[:2]
     if not exact or abs(found.interactions / wanted.interactions - 1) > _ROUNDING:
