@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from limelight._base.errors import DataError
 from limelight.data.files import TextFile, TextFormat, ending_of, open_file, plain_errors
@@ -60,7 +61,7 @@ def _behind_archive_header(text: bytes) -> bytes:
     return text[first.rfind(_NUL) + 1 :]
 
 
-def _whole_numbers(file: TextFile, layout: RawLayout) -> dict[str, Any]:
+def _whole_numbers(file: TextFile, layout: RawLayout) -> Source:
     """Read rows of whole numbers between spaces; zeros fill the last block of an archive."""
     with plain_errors(file.label), file.open() as stream:
         text = _behind_archive_header(bytes(stream.read())).rstrip(_NUL)
@@ -72,7 +73,9 @@ def _whole_numbers(file: TextFile, layout: RawLayout) -> dict[str, Any]:
         message = f"a row of {file.label} is not {', '.join(layout.columns)}: {line!r}"
         raise DataError(message, hint="get the file again, or pass a table with named columns")
     values = np.array(rows, dtype=np.int64)
-    return {name: values[:, place] for place, name in enumerate(layout.columns)}
+    columns = {name: values[:, place] for place, name in enumerate(layout.columns)}
+    table: Source = pa.table(columns)
+    return table
 
 
 def _fits(row: list[bytes], layout: RawLayout) -> bool:

@@ -26,14 +26,12 @@ def training_time(
     Where that would take longer than ``patience`` seconds, or the run was told to train for less,
     the rest is extrapolated from the epochs that ran, and marked so.
     """
-    own = {**settings, **_no_early_stop(method)}
+    own = {**settings, **_to_the_end(method)}
     if method.epochs is None:
         return {"seconds": _fastest(lambda: method.fit(own, split)), "epochs": None}
-    asked = int(method.make(own).get_params()["epochs"])
-    epochs = asked
-    if "early_stopping" in own:
-        probe = per_epoch(method.fit({**own, "epochs": min(_PROBE, asked)}, split))
-        epochs = max(1, min(asked, int(patience / probe)))
+    asked = min(int(method.make(own).get_params()["epochs"]), method.epochs)
+    probe = per_epoch(method.fit({**own, "epochs": min(_PROBE, asked)}, split))
+    epochs = max(1, min(asked, int(patience / probe)))
     fitted: list[Model] = []
     whole = _fastest(lambda: fitted.append(method.fit({**own, "epochs": epochs}, split)))
     if "early_stopping" in own:
@@ -53,9 +51,11 @@ def inference_times(recommend: Callable[[int], object], cutoffs: Sequence[int]) 
     return {str(k): _fastest(partial(recommend, k)) for k in cutoffs}
 
 
-def _no_early_stop(method: PaperMethod) -> dict[str, int]:
-    """Return settings that switch early stopping off, because the paper trains to the end."""
-    return {"early_stopping": 0} if "early_stopping" in method.make({}).get_params() else {}
+def _to_the_end(method: PaperMethod) -> dict[str, Any]:
+    """Return settings with which no fit ends early, because the paper trains to the end."""
+    known = method.defaults()
+    never = {"early_stopping": 0, "tolerance": 0.0}
+    return {name: value for name, value in never.items() if name in known}
 
 
 def per_epoch(model: Model) -> float:
