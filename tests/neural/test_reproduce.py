@@ -10,7 +10,7 @@ from tests.support.reproduction import SIZE
 from limelight.lab.paper.plan import METHODS
 
 TABLES = (
-    *("table1", "table2", "table3", "planned", "trials"),
+    *("table1", "table2", "table3", "planned", "trials", "figure2"),
     *(f"{table}-{k}" for table in ("figure1", "table4") for k in (3, 5, 10)),
 )
 FIGURES = ("figure1", "figure2")

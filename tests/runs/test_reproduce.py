@@ -47,7 +47,9 @@ def test_more_methods_and_time_measure_what_changed_again(limelight, tmp_path) -
     assert record["protocol"].startswith("the paper's protocol")
     points = record["points"]["10"]
     assert (points["iALS"][0]["users"], points["iALS"][0]["items"]) == (50, 80)
-    assert points["iALS+FairRec"][0]["ndcg@10"] == points["iALS"][0]["ndcg@10"]
+    front = [one["validation"]["gini"] for one in points["iALS+FairRec"]]
+    assert len(front) > 1
+    assert front == sorted(front)
     assert "iALS+FairRec" in (tmp_path / "table2.csv").read_text()
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from limelight._base.documents import Table
 from limelight.lab.paper.plan import FAIRREC, label
+from limelight.metrics.exposure import coverage, gini
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +96,15 @@ def paired(differences: Sequence[Difference], k: int) -> Table:
         for one in differences
     ]
     return Table(header, rows, left=len(header))
+
+
+def weights(exposures: Mapping[float, Sequence[float]], k: int) -> Table:
+    """What Figure 2 draws, in numbers."""
+    rows = []
+    for weight, given in exposures.items():
+        exposure = np.asarray(given)
+        rows.append([f"{weight:g}", f"{gini(exposure):.4f}", f"{coverage(exposure):.4f}"])
+    return Table(["exposure weight", f"Gini@{k}", f"coverage@{k}"], rows, left=3)
 
 
 def planned(

@@ -17,7 +17,7 @@ from limelight.lab.paper.methods import PaperMethod, Range
 from limelight.lab.paper.points import Sights
 from limelight.lab.paper.report import distribution
 from limelight.lab.paper.tuning import Allowance, Search
-from limelight.lab.tables import statistics
+from limelight.lab.tables import statistics, weights
 from limelight.models import IALS, ExADMM
 from limelight.report.exhibit import ShownLists
 from limelight.store.checkpoint import ResultCache
@@ -185,6 +185,11 @@ def test_tables_for_programs() -> None:
     table = statistics(EXPERIMENTS["msd"], DataSize(1, 2, 3), made_up=True)
     assert table.csv().splitlines()[0] == "data,users,items,interactions"
     assert table.csv().splitlines()[2] == "made up like MSD,1,2,3"
+
+
+def test_weights_in_numbers() -> None:
+    table = weights({0.0: [3.0, 1.0, 0.0, 0.0], 1e-6: [1.0, 1.0, 1.0, 1.0]}, 20)
+    assert table.rows == [["0", "0.6250", "0.5000"], ["1e-06", "0.0000", "1.0000"]]
 
 
 def test_the_curve_of_ials_is_flat() -> None:

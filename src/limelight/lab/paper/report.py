@@ -58,6 +58,8 @@ def write_report(
         drawn = distribution(found.exposures, f"Figure 2. {title}, K = {k}")
         _figure(folder, "figure2", drawn)
         parts += ["## What the exposure weight does", _FIGURE_2, "![Figure 2](figure2.svg)"]
+        table = tables.weights(found.exposures, k)
+        parts.append(_table(folder, "figure2", "Test users at every exposure weight", table))
     if found.times:
         table = tables.seconds(experiment, found.times)
         parts += ["## Time", _TABLE_3, _table(folder, "table3", "Table 3. Seconds", table)]
