@@ -31,6 +31,8 @@ def test_everything_is_written_and_a_second_run_repeats_nothing(limelight, tmp_p
     assert found["times"]["exADMM"]["extrapolated"]
     lengths = {name: time["d"] for name, time in found["times"].items()}
     assert set(lengths.values()) == {8}
+    assert all(time["bytes"] >= 0 for time in found["times"].values())
+    assert "memory measured" in (tmp_path / "table2.csv").read_text()
     report = (tmp_path / "report.md").read_text()
     assert "made up like Tiny" in report
     assert "(extrapolated)" in report

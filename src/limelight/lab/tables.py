@@ -46,12 +46,20 @@ def statistics(experiment: Experiment, size: DataSize, *, made_up: bool) -> Tabl
     return Table(["data", "users", "items", "interactions"], rows, left=4)
 
 
-def complexity(growth: Mapping[str, Mapping[str, float]]) -> Table:
-    """Table 2: how the work grows, as published and as measured."""
+def complexity(
+    growth: Mapping[str, Mapping[str, float]], times: Mapping[str, Mapping[str, Any]]
+) -> Table:
+    """Table 2: how the work grows, as published and as measured, and the memory that it takes."""
     whats = list(next(iter(growth.values())))
-    header = ["method", "time", "memory", "in parallel over", *(f"twice the {w}" for w in whats)]
+    header = ["method", "time", "memory", "in parallel over", "memory measured"]
+    header += [f"twice the {what}" for what in whats]
     rows = [
-        [label(name), *_COMPLEXITY[name], *(f"{measured[what]:.2f} x" for what in whats)]
+        [
+            label(name),
+            *_COMPLEXITY[name],
+            mebibytes(times[name]["bytes"]),
+            *(f"{measured[what]:.2f} x" for what in whats),
+        ]
         for name, measured in growth.items()
     ]
     return Table(header, rows, left=len(header))

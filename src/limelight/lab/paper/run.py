@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from limelight._base.memory import room
 from limelight._base.signals import finishing
+from limelight.lab.bench.memory import bytes_taken
 from limelight.lab.growth import growth
 from limelight.lab.paper.budget import Claim, Decision, decide_all, divide, told
 from limelight.lab.paper.experiments import size_of
@@ -16,7 +17,7 @@ from limelight.lab.paper.paired import differences
 from limelight.lab.paper.plan import FAIRREC, OVER_IALS, TIMED_METHODS
 from limelight.lab.paper.points import Sights, exposures, measured_points
 from limelight.lab.paper.rerankers import RERANKER_SHARES, first_settings, reranking_method
-from limelight.lab.paper.times import inference_times, training_time
+from limelight.lab.paper.times import inference_times, training_bytes, training_time
 from limelight.lab.paper.tuning import Allowance, Search
 from limelight.rerank.methods.fairrec import FairRec
 from limelight.store.checkpoint import ResultCache
@@ -252,5 +253,10 @@ class Run:
             served = FairRec(alpha=1.0).over(model) if name == FAIRREC else model
             return served.recommend(self.split.test.history, k=k)
 
+        if name == FAIRREC:
+            n_bytes = bytes_taken(lambda: recommend(k))
+        else:
+            n_bytes = training_bytes(method, best.settings, self.split)
         width = method.fixed.get("latent", method.fixed.get("factors"))
-        return {**training, "d": width, "inference": inference_times(recommend, experiment.timed)}
+        inference = inference_times(recommend, experiment.timed)
+        return {**training, "d": width, "bytes": n_bytes, "inference": inference}

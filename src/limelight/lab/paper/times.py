@@ -6,6 +6,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from limelight.lab.bench.memory import bytes_taken
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -44,6 +46,14 @@ def training_time(
         "epochs": epochs,
         "extrapolated": epochs < method.epochs,
     }
+
+
+def training_bytes(method: PaperMethod, settings: Mapping[str, Any], split: Split) -> int:
+    """Measure by how much one epoch of training raises the peak of this process."""
+    own = {**settings, **_to_the_end(method)}
+    if method.epochs is not None:
+        own["epochs"] = 1
+    return bytes_taken(lambda: method.fit(own, split))
 
 
 def inference_times(recommend: Callable[[int], object], cutoffs: Sequence[int]) -> dict[str, float]:
