@@ -7,9 +7,9 @@ import pytest
 
 from limelight._base.errors import ConfigError
 from limelight.lab.paper import run as running
-from limelight.lab.paper.budget import Claim, Decision, decide, decide_all, divide
+from limelight.lab.paper.budget import Claim, MethodPlan, decide, decide_all, divide
 from limelight.lab.paper.experiments import EXPERIMENTS, DataSize, make_up
-from limelight.lab.paper.forecast import Forecast, forecast_method, forecast_reranker
+from limelight.lab.paper.forecast import MethodForecast, forecast_method, forecast_reranker
 from limelight.lab.paper.methods import methods_of
 from limelight.lab.paper.paired import differences
 from limelight.lab.paper.plan import ReproductionPlan
@@ -59,20 +59,20 @@ class TestForecast:
         assert asked == [30]
 
 
-ONE = Forecast(seconds=10.0, n_bytes=2**30, epoch=0.2, epochs=50)
+ONE = MethodForecast(seconds=10.0, n_bytes=2**30, epoch=0.2, epochs=50)
 
 
 class TestDecisions:
     def test_all_of_it_fits(self) -> None:
-        assert decide(ONE, 4, 40.0, 2**30) == Decision(4)
-        assert decide(ONE, 4, None, None) == Decision(4)
+        assert decide(ONE, 4, 40.0, 2**30) == MethodPlan(4)
+        assert decide(ONE, 4, None, None) == MethodPlan(4)
 
     def test_fewer_first_settings(self) -> None:
-        assert decide(ONE, 4, 39.9, None) == Decision(3, mark="3 of 4 first settings")
+        assert decide(ONE, 4, 39.9, None) == MethodPlan(3, mark="3 of 4 first settings")
 
     def test_fewer_epochs(self) -> None:
-        assert decide(ONE, 4, 9.9, None) == Decision(1, 49, mark="at 49 of 50 epochs")
-        assert decide(ONE, 4, 1.01, None) == Decision(1, 5, mark="at 5 of 50 epochs")
+        assert decide(ONE, 4, 9.9, None) == MethodPlan(1, 49, mark="at 49 of 50 epochs")
+        assert decide(ONE, 4, 1.01, None) == MethodPlan(1, 5, mark="at 5 of 50 epochs")
 
     def test_lists_take_time_too(self) -> None:
         slow = ONE._replace(seconds=12.0)  # two seconds of lists
@@ -98,20 +98,20 @@ class TestDecisions:
         assert divide(claims, list(claims), 6.0)["iALS"] == 1.5
         decided = decide_all(forecasts, claims, 6.0, None)
         assert decided["Multi-FR"].left_out
-        assert decided["iALS"] == Decision(1)
+        assert decided["iALS"] == MethodPlan(1)
 
     def test_re_rankers_go_with_the_model_that_they_start_from(self) -> None:
         claims = {"iALS": Claim(1.0, 1), "iALS+FairRec": Claim(1.0, 1, 3)}
-        forecasts = {"iALS": ONE, "iALS+FairRec": Forecast(0.0, 0)}
+        forecasts = {"iALS": ONE, "iALS+FairRec": MethodForecast(0.0, 0)}
         decided = decide_all(forecasts, claims, None, 2**20)
         assert decided["iALS+FairRec"].left_out == "it starts from iALS, which is left out"
 
     def test_marks_and_reasons_are_told(self) -> None:
         found = Findings(SIZE)
         found.decisions = {
-            "iALS": Decision(1, 12, mark="at 12 of 50 epochs"),
-            "iALS+FairRec": Decision(6),
-            "EASE": Decision(0, left_out="too large"),
+            "iALS": MethodPlan(1, 12, mark="at 12 of 50 epochs"),
+            "iALS+FairRec": MethodPlan(6),
+            "EASE": MethodPlan(0, left_out="too large"),
         }
         assert found.left_out == {"EASE": "too large"}
         assert found.marks == {
@@ -179,7 +179,7 @@ class TestTrials:
         assert one.tried[-1].settings != two.tried[-1].settings
 
     def test_no_clock_shortens_it(self, split, tmp_path, monkeypatch) -> None:
-        slow = Forecast(seconds=1e6, n_bytes=1, epoch=1e4, epochs=100)
+        slow = MethodForecast(seconds=1e6, n_bytes=1, epoch=1e4, epochs=100)
         monkeypatch.setattr(running, "forecast_method", lambda *_: slow)
         told: list[str] = []
         _, found = reproduce(tmp_path, split, told, trials=1, epochs=2, budget=0.01)
@@ -188,7 +188,7 @@ class TestTrials:
 
     def test_a_budget_does(self, split, tmp_path, monkeypatch) -> None:
         """Models end where they were told to, and tables say so."""
-        slow = Forecast(seconds=1.0, n_bytes=1, epoch=0.01, epochs=100)
+        slow = MethodForecast(seconds=1.0, n_bytes=1, epoch=0.01, epochs=100)
         monkeypatch.setattr(running, "forecast_method", lambda *_: slow)
         _, found = reproduce(tmp_path, split, budget=0.005)
         epochs = {name: one.at_most for name, one in found.decisions.items()}
@@ -197,7 +197,7 @@ class TestTrials:
         assert found.points[3]["iALS"][0]["epochs"] == epochs["iALS"]
 
     def test_left_out_by_name(self, split, tmp_path, monkeypatch) -> None:
-        huge = Forecast(seconds=0.1, n_bytes=2**60, epoch=0.1, epochs=1)
+        huge = MethodForecast(seconds=0.1, n_bytes=2**60, epoch=0.1, epochs=1)
         forecast = running.forecast_method
         monkeypatch.setattr(
             running,

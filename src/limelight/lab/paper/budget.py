@@ -12,14 +12,14 @@ from limelight.lab.tables import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limelight.lab.paper.forecast import Forecast
+    from limelight.lab.paper.forecast import MethodForecast
 
 _LEAST_SHARE = 0.1
 """Of the epochs; a method that has time for fewer is left out."""
 
 
 @dataclass(frozen=True)
-class Decision:
+class MethodPlan:
     """Whether and how a method is run."""
 
     first: int
@@ -44,15 +44,17 @@ class Claim:
     """How many searches divide its time: those of a re-ranker are for one cutoff each."""
 
 
-def decide(forecast: Forecast, first: int, seconds: float | None, room: int | None) -> Decision:
+def decide(
+    forecast: MethodForecast, first: int, seconds: float | None, room: int | None
+) -> MethodPlan:
     """Decide how a method is run in so many seconds, or without a limit.
 
     Examples
     --------
-    >>> from limelight.lab.paper.forecast import Forecast
-    >>> one = Forecast(seconds=10.0, n_bytes=1, epoch=0.2, epochs=50)
+    >>> from limelight.lab.paper.forecast import MethodForecast
+    >>> one = MethodForecast(seconds=10.0, n_bytes=1, epoch=0.2, epochs=50)
     >>> decide(one, 4, 25.0, None)
-    Decision(first=2, at_most=None, left_out='', mark='2 of 4 first settings')
+    MethodPlan(first=2, at_most=None, left_out='', mark='2 of 4 first settings')
     >>> decide(one, 4, 2.4, None).mark
     'at 12 of 50 epochs'
     >>> decide(one, 4, 0.1, None).left_out
@@ -60,22 +62,22 @@ def decide(forecast: Forecast, first: int, seconds: float | None, room: int | No
     """
     if room is not None and forecast.n_bytes > room:
         has = f"it needs about {size(forecast.n_bytes)} of memory, and there are {size(room)}"
-        return Decision(0, left_out=has)
+        return MethodPlan(0, left_out=has)
     if seconds is None or forecast.seconds * first <= seconds:
-        return Decision(first)
+        return MethodPlan(first)
     if forecast.seconds <= seconds:
         tried = int(seconds // forecast.seconds)
-        return Decision(tried, mark=f"{tried} of {first} first settings")
+        return MethodPlan(tried, mark=f"{tried} of {first} first settings")
     share = f"its share of the budget is {duration(seconds)}"
     if forecast.epoch is None or forecast.epochs is None:
         takes = f"one setting takes about {duration(forecast.seconds)}"
-        return Decision(0, left_out=f"{takes}, and {share}")
+        return MethodPlan(0, left_out=f"{takes}, and {share}")
     lists = max(0.0, forecast.seconds - forecast.epoch * forecast.epochs)
     fitting = int((seconds - lists) / forecast.epoch)
     if fitting < max(1, _LEAST_SHARE * forecast.epochs):
         takes = f"one epoch takes about {duration(forecast.epoch)}"
-        return Decision(0, left_out=f"{takes}, and {share}")
-    return Decision(1, fitting, mark=f"at {fitting} of {forecast.epochs} epochs")
+        return MethodPlan(0, left_out=f"{takes}, and {share}")
+    return MethodPlan(1, fitting, mark=f"at {fitting} of {forecast.epochs} epochs")
 
 
 def divide(
@@ -98,13 +100,13 @@ def divide(
 
 
 def decide_all(
-    forecasts: Mapping[str, Forecast],
+    forecasts: Mapping[str, MethodForecast],
     claims: Mapping[str, Claim],
     seconds: float | None,
     room: int | None,
-) -> dict[str, Decision]:
+) -> dict[str, MethodPlan]:
     """Decide how all methods are run; the time of those that are left out goes to the others."""
-    names, decided = list(forecasts), dict[str, Decision]()
+    names, decided = list(forecasts), dict[str, MethodPlan]()
     while True:
         parts = divide(claims, names, seconds)
         now = {
@@ -112,7 +114,7 @@ def decide_all(
         }
         if "iALS" in now and now["iALS"].left_out:
             reason = "it starts from iALS, which is left out"
-            now |= {name: Decision(0, left_out=reason) for name in OVER_IALS if name in now}
+            now |= {name: MethodPlan(0, left_out=reason) for name in OVER_IALS if name in now}
         decided |= now
         kept = [name for name in names if not now[name].left_out]
         if kept == names:
@@ -120,15 +122,15 @@ def decide_all(
         names = kept
 
 
-def told(name: str, forecast: Forecast, decision: Decision) -> str:
+def told(name: str, forecast: MethodForecast, decision: MethodPlan) -> str:
     """Say of a method what one of its settings takes, and how it is run.
 
     Examples
     --------
-    >>> from limelight.lab.paper.forecast import Forecast
-    >>> told("EASE", Forecast(3.0, 2**30), Decision(1))
+    >>> from limelight.lab.paper.forecast import MethodForecast
+    >>> told("EASE", MethodForecast(3.0, 2**30), MethodPlan(1))
     'EASE: about 3 s a setting, 1.0 GiB'
-    >>> told("EASE", Forecast(3.0, 2**30), Decision(0, left_out="too slow"))
+    >>> told("EASE", MethodForecast(3.0, 2**30), MethodPlan(0, left_out="too slow"))
     'EASE: about 3 s a setting, 1.0 GiB; left out: too slow'
     """
     epoch = f" ({duration(forecast.epoch)} an epoch)" if forecast.epoch is not None else ""

@@ -35,7 +35,7 @@ _CANDIDATES = 128
 _FLOAT = 4
 
 
-class Forecast(NamedTuple):
+class MethodForecast(NamedTuple):
     """What one trial of a method takes."""
 
     seconds: float
@@ -46,7 +46,7 @@ class Forecast(NamedTuple):
     """About how many will run."""
 
 
-def forecast_method(method: PaperMethod, split: Split, k: int) -> Forecast:
+def forecast_method(method: PaperMethod, split: Split, k: int) -> MethodForecast:
     """Time a few epochs of a method on some of the users, and the lists of some."""
     data = split.train
     some = _first_users(data, _USERS)
@@ -57,7 +57,7 @@ def forecast_method(method: PaperMethod, split: Split, k: int) -> Forecast:
     config: Any = model.config
     if method.epochs is None:
         seconds = seconds_of(lambda: model.fit(some)) * data.n_users / some.n_users
-        return Forecast(seconds + _seconds_of_lists(model, split, k), data.n_users * k * 8)
+        return MethodForecast(seconds + _seconds_of_lists(model, split, k), data.n_users * k * 8)
     if isinstance(model, NeuralModel):
         probe = method.make({**settings, "epochs": _PROBE, "early_stopping": 0})
         ratio, epochs = data.n_users / some.n_users, int(config.epochs)
@@ -75,10 +75,10 @@ def forecast_method(method: PaperMethod, split: Split, k: int) -> Forecast:
         )
     epoch = per_epoch(probe.fit(some)) * ratio
     seconds = epoch * epochs + _seconds_of_lists(probe, split, k)
-    return Forecast(seconds, n_bytes, epoch, epochs)
+    return MethodForecast(seconds, n_bytes, epoch, epochs)
 
 
-def forecast_reranker(name: str, base: PaperMethod, split: Split, k: int) -> Forecast:
+def forecast_reranker(name: str, base: PaperMethod, split: Split, k: int) -> MethodForecast:
     """Time the lists of some validation users over a model that was hardly trained."""
     model = base.make({**base.first[0], "epochs": 1}).fit(_first_users(split.train, _USERS))
     method, history = reranking_method(name, model, k), split.validation.history
@@ -86,15 +86,15 @@ def forecast_reranker(name: str, base: PaperMethod, split: Split, k: int) -> For
     settings = method.first[len(method.first) // 2]
     seconds = seconds_of(lambda: method.fit(settings, split).recommend(history[:asking], k))
     n_bytes = history.shape[0] * max(4 * k, _CANDIDATES) * 2 * _FLOAT
-    return Forecast(seconds * history.shape[0] / asking, n_bytes)
+    return MethodForecast(seconds * history.shape[0] / asking, n_bytes)
 
 
-def _forecast_ease(model: EASE, data: Interactions) -> Forecast:
+def _forecast_ease(model: EASE, data: Interactions) -> MethodForecast:
     items = min(_ITEMS, data.n_items)
     some = Interactions.from_matrix(data.matrix[:, :items])
     seconds = seconds_of(lambda: model.fit(some)) * (data.n_items / items) ** 3
     threads = resolve_threads(model.config.num_threads)
-    return Forecast(seconds, inverse_bytes(data.n_items, data.nnz, threads))
+    return MethodForecast(seconds, inverse_bytes(data.n_items, data.nnz, threads))
 
 
 def _seconds_of_lists(model: Any, split: Split, k: int) -> float:

@@ -9,9 +9,9 @@ from limelight._base.memory import room
 from limelight._base.signals import finishing
 from limelight.lab.bench.memory import bytes_taken
 from limelight.lab.growth import growth
-from limelight.lab.paper.budget import Claim, Decision, decide_all, divide, told
+from limelight.lab.paper.budget import Claim, MethodPlan, decide_all, divide, told
 from limelight.lab.paper.experiments import size_of
-from limelight.lab.paper.forecast import Forecast, forecast_method, forecast_reranker
+from limelight.lab.paper.forecast import MethodForecast, forecast_method, forecast_reranker
 from limelight.lab.paper.methods import methods_of
 from limelight.lab.paper.paired import differences
 from limelight.lab.paper.plan import FAIRREC, OVER_IALS, TIMED_METHODS
@@ -41,9 +41,9 @@ class Findings:
     """Everything that tables and figures show."""
 
     size: Any
-    forecasts: dict[str, Forecast] = field(default_factory=dict)
+    forecasts: dict[str, MethodForecast] = field(default_factory=dict)
     """By method, what it was expected to take."""
-    decisions: dict[str, Decision] = field(default_factory=dict)
+    decisions: dict[str, MethodPlan] = field(default_factory=dict)
     """By method, whether and how it was run."""
     trials: dict[str, int] = field(default_factory=dict)
     """How many settings each method tried, at all cutoffs together."""
@@ -138,10 +138,12 @@ class Run:
         with finishing():
             return self._cache.once(what + of, lambda: find_out(*arguments))
 
-    def _forecasts(self) -> dict[str, Forecast]:
+    def _forecasts(self) -> dict[str, MethodForecast]:
         """Estimate what every method takes."""
         what = f"what it will take: {', '.join(self.plan.order)}"
-        return {name: Forecast(**one) for name, one in self._once(what, self._measure).items()}
+        return {
+            name: MethodForecast(**one) for name, one in self._once(what, self._measure).items()
+        }
 
     def _measure(self) -> dict[str, Any]:
         k = self.plan.experiment.cutoffs[-1]
@@ -154,7 +156,7 @@ class Run:
             for name in self.plan.order
         }
 
-    def _decisions(self, forecasts: dict[str, Forecast]) -> dict[str, Decision]:
+    def _decisions(self, forecasts: dict[str, MethodForecast]) -> dict[str, MethodPlan]:
         """Decide how every method is run, once and for all, and tell all of it before the start."""
 
         def decided() -> dict[str, Any]:
@@ -163,7 +165,7 @@ class Run:
 
         limit = "" if self._seconds is None else f" in {self._seconds:g} s"
         what = f"what is run{limit}: {', '.join(self.plan.order)}"
-        decisions = {name: Decision(**one) for name, one in self._once(what, decided).items()}
+        decisions = {name: MethodPlan(**one) for name, one in self._once(what, decided).items()}
         for name, decision in decisions.items():
             self._tell(told(name, forecasts[name], decision))
         return decisions
@@ -186,7 +188,7 @@ class Run:
             for name, method in self._methods.items()
         }
 
-    def _tune(self, decisions: dict[str, Decision]) -> None:
+    def _tune(self, decisions: dict[str, MethodPlan]) -> None:
         """Search for settings; re-rankers come last, because they start from the best iALS."""
         cutoffs, trials = self.plan.experiment.cutoffs, self.plan.trials
         parts = divide(self._claims(), self._kept, self._seconds)
