@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from limelight.lab.paper import points
 from limelight.lab.paper.experiments import DataSize, make_up
+from limelight.lab.paper.points import chosen_trials
 from limelight.lab.paper.rerankers import RerankedLists, best_response_lists, reranking_method
 from limelight.lab.paper.tuning import Allowance, Search
 from limelight.models import IALS
@@ -69,7 +71,7 @@ def test_best_response(model, split) -> None:
     np.testing.assert_array_equal(lists.ids, expected.ids)
 
 
-def test_a_search_has_a_front_and_makes_lists_again(model, split, tmp_path) -> None:
+def test_a_search_has_a_front_and_makes_lists_again(model, split, tmp_path, monkeypatch) -> None:
     search = Search("iALS+FairRec", reranking_method("iALS+FairRec", model, K), tmp_path, (K,))
     search.run(split, Allowance(trials=8), lambda _: None)
     assert len(search.tried) == 8
@@ -77,6 +79,10 @@ def test_a_search_has_a_front_and_makes_lists_again(model, split, tmp_path) -> N
     assert len(chosen) > 2
     ginis = [one.metrics["gini@5"] for one in chosen]
     assert ginis == sorted(ginis)
+    assert chosen_trials(search, split, K) == chosen
+    monkeypatch.setattr(points, "MANY_ITEMS", 79)
+    monkeypatch.setattr(points, "FEW_POINTS", 2)
+    assert chosen_trials(search, split, K) == [chosen[0], chosen[-1]]
     lists = search.model(chosen[0], split)
     assert isinstance(lists, RerankedLists)
     assert lists.settings == chosen[0].settings

@@ -7,7 +7,7 @@ from limelight.lab.paper.experiments import EXPERIMENTS
 from limelight.lab.paper.methods import methods_of
 from limelight.lab.paper.paired import LEVELS
 from limelight.lab.paper.plan import METHODS, OVER_IALS, TIMED_METHODS, ReproductionPlan, label
-from limelight.lab.paper.points import FEW_POINTS, LARGE, MOST_POINTS, STANDARD
+from limelight.lab.paper.points import FEW_POINTS, LARGE, MANY_ITEMS, MOST_POINTS, STANDARD
 from limelight.lab.paper.rerankers import RERANKER_SHARES, first_settings, reranking_method
 from limelight.models import IALS
 
@@ -246,5 +246,5 @@ def test_order_of_tables_and_lines() -> None:
 
 def test_what_is_measured() -> None:
     assert STANDARD == ("ndcg@100", "recall@20", "recall@50")
-    assert (MOST_POINTS, FEW_POINTS, LARGE) == (12, 5, 100_000_000)
+    assert (MOST_POINTS, FEW_POINTS, LARGE, MANY_ITEMS) == (12, 5, 100_000_000, 10_000)
     assert LEVELS == (0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)

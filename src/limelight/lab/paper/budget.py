@@ -55,7 +55,7 @@ def decide(
     >>> one = MethodForecast(seconds=10.0, n_bytes=1, epoch=0.2, epochs=50)
     >>> decide(one, 4, 25.0, None)
     MethodPlan(first=2, at_most=None, left_out='', mark='2 of 4 first settings')
-    >>> decide(one, 4, 2.4, None).mark
+    >>> decide(one, 4, 2.5, None).mark
     'at 12 of 50 epochs'
     >>> decide(one, 4, 0.1, None).left_out
     'one epoch takes about 200 ms, and its share of the budget is 100 ms'

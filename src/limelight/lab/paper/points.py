@@ -11,7 +11,7 @@ import numpy as np
 from limelight._base.errors import DataError
 from limelight._base.text import short
 from limelight.lab.fronts import thin
-from limelight.lab.paper.rerankers import RerankedLists, RerankingMethod
+from limelight.lab.paper.rerankers import RerankedLists
 from limelight.metrics.accuracy import ndcg
 from limelight.metrics.evaluate import evaluate
 from limelight.metrics.exposure import exposure
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 MOST_POINTS = 12
 """Points of a front that are measured on the test users."""
 FEW_POINTS = 5
-"""Points of a re-ranker where each takes long."""
+"""Points of what is made again for each of them, where that takes long."""
 LARGE = 100_000_000
 """Pairs of a user and an item that are many."""
+MANY_ITEMS = 10_000
 STANDARD = ("ndcg@100", "recall@20", "recall@50")
 """What other authors report of the same splits."""
 
@@ -71,9 +72,9 @@ class Sights:
 
 def chosen_trials(search: Search, split: Split, k: int) -> list[Trial]:
     """Return the trials to measure at a cutoff: the front on validation users, thinned."""
-    many = split.test.n_users * split.train.n_items > LARGE
-    few = many and isinstance(search.method, RerankingMethod)
-    most = FEW_POINTS if few else MOST_POINTS
+    n_items = split.train.n_items
+    is_large = split.test.n_users * n_items > LARGE or n_items > MANY_ITEMS
+    most = FEW_POINTS if is_large and not search.method.is_kept else MOST_POINTS
     return thin(search.chosen(k), most, lambda one: one.metrics[f"gini@{k}"])
 
 
