@@ -7,7 +7,12 @@ import json
 import pytest
 from tests.support.reproduction import SIZE
 
-TABLES = ("table1", "table2", "table3", "figure1-3", "figure1-5", "figure1-10")
+from limelight.lab.paper.plan import METHODS
+
+TABLES = (
+    *("table1", "table2", "table3", "planned", "trials", "figure2"),
+    *(f"{table}-{k}" for table in ("figure1", "table4") for k in (3, 5, 10)),
+)
 FIGURES = ("figure1", "figure2")
 
 
@@ -22,10 +27,12 @@ def test_everything_is_written_and_a_second_run_repeats_nothing(limelight, tmp_p
     assert written == {"report.md", "state", "exhibit"} | tables | figures
     found = json.loads(ended.out)
     assert found["size"] == SIZE._asdict()
-    assert set(found["points"]["10"]) == {
-        "Random", "Popularity", "iALS", "Mult-VAE", "iALS+FairRec", "Multi-FR", "exADMM"
-    }  # fmt: skip
+    assert tuple(found["points"]["10"]) == METHODS
     assert found["times"]["exADMM"]["extrapolated"]
+    lengths = {name: time["d"] for name, time in found["times"].items()}
+    assert set(lengths.values()) == {8}
+    assert all(time["bytes"] >= 0 for time in found["times"].values())
+    assert "memory measured" in (tmp_path / "table2.csv").read_text()
     report = (tmp_path / "report.md").read_text()
     assert "made up like Tiny" in report
     assert "(extrapolated)" in report

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.cli.flags import Json, Report, Resume, argument, option
+from limelight.cli.flags import Json, Report, Resume, Seed, argument, option
 from limelight.cli.output import check_page, note_page, remark, summarise
 
 if TYPE_CHECKING:
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from limelight.lab.paper.experiments import Experiment
     from limelight.lab.paper.run import Findings
 
-_NAMES = "epinions|ml-20m|msd"
+_NAMES = "epinions|ml-20m|msd|letterboxd|gowalla"
 
 
 def reproduce(
-    name: Annotated[str | None, argument(_NAMES, "Which data set of the paper.")] = None,
+    name: Annotated[str | None, argument(_NAMES, "Which data set.")] = None,
     data: Annotated[
         Path | None, option("FILE", "The data as they are published, as a table.")
     ] = None,
@@ -38,16 +38,33 @@ def reproduce(
         option(
             "NAME",
             "A method to run; may be repeated. Without it, all: Random, Popularity, iALS, "
-            "Mult-VAE, iALS+FairRec, Multi-FR, exADMM.",
+            "iALS-settings, Mult-VAE, iALS+FairRec, Multi-FR, exADMM, exADMM-exact, "
+            "iALS+BestResponse, EASE.",
             "--method",
         ),
     ] = None,
     budget: Annotated[
         float,
-        option("MINUTES", "About how long it may take; 0 tries only the published settings."),
+        option(
+            "MINUTES",
+            "About how long it may take. What does not fit is shortened with a mark, or left out "
+            "by name; 0 tries only the published settings, however long they take.",
+        ),
     ] = 60.0,
+    trials: Annotated[
+        int | None,
+        option(
+            "N",
+            "How many settings each method tries, whatever the clock says: two runs with the same "
+            "seed then give the same results. The budget bounds only what is timed.",
+        ),
+    ] = None,
+    seed: Seed = None,
     factors: Annotated[
-        int | None, option("N", "Length of the vectors, instead of the paper's.")
+        int | None, option("N", "Length of the vectors of all methods, instead of the paper's.")
+    ] = None,
+    latent: Annotated[
+        int | None, option("N", "Width of the networks' layers, if not that of the vectors.")
     ] = None,
     epochs: Annotated[
         int | None, option("N", "Train for at most so many epochs; times are then extrapolated.")
@@ -67,28 +84,32 @@ def reproduce(
 ) -> None:
     """Run the experiments of the exADMM paper.
 
-    In: a data set of the paper as it is published, or nothing with --like. Out: a folder with
-    report.md, the paper's tables as CSV, its figures as PNG and SVG, and what `limelight report`
-    shows. Settings are searched on
-    validation users; the test users are looked at once, at the end, and exposure is that of their
-    lists alone, as in the paper. What was found out is kept in
+    In: a data set as it is published, or nothing with --like. Out: a folder with
+    report.md, the paper's tables as CSV, its figures as PNG and SVG, all trials in trials.csv, and
+    what `limelight report` shows. First it says what each method will take. Settings are searched
+    on validation users; the test users are looked at once, at the end, and exposure is that of
+    their lists alone, as in the paper. What was found out is kept in
     FOLDER/state, so that the same command goes on where it was interrupted, with or without
     --resume.
 
     \b
     The data are published by others:
-      epinions  Extended Epinions, Massa and Avesani, trustlet.org
-      ml-20m    MovieLens 20M, grouplens.org
-      msd       Taste Profile of the Million Song Dataset
+      epinions    Massa and Avesani, trustlet.org: ratings_data.txt.bz2
+      ml-20m      MovieLens 20M, grouplens.org: ratings.csv
+      msd         Taste Profile of the Million Song Dataset: train_triplets.txt
+      letterboxd  not in the paper; ratings of films from 1 to 10
+      gowalla     not in the paper; LightGCN's check-ins
 
     \b
     Examples:
-      limelight reproduce epinions --data epinions.parquet --budget 60
+      limelight reproduce epinions --data ratings_data.txt.bz2 --budget 60
+      limelight reproduce epinions --data epinions.parquet --trials 40 --seed 1
       limelight reproduce --like msd --method iALS --method exADMM --factors 128 --budget 0
     """
     from limelight._base.settings import check_integer, check_number
+    from limelight.lab.paper.plan import METHODS, ReproductionPlan
     from limelight.lab.paper.report import PROTOCOL, exhibit_of, measured_over, write_report
-    from limelight.lab.paper.run import METHODS, ReproductionPlan, Run
+    from limelight.lab.paper.run import Run
     from limelight.report.exhibit_folder import save_exhibit
     from limelight.report.page import write_page
 
@@ -97,15 +118,20 @@ def reproduce(
     experiment, key = _experiment(name, data, like)
     check_number("--budget", budget)
     check_integer("--threads", threads, least=0, most=2**12)
-    for flag, value in (("--factors", factors), ("--epochs", epochs)):
+    sizes = {"--factors": factors, "--latent": latent, "--epochs": epochs, "--trials": trials}
+    for flag, value in sizes.items():
         if value is not None:
             check_integer(flag, value, least=1, most=2**15)
+    check_integer("--seed", seed or 0, least=0, most=2**32 - 1)
     plan = ReproductionPlan(
         experiment=experiment,
         made_up=like is not None,
         methods=tuple(methods) if methods else METHODS,
         budget=budget,
+        trials=trials,
+        seed=seed or 0,
         factors=factors,
+        latent=latent,
         epochs=epochs,
         threads=threads,
     )
@@ -120,7 +146,7 @@ def reproduce(
     split = _split(experiment, data, columns)
     run = Run(plan, split, folder / "state", remark)
     found = run.findings()
-    report = write_report(plan, found, folder)
+    report = write_report(plan, found, folder, run.searches())
     exhibit = exhibit_of(plan, found, split, run.shown_at)
     save_exhibit(folder, exhibit)
     if page is not None:
@@ -161,7 +187,8 @@ def _split(experiment: "Experiment", data: Path | None, columns: dict[str, str])
 
 def _record(found: "Findings") -> dict[str, Any]:
     points = {str(k): methods for k, methods in found.points.items()}
-    return {"size": found.size._asdict(), "points": points, "times": found.times}
+    known = {"size": found.size._asdict(), "points": points, "times": found.times}
+    return known | {"trials": found.trials, "left_out": found.left_out}
 
 
 def _summary(found: "Findings") -> str:
@@ -170,7 +197,7 @@ def _summary(found: "Findings") -> str:
     for name, points in found.points[k].items():
         best = max(points, key=lambda point: point[f"ndcg@{k}"])
         evenest = min(points, key=lambda point: point[f"gini@{k}"])
-        text = f"{name:13} nDCG@{k} {best[f'ndcg@{k}']:.4f} at Gini@{k} {best[f'gini@{k}']:.4f}"
+        text = f"{name:17} nDCG@{k} {best[f'ndcg@{k}']:.4f} at Gini@{k} {best[f'gini@{k}']:.4f}"
         if evenest is not best:
             text += f", {evenest[f'ndcg@{k}']:.4f} at {evenest[f'gini@{k}']:.4f}"
         lines.append(text)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from limelight.data import marketplace
 from limelight.lab.bench.task import EXADMM_PERIOD, FIXED, DataSet, ExAdmm, Ials
 from limelight.lab.bench.timing import Candidate
 from limelight.lab.paper.experiments import DataSize
-from limelight.lab.paper.methods import FAIRREC
+from limelight.lab.paper.plan import FAIRREC
 from limelight.lab.paper.times import per_epoch, seconds_of
 from limelight.models import IALS, ExADMM, MultiFR, MultVAE
 from limelight.rerank.methods.fairrec import FairRec
@@ -59,17 +60,17 @@ def _times(threads: int) -> dict[str, Callable[[Interactions, int], float]]:
         "Mult-VAE": lambda data, d: _epoch(MultVAE, data, hidden=d, latent=d, **shared),
         FAIRREC: lambda data, d: _fair_lists(data, d, threads),
         "Multi-FR": lambda data, d: _epoch(MultiFR, data, latent=d, **shared),
-        "exADMM": lambda data, d: _epoch(
-            ExADMM,
-            data,
-            factors=d,
-            exposure_weight=1e-6,
-            solver="admm",
-            trace_every=1,
-            **shared,
-            **FIXED,
-        ),
+        **{
+            name: partial(_exadmm_epoch, solver=solver, threads=threads)
+            for name, solver in (("exADMM", "admm"), ("exADMM-exact", "exact"))
+        },
     }
+
+
+def _exadmm_epoch(data: Interactions, factors: int, *, solver: str, threads: int) -> float:
+    """Return the seconds of an epoch of exADMM."""
+    settings = {"factors": factors, "solver": solver, "epochs": _EPOCHS, "num_threads": threads}
+    return _epoch(ExADMM, data, exposure_weight=1e-6, trace_every=1, **settings, **FIXED)
 
 
 def _epoch(kind: type[Any], data: Interactions, **settings: Any) -> float:

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from limelight._base.documents import Table
-from limelight.lab.paper.methods import FAIRREC
+from limelight.lab.paper.plan import FAIRREC, label
+from limelight.metrics.exposure import coverage, gini
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from limelight.lab.bench.records import Entry, Race
-    from limelight.lab.paper.experiments import DataSize, Experiment
+    from limelight.lab.paper.experiments import DataSize, Experiment, Time
+    from limelight.lab.paper.paired import Difference
 
 
 T = TypeVar("T")
+_EXADMM = ("nnz d² + items d³ (ours: items only; users nnz d + users d²)", "(users + items) d")
 _COMPLEXITY = {
-    "iALS": ("nnz d² + (users + items) d³", "(users + items) d"),
-    "Mult-VAE": ("users x items x d", "items x d"),
-    FAIRREC: ("users x items x (d + log K)", "users x candidates (the paper: users x items)"),
-    "Multi-FR": ("nnz x items + users x items x d", "items x d"),
-    "exADMM": (
-        "nnz d² + items d³ (ours: items only; users nnz d + users d²)",
-        "(users + items) d",
+    "iALS": ("nnz d² + (users + items) d³", "(users + items) d", "users, items"),
+    "Mult-VAE": ("users x items x d", "items x d", "users"),
+    FAIRREC: (
+        "users x items x (d + log K)",
+        "users x candidates (the paper: users x items)",
+        "neither (ours: what users like best is found in parallel, turns are not)",
+    ),
+    "Multi-FR": ("nnz x items + users x items x d", "items x d", "users"),
+    "exADMM": (*_EXADMM, "users, items"),
+    "exADMM-exact": (
+        "not in the paper (ours: nnz d² + (users + items) d³)",
+        "not in the paper (ours: (users + items) d)",
+        "not in the paper (ours: users, items)",
     ),
 }
 
@@ -30,60 +41,138 @@ _COMPLEXITY = {
 def statistics(experiment: Experiment, size: DataSize, *, made_up: bool) -> Table:
     """Table 1: how large the data are."""
     ours = f"made up like {experiment.title}" if made_up else experiment.title
-    rows = [["the paper's " + experiment.title, *experiment.size], [ours, *size]]
+    published = "the paper's" if experiment.is_published else "our count of"
+    rows = [[f"{published} {experiment.title}", *experiment.size], [ours, *size]]
     return Table(["data", "users", "items", "interactions"], rows, left=4)
 
 
-def complexity(growth: Mapping[str, Mapping[str, float]]) -> Table:
-    """Table 2: how the work grows, as published and as measured."""
+def complexity(
+    growth: Mapping[str, Mapping[str, float]], times: Mapping[str, Mapping[str, Any]]
+) -> Table:
+    """Table 2: how the work grows, as published and as measured, and the memory that it takes."""
     whats = list(next(iter(growth.values())))
-    header = ["method", "time", "memory", *(f"twice the {what}" for what in whats)]
+    header = ["method", "time", "memory", "in parallel over", "memory measured"]
+    header += [f"twice the {what}" for what in whats]
     rows = [
-        [name, *_COMPLEXITY[name], *(f"{measured[what]:.2f} x" for what in whats)]
+        [
+            label(name),
+            *_COMPLEXITY[name],
+            mebibytes(times[name]["bytes"]),
+            *(f"{measured[what]:.2f} x" for what in whats),
+        ]
         for name, measured in growth.items()
     ]
     return Table(header, rows, left=len(header))
 
 
-def accuracy(points: Mapping[str, Sequence[Mapping[str, Any]]], k: int) -> Table:
-    """Every measured point of Figure 1 at one cutoff."""
-    header = ["method", f"nDCG@{k}", "95 % interval", f"Gini@{k}", f"coverage@{k}", "settings"]
+def accuracy(
+    points: Mapping[str, Sequence[Mapping[str, Any]]], k: int, marks: Mapping[str, str]
+) -> Table:
+    """Every measured point of Figure 1 at one cutoff, with what others report beside it."""
+    header = ["method", f"nDCG@{k}", "95 % interval", f"Gini@{k}", f"coverage@{k}"]
+    header += ["nDCG@100", "recall@20", "recall@50", "epochs", "settings"]
     rows = []
     for name, series in points.items():
+        mark = f" ({marks[name]})" if name in marks else ""
         for point in series:
             interval = f"{point[f'ndcg@{k}_low']:.4f} to {point[f'ndcg@{k}_high']:.4f}"
             figures = (f"{point[f'{metric}@{k}']:.4f}" for metric in ("gini", "coverage"))
+            standard = point.get("standard", {})
+            further = (
+                f"{standard[metric]:.4f}" if metric in standard else ""
+                for metric in ("ndcg@100", "recall@20", "recall@50")
+            )
             settings = ", ".join(f"{key} {value:.3g}" for key, value in point["settings"].items())
-            rows.append([name, f"{point[f'ndcg@{k}']:.4f}", interval, *figures, settings])
+            start = [f"{label(name)}{mark}", f"{point[f'ndcg@{k}']:.4f}", interval, *figures]
+            rows.append([*start, *further, point.get("epochs"), settings])
+    return Table(header, rows, left=len(header))
+
+
+def paired(differences: Sequence[Difference], k: int) -> Table:
+    """Who finds more at the same evenness: differences from exADMM over the same test users."""
+    header = ["Gini, validation", "method", f"nDCG@{k}", f"Gini@{k}"]
+    header += [f"exADMM: nDCG@{k}", f"exADMM: Gini@{k}", "difference", "95 % interval"]
+    rows = [
+        [
+            f"at most {one.level:g}",
+            label(one.name),
+            *(f"{value:.4f}" for value in (one.accuracy, one.gini)),
+            *(f"{value:.4f}" for value in (one.base_accuracy, one.base_gini)),
+            f"{one.difference:+.4f}",
+            f"{one.low:+.4f} to {one.high:+.4f}",
+        ]
+        for one in differences
+    ]
+    return Table(header, rows, left=len(header))
+
+
+def weights(exposures: Mapping[float, Sequence[float]], k: int) -> Table:
+    """What Figure 2 draws, in numbers."""
+    rows = []
+    for weight, given in exposures.items():
+        exposure = np.asarray(given)
+        rows.append([f"{weight:g}", f"{gini(exposure):.4f}", f"{coverage(exposure):.4f}"])
+    return Table(["exposure weight", f"Gini@{k}", f"coverage@{k}"], rows, left=3)
+
+
+def planned(
+    forecasts: Mapping[str, Any], trials: Mapping[str, int], decisions: Mapping[str, Any]
+) -> Table:
+    """What each method was expected to take, how many settings it tried, and what was cut."""
+    header = [
+        "method",
+        "a setting",
+        "an epoch",
+        "memory",
+        "settings tried",
+        "shortened or left out",
+    ]
+    rows = [
+        [
+            label(name),
+            duration(one.seconds),
+            "" if one.epoch is None else duration(one.epoch),
+            mebibytes(one.n_bytes),
+            trials.get(name, 0),
+            decisions[name].left_out or decisions[name].mark,
+        ]
+        for name, one in forecasts.items()
+    ]
     return Table(header, rows, left=len(header))
 
 
 def seconds(experiment: Experiment, times: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Table 3: training and inference."""
-    header = ["method", "training", "seconds an epoch", "epochs that ran", "training / exADMM's"]
-    for k in experiment.timed:
-        header += [f"lists, K = {k}"]
-    header += ["the paper: training", *(f"the paper: K = {k}" for k in experiment.timed)]
+    """Table 3: training and inference.
+
+    Times are compared with exADMM's only where a method has vectors of the same length.
+    """
+    header = ["method", "d", "training", "seconds an epoch", "epochs that ran"]
+    header += ["training / exADMM's", *(f"lists, K = {k}" for k in experiment.timed)]
+    if experiment.times:
+        header += ["the paper: training", *(f"the paper: K = {k}" for k in experiment.timed)]
     own = times["exADMM"]["seconds"] if "exADMM" in times else None
+    d = times["exADMM"]["d"] if "exADMM" in times else None
     rows = []
     for name, time in times.items():
-        published = experiment.times[name]
         mark = " (extrapolated)" if time.get("extrapolated") else ""
-        rows.append(
-            [
-                name,
-                f"{time['seconds']:.4g}{mark}",
-                time.get("seconds_per_epoch"),
-                time["epochs"],
-                f"{time['seconds'] / own:.2f}" if own else None,
-                *(time["inference"][str(k)] for k in experiment.timed),
-                *(
-                    "NA" if value is None else value
-                    for value in (published.training, *published.inference)
-                ),
-            ]
-        )
+        row = [
+            label(name),
+            time["d"],
+            f"{time['seconds']:.4g}{mark}",
+            time.get("seconds_per_epoch"),
+            time["epochs"],
+            f"{time['seconds'] / own:.2f}" if own and time["d"] == d else None,
+            *(time["inference"][str(k)] for k in experiment.timed),
+        ]
+        if experiment.times:
+            published = experiment.times.get(name)
+            row += ["not timed"] * 3 if published is None else _published(published)
+        rows.append(row)
     return Table(header, rows, left=len(header))
+
+
+def _published(time: Time) -> list[Any]:
+    return ["NA" if value is None else value for value in (time.training, *time.inference)]
 
 
 def details(races: Sequence[Race]) -> str:

@@ -17,18 +17,26 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import hyperparameters, setting
 from limelight.data.interactions import as_interactions
 from limelight.models.config import FactorConfig
-from limelight.models.factor_model import FactorModel, problem_of
+from limelight.models.factor_model import (
+    FactorModel,
+    factor_solver,
+    problem_of,
+    training_rows,
+)
 from limelight.recommend.fold_in import fold_in_coupled, fold_in_together
 from limelight.solve.epochs import FactorMethod, exact_epoch, exadmm_epoch
+from limelight.solve.population import Whole
 from limelight.solve.problem import ExposureTerm, MeanTerm
 from limelight.solve.state import pad_factors
 from limelight.solve.step_sizes import StepSizes
+from limelight.solve.theorem import check_theorem
 
 if TYPE_CHECKING:
     from limelight._base.arrays import Float32, Float64
     from limelight._native._kernels import Csr
     from limelight.solve.epochs import Epoch
     from limelight.solve.loop import Callback
+    from limelight.solve.theorem import TheoremCheck
     from limelight.store.checkpoint import Place
 
 
@@ -210,6 +218,30 @@ class ExADMM(FactorModel):
         about = self._features_of(item_features, data)
         self._fit(data, term, init, callback, checkpoint, show_progress=show_progress)
         return self._learn_features(about)
+
+    def theorem(self, X: Any) -> TheoremCheck:
+        """Fit by alternating directions and tell which conditions of Theorem 3.1 held.
+
+        The bounds of penalty and step size are those of these data: they depend on the largest
+        norms of the run. All epochs run, and the model itself stays as it is.
+
+        Examples
+        --------
+        >>> import limelight as ll
+        >>> data = ll.marketplace(300, 100, 4000).interactions
+        >>> check = ll.ExADMM(factors=8, solver="admm", exposure_weight=1e-3).theorem(data)
+        >>> check.holds, check.rho_holds, check.gamma_holds
+        (False, False, False)
+        >>> check.largest_gamma < 1e-3 < check.gamma
+        True
+        """
+        if self.config.is_exact:
+            message = f"the theorem is about alternating directions: solver={self.config.solver!r}"
+            raise ConfigError(message, hint="use solver='admm'")
+        rate = self.config.learning_rate
+        untolerant = type(self)(**{**self.get_params(), "tolerance": 0.0})
+        solver = factor_solver(untolerant, Whole(training_rows(as_interactions(X))))
+        return check_theorem(solver, self.config.epochs, None if rate == "auto" else rate)
 
     def _refuse_targets_without_exact_steps(self) -> None:
         config = self.config

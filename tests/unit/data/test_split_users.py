@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from tests.support.examples import examples
+from tests.support.published_script import published
 
 from limelight import ConfigError, DataError
 from limelight.data import HeldOut, Interactions, marketplace, read, split_users
@@ -14,31 +15,6 @@ from limelight.data.rows import walk
 @pytest.fixture(scope="module")
 def data():
     return marketplace(n_users=300, n_items=120, n_interactions=4000).interactions
-
-
-def published(rows, validation, test, seed):
-    """The protocol as its script has it, over (user, item) rows in file order."""
-    users = sorted({user for user, _ in rows})
-    users = [users[i] for i in np.random.RandomState(seed).permutation(len(users))]
-    uid = {user: i for i, user in enumerate(users)}
-    n_train = len(users) - validation - test
-    parts = users[:n_train], users[n_train : n_train + validation], users[n_train + validation :]
-    by_user = sorted(rows, key=lambda row: row[0])
-    items = list(dict.fromkeys(item for user, item in by_user if user in parts[0]))
-    sid = {item: i for i, item in enumerate(items)}
-    tables = [[(uid[user], sid[item]) for user, item in by_user if user in parts[0]]]
-    for part in parts[1:]:
-        draw = np.random.RandomState(seed)
-        history, targets = [], []
-        for user in sorted(part):
-            own = [(uid[user], sid[i]) for u, i in by_user if u == user and i in sid]
-            chosen = set()
-            if len(own) >= 5:
-                chosen = set(draw.choice(len(own), size=int(0.2 * len(own)), replace=False))
-            history += [row for n, row in enumerate(own) if n not in chosen]
-            targets += [row for n, row in enumerate(own) if n in chosen]
-        tables += [history, targets]
-    return tables, items
 
 
 def written(matrix, order, ids, first):

@@ -13,13 +13,12 @@ from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight.data.synthetic import marketplace
 from limelight.lab.fronts import front, thin
 from limelight.lab.paper.experiments import EXPERIMENTS, DataSize, find, make_up, prepare, size_of
-from limelight.lab.paper.methods import PaperMethod, Range, methods_of
+from limelight.lab.paper.methods import PaperMethod, Range
+from limelight.lab.paper.points import Sights
 from limelight.lab.paper.report import distribution
-from limelight.lab.paper.run import Run
-from limelight.lab.paper.tuning import Search
-from limelight.lab.tables import statistics
+from limelight.lab.paper.tuning import Allowance, Search
+from limelight.lab.tables import statistics, weights
 from limelight.models import IALS, ExADMM
-from limelight.models.config import FactorNumbers
 from limelight.report.exhibit import ShownLists
 from limelight.store.checkpoint import ResultCache
 
@@ -48,17 +47,6 @@ class TestExperiments:
     def test_made_up_data_have_the_size(self) -> None:
         size = DataSize(300, 100, 4000)
         assert size_of(make_up(size, held_out=20)) == size
-
-    @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
-    @pytest.mark.parametrize("name", ["iALS", "exADMM"])
-    def test_nothing_follows_from_the_data(self, experiment, name) -> None:
-        """What is compared with published figures has published settings, and runs all epochs."""
-        method = methods_of(experiment, factors=8, epochs=None, threads=1)[name]
-        assert set(FactorNumbers._fields) <= {*method.fixed, *method.space}
-        for settings in method.first:
-            model = method.make(settings)
-            assert model.numbers.factors == 8
-            assert (model.config.epochs, model.config.tolerance) == (50, 0.0)
 
 
 points = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30)
@@ -120,16 +108,16 @@ class TestSearch:
 
     def test_without_time_only_the_first_settings_are_tried(self, split, tmp_path) -> None:
         search = self.search(tmp_path, first=[{"regularization": 0.01}, {"regularization": 9.0}])
-        search.run(split, 0.0, lambda _: None)
+        search.run(split, Allowance(), lambda _: None)
         assert [one.settings["regularization"] for one in search.tried] == [0.01, 0.1]
 
     def test_goes_on_where_it_stopped(self, split, tmp_path) -> None:
         first = self.search(tmp_path)
-        first.run(split, 0.2, lambda _: None)
+        first.run(split, Allowance(0.2), lambda _: None)
         before = first.tried
         again = self.search(tmp_path)
         assert again.tried == before
-        again.run(split, sum(one.seconds for one in before) + 0.1, lambda _: None)
+        again.run(split, Allowance(2 * sum(one.seconds for one in before) + 0.1), lambda _: None)
         drawn = [one.settings["regularization"] for one in again.tried]
         assert len(drawn) > len(before)
         assert len(set(drawn)) == len(drawn)
@@ -141,10 +129,10 @@ class TestSearch:
         search = self.search(tmp_path, first=[{"regularization": 0.01}])
         monkeypatch.setattr(ExADMM, "fit", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            search.run(split, 0.0, lambda _: None)
+            search.run(split, Allowance(), lambda _: None)
         monkeypatch.undo()
         again = self.search(tmp_path, first=[{"regularization": 0.01}])
-        again.run(split, 0.0, lambda _: None)
+        again.run(split, Allowance(), lambda _: None)
         assert [one.settings["regularization"] for one in again.tried] == [0.01]
 
     def test_nothing_that_gave_lists(self, tmp_path) -> None:
@@ -152,7 +140,7 @@ class TestSearch:
             self.search(tmp_path).chosen(5)
 
     def test_a_torn_line_is_dropped(self, split, tmp_path) -> None:
-        self.search(tmp_path).run(split, 0.0, lambda _: None)
+        self.search(tmp_path).run(split, Allowance(), lambda _: None)
         journal = tmp_path / "trials.journal"
         with journal.open("a") as file:
             file.write('{"op_code": 4, "wor')
@@ -165,10 +153,10 @@ class TestSearch:
 
     def test_models_of_the_front_can_be_loaded(self, split, tmp_path) -> None:
         search = self.search(tmp_path)
-        search.run(split, 0.5, lambda _: None)
+        search.run(split, Allowance(0.5), lambda _: None)
         chosen = {one.number: one for k in (5, 10) for one in search.chosen(k)}
         for one in chosen.values():
-            assert search.model(one).config.regularization == one.settings["regularization"]
+            assert search.model(one, split).config.regularization == one.settings["regularization"]
         assert len(list(tmp_path.glob("model-*"))) == len(chosen)
 
     def test_a_fit_that_fails_does_not_end_the_search(self, split, tmp_path) -> None:
@@ -181,14 +169,14 @@ class TestSearch:
         )
         told: list[str] = []
         search = Search("exADMM", method, tmp_path, (5,))
-        search.run(split, 0.0, told.append)
+        search.run(split, Allowance(), told.append)
         assert [one.settings["learning_rate"] for one in search.tried] == [1e-3]
         assert len(told) == 2
 
     def test_without_control_the_most_accurate_is_chosen(self, split, tmp_path) -> None:
         method = PaperMethod(kind=IALS, fixed={"factors": 8, "epochs": 2}, space=SPACE)
         search = Search("iALS", method, tmp_path, (5,))
-        search.run(split, 0.3, lambda _: None)
+        search.run(split, Allowance(0.3), lambda _: None)
         (one,) = search.chosen(5)
         assert one.metrics["ndcg@5"] == max(other.metrics["ndcg@5"] for other in search.tried)
 
@@ -197,6 +185,11 @@ def test_tables_for_programs() -> None:
     table = statistics(EXPERIMENTS["msd"], DataSize(1, 2, 3), made_up=True)
     assert table.csv().splitlines()[0] == "data,users,items,interactions"
     assert table.csv().splitlines()[2] == "made up like MSD,1,2,3"
+
+
+def test_weights_in_numbers() -> None:
+    table = weights({0.0: [3.0, 1.0, 0.0, 0.0], 1e-6: [1.0, 1.0, 1.0, 1.0]}, 20)
+    assert table.rows == [["0", "0.6250", "0.5000"], ["1e-06", "0.0000", "1.0000"]]
 
 
 def test_the_curve_of_ials_is_flat() -> None:
@@ -208,8 +201,7 @@ def test_the_curve_of_ials_is_flat() -> None:
 
 @pytest.mark.parametrize("name", ["../secret.safetensors", "/etc/hostname", "a/b"])
 def test_a_name_in_a_notebook_does_not_lead_out_of_its_folder(tmp_path, name) -> None:
-    run = Run.__new__(Run)
-    run._sights = tmp_path / "sights"
+    sights = Sights(tmp_path / "sights")
     with pytest.raises(DataError, match="names a file outside of its folder"):
-        run.shown_at({"sight": name})
-    assert run.shown_at({"sight": "nothing.safetensors"}) == ShownLists()
+        sights.shown_at({"sight": name})
+    assert sights.shown_at({"sight": "nothing.safetensors"}) == ShownLists()

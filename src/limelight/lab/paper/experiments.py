@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +10,7 @@ from limelight._base.errors import ConfigError, DataError
 from limelight.data.read import read
 from limelight.data.split import Split, split_users
 from limelight.data.synthetic import marketplace
+from limelight.lab.paper.raw import RawLayout, as_published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,15 +60,22 @@ class Experiment:
     ials: Mapping[str, float]
     exadmm: Mapping[str, float]
     """Settings that the paper's authors published with their code."""
-    times: Mapping[str, Time]
+    times: Mapping[str, Time] = field(default_factory=dict)
+    """As published; empty for data that are not the paper's."""
+    is_published: bool = True
+    """Whether the sizes are those of the paper's Table 1, not our own counts."""
+    raw: RawLayout | None = None
+    """How the published file is written, if it has no names of columns."""
 
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
         "epinions": Experiment(
             title="Epinions",
-            origin="the Extended Epinions data of Massa and Avesani at trustlet.org, or any table "
-            "of its ratings with the columns user, item, rating",
+            origin="the Epinions data of Massa and Avesani at trustlet.org "
+            "(ratings_data.txt.bz2), or any table of its ratings with the columns user, item, "
+            "rating",
+            raw=RawLayout(("user", "item", "rating"), " "),
             reading={
                 "rating": "rating",
                 "min_rating": 4,
@@ -117,7 +125,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "msd": Experiment(
             title="MSD",
             origin="the Echo Nest Taste Profile of the Million Song Dataset "
-            "(train_triplets.txt, as a table with the columns user, item)",
+            "(train_triplets.txt), or any table of it with the columns user, item",
+            raw=RawLayout(("user", "item", "count"), "\t"),
             reading={"min_item": 200, "min_user": 20, "filter_order": "items-first"},
             size=DataSize(571_355, 41_140, 33_633_450),
             held_out=50_000,
@@ -136,6 +145,38 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                 "Multi-FR": Time(None, (None, None)),
                 "exADMM": Time(1533.1, (89.6, 89.6)),
             },
+        ),
+        "letterboxd": Experiment(
+            title="Letterboxd",
+            origin="ratings of films on Letterboxd from 1 to 10, with the columns user, item, "
+            "rating; it stands in for ML-20M, whose settings it has",
+            reading={"rating": "rating", "min_rating": 8, "min_user": 5},
+            size=DataSize(49_659, 12_809, 8_734_130),
+            held_out=5_000,
+            factors=256,
+            cutoffs=(10, 20, 50),
+            timed=(10, 50),
+            weights=(1e-10, 1e-7, 3e-6),
+            weight_range=(1e-10, 1e-4),
+            ials={"unobserved_weight": 0.1, "regularization": 0.003},
+            exadmm={"unobserved_weight": 0.1, "regularization": 0.002},
+            is_published=False,
+        ),
+        "gowalla": Experiment(
+            title="Gowalla",
+            origin="check-ins on Gowalla as LightGCN's authors publish them, all of them together, "
+            "with the columns user, item",
+            reading={},
+            size=DataSize(29_858, 40_981, 1_027_370),
+            held_out=3_000,
+            factors=128,
+            cutoffs=(5, 10, 20),
+            timed=(5, 20),
+            weights=(1e-7, 1e-5, 1e-3),
+            weight_range=(1e-9, 1e-1),
+            ials={"unobserved_weight": 0.01, "regularization": 0.005},
+            exadmm={"unobserved_weight": 0.01, "regularization": 0.005},
+            is_published=False,
         ),
     }
 )
@@ -156,11 +197,13 @@ def prepare(experiment: Experiment, source: Source, columns: Mapping[str, str]) 
 
     ``columns`` names those of users and items, where they are not the usual ones.
     """
-    split = hold_out(read(source, **{**experiment.reading, **columns}), experiment.held_out)
+    published = as_published(source, experiment.raw)
+    split = hold_out(read(published, **{**experiment.reading, **columns}), experiment.held_out)
     found, wanted = size_of(split), experiment.size
     exact = found[:2] == wanted[:2]
     if not exact or abs(found.interactions / wanted.interactions - 1) > _ROUNDING:
-        message = f"this is not {experiment.title} as the paper has it: {_show(found)}"
+        whose = "the paper has it" if experiment.is_published else "we count it"
+        message = f"this is not {experiment.title} as {whose}: {_show(found)}"
         hint = f"expected {_show(wanted)}, from {experiment.origin}"
         raise DataError(message, hint=hint)
     return split

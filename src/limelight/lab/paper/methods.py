@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limelight.models import IALS, ExADMM, MultiFR, MultVAE, Popularity, Random
+from limelight.models import EASE, IALS, ExADMM, MultiFR, MultVAE, Popularity, Random
 from limelight.models.neural.model import NeuralModel
 
 if TYPE_CHECKING:
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from limelight.data import Split
     from limelight.lab.paper.experiments import Experiment
     from limelight.models.base import Model
-
-FAIRREC = "iALS+FairRec"
-"""Has no training of its own: it starts from the best iALS."""
 
 
 class Range(NamedTuple):
@@ -44,10 +41,16 @@ class PaperMethod:
     """Whether it trades accuracy for evenness, so that both are searched for."""
     epochs: int | None = None
     """How many the paper trains for."""
+    is_kept: bool = True
+    """Whether models of trials are written to disk; one that is not is fitted again."""
 
     def make(self, settings: Mapping[str, Any]) -> Model:
         """Make a model that has not been fitted."""
         return self.kind(**{**self.fixed, **settings})
+
+    def defaults(self) -> dict[str, Any]:
+        """Return all settings as they are where nobody gives them."""
+        return self.make({}).get_params()
 
     def fit(self, settings: Mapping[str, Any], split: Split) -> Model:
         """Fit a model; one that watches validation users gets those of the split."""
@@ -58,33 +61,59 @@ class PaperMethod:
 
 
 _LOSS = {"regularization": Range(1e-4, 1.0), "unobserved_weight": Range(1e-4, 1.0)}
+_TOLERANCE = 1e-5
+"""Where the objective of a fit stands still. The paper's 50 epochs end above it on dense data."""
+_MOST_EPOCHS = 500
 
 
 def methods_of(
-    experiment: Experiment, *, factors: int, epochs: int | None, threads: int
+    experiment: Experiment,
+    *,
+    factors: int,
+    epochs: int | None,
+    threads: int,
+    latent: int | None = None,
+    seed: int = 0,
 ) -> dict[str, PaperMethod]:
-    """Return all methods that train, by the name that tables show.
+    """Return all methods that train, by name.
 
-    The experiment gives the settings that are tried first. ``factors`` are those of iALS and
-    exADMM; no model trains for more than ``epochs``, where they are given.
+    The experiment gives the settings that are tried first. ``factors`` is the length of all
+    vectors: those of iALS and exADMM, and the layers of the networks unless ``latent`` is given. No
+    model trains for more than ``epochs``, where they are given.
     """
     shared = {"num_threads": threads}
+    seeded = {**shared, "random_state": seed}
+    width = latent or factors
     factor = {
-        **shared,
+        **seeded,
         "factors": factors,
-        "epochs": _at_most(epochs, 50),
-        "tolerance": 0.0,  # the paper runs all epochs
+        "epochs": _at_most(epochs, _MOST_EPOCHS),
+        "tolerance": _TOLERANCE,
         "trace_every": 0,
     }
+    weights = {**_LOSS, "exposure_weight": Range(*experiment.weight_range)}
+    first_weights = [
+        {**experiment.ials, "exposure_weight": experiment.weight_range[0]},
+        *({**experiment.exadmm, "exposure_weight": weight} for weight in experiment.weights),
+    ]
     return {
-        "Random": PaperMethod(kind=Random, fixed=shared),
+        "Random": PaperMethod(kind=Random, fixed=seeded),
         "Popularity": PaperMethod(kind=Popularity, fixed=shared),
         "iALS": PaperMethod(
             kind=IALS, fixed=factor, space=_LOSS, first=[experiment.ials], share=0.06, epochs=50
         ),
+        "iALS-settings": PaperMethod(
+            kind=IALS,
+            fixed=factor,
+            space=_LOSS,
+            first=[experiment.ials],
+            share=0.1,
+            controls=True,
+            epochs=50,
+        ),
         "Mult-VAE": PaperMethod(
             kind=MultVAE,
-            fixed={**shared, "epochs": _at_most(epochs, 200)},
+            fixed={**seeded, "epochs": _at_most(epochs, 200), "hidden": width, "latent": width},
             space={
                 "dropout": Range(0.1, 0.9, log=False),
                 "beta": Range(0.1, 1.0, log=False),
@@ -99,14 +128,17 @@ def methods_of(
         "exADMM": PaperMethod(
             kind=ExADMM,
             fixed={**factor, "solver": "admm"},
-            space={**_LOSS, "exposure_weight": Range(*experiment.weight_range)},
-            first=[
-                {**experiment.ials, "exposure_weight": experiment.weight_range[0]},
-                *(
-                    {**experiment.exadmm, "exposure_weight": weight}
-                    for weight in experiment.weights
-                ),
-            ],
+            space=weights,
+            first=first_weights,
+            share=0.14,
+            controls=True,
+            epochs=50,
+        ),
+        "exADMM-exact": PaperMethod(
+            kind=ExADMM,
+            fixed={**factor, "solver": "exact"},
+            space=weights,
+            first=first_weights,
             share=0.14,
             controls=True,
             epochs=50,
@@ -114,7 +146,7 @@ def methods_of(
         "Multi-FR": PaperMethod(
             kind=MultiFR,
             # The exposure has evened out long before the 500 epochs that the paper trains for.
-            fixed={**shared, "epochs": _at_most(epochs, 60), "latent": 64},
+            fixed={**seeded, "epochs": _at_most(epochs, 60), "latent": width},
             space={
                 "preference": Range(0.05, 20.0),
                 "patience": Range(0.6, 1.0, log=False),
@@ -125,6 +157,18 @@ def methods_of(
             share=0.5,
             controls=True,
             epochs=500,
+        ),
+        "EASE": PaperMethod(
+            kind=EASE,
+            fixed=shared,
+            space={"regularization": Range(10.0, 10_000.0), "exposure_strength": Range(1e-3, 1e3)},
+            first=[
+                {"regularization": 300.0, "exposure_strength": strength}
+                for strength in (1e-3, 0.1, 1.0, 10.0)
+            ],
+            share=0.05,
+            controls=True,
+            is_kept=False,
         ),
     }
 

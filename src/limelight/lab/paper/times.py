@@ -6,6 +6,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from limelight.lab.bench.memory import bytes_taken
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -26,14 +28,12 @@ def training_time(
     Where that would take longer than ``patience`` seconds, or the run was told to train for less,
     the rest is extrapolated from the epochs that ran, and marked so.
     """
-    own = {**settings, **_no_early_stop(method)}
+    own = {**settings, **_to_the_end(method)}
     if method.epochs is None:
         return {"seconds": _fastest(lambda: method.fit(own, split)), "epochs": None}
-    asked = int(method.make(own).get_params()["epochs"])
-    epochs = asked
-    if "early_stopping" in own:
-        probe = per_epoch(method.fit({**own, "epochs": min(_PROBE, asked)}, split))
-        epochs = max(1, min(asked, int(patience / probe)))
+    asked = min(int(method.make(own).get_params()["epochs"]), method.epochs)
+    probe = per_epoch(method.fit({**own, "epochs": min(_PROBE, asked)}, split))
+    epochs = max(1, min(asked, int(patience / probe)))
     fitted: list[Model] = []
     whole = _fastest(lambda: fitted.append(method.fit({**own, "epochs": epochs}, split)))
     if "early_stopping" in own:
@@ -48,14 +48,24 @@ def training_time(
     }
 
 
+def training_bytes(method: PaperMethod, settings: Mapping[str, Any], split: Split) -> int:
+    """Measure by how much one epoch of training raises the peak of this process."""
+    own = {**settings, **_to_the_end(method)}
+    if method.epochs is not None:
+        own["epochs"] = 1
+    return bytes_taken(lambda: method.fit(own, split))
+
+
 def inference_times(recommend: Callable[[int], object], cutoffs: Sequence[int]) -> dict[str, float]:
     """Time lists of some lengths."""
     return {str(k): _fastest(partial(recommend, k)) for k in cutoffs}
 
 
-def _no_early_stop(method: PaperMethod) -> dict[str, int]:
-    """Return settings that switch early stopping off, because the paper trains to the end."""
-    return {"early_stopping": 0} if "early_stopping" in method.make({}).get_params() else {}
+def _to_the_end(method: PaperMethod) -> dict[str, Any]:
+    """Return settings with which no fit ends early, because the paper trains to the end."""
+    known = method.defaults()
+    never = {"early_stopping": 0, "tolerance": 0.0}
+    return {name: value for name, value in never.items() if name in known}
 
 
 def per_epoch(model: Model) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, SolveError
 from limelight._base.files import delete_within
@@ -15,12 +17,37 @@ from limelight.models.config import AUTO
 from limelight.models.folder import load_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from limelight.data import Split
-    from limelight.lab.paper.methods import PaperMethod
-    from limelight.models.base import Model
+    from limelight.lab.paper.methods import Range
+
+
+class Searched(Protocol):
+    """A method whose settings can be searched."""
+
+    @property
+    def space(self) -> Mapping[str, Range]:
+        """What is searched."""
+
+    @property
+    def first(self) -> Sequence[Mapping[str, float]]:
+        """What is tried before the search."""
+
+    @property
+    def controls(self) -> bool:
+        """Whether it trades accuracy for evenness, so that both are searched for."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether models are written to disk; one that is not is made again."""
+
+    def defaults(self) -> dict[str, Any]:
+        """Return settings as they are where nobody gives them."""
+
+    def fit(self, settings: Mapping[str, Any], split: Split) -> Any:
+        """Return what makes lists with some settings."""
 
 
 class Trial(NamedTuple):
@@ -30,19 +57,35 @@ class Trial(NamedTuple):
     settings: dict[str, Any]
     metrics: dict[str, float]
     seconds: float
+    epochs: int | None = None
+    """How many ran; None for what has none."""
+
+
+class Allowance(NamedTuple):
+    """When a search ends: after so many trials or, without a number, after so much time."""
+
+    seconds: float = 0.0
+    trials: int | None = None
 
 
 class Search:
     """A method's trials, and the models of those that may still be the best.
 
     Trials are kept in a file, so that a search can go on another day; the time that they took
-    counts towards the time that the search may take. It aims at the last of the cutoffs.
+    counts towards the time that the search may take. It aims at the last of the cutoffs. What is
+    tried depends on the seed and on the trials before, not on how often the search was interrupted.
     """
 
     def __init__(
-        self, name: str, method: PaperMethod, folder: Path, cutoffs: Sequence[int]
+        self,
+        name: str,
+        method: Searched,
+        folder: Path,
+        cutoffs: Sequence[int],
+        *,
+        seed: int = 0,
     ) -> None:
-        self.name, self.method, self.cutoffs = name, method, tuple(cutoffs)
+        self.name, self.method, self.cutoffs, self.seed = name, method, tuple(cutoffs), seed
         self._folder = folder
         self._study = _open_study(folder / "trials.journal", name, controls=method.controls)
 
@@ -50,18 +93,25 @@ class Search:
     def tried(self) -> list[Trial]:
         """All trials that gave lists, in their order."""
         return [
-            Trial(trial.number, trial.params, trial.user_attrs["metrics"], trial.user_attrs["took"])
+            Trial(
+                trial.number,
+                trial.params,
+                trial.user_attrs["metrics"],
+                trial.user_attrs["took"],
+                trial.user_attrs.get("epochs"),
+            )
             for trial in self._study.get_trials(deepcopy=False)
             if trial.values is not None
         ]
 
-    def run(self, split: Split, seconds: float, tell: Callable[[str], None]) -> None:
-        """Try what is tried first, then search until the time is up."""
+    def run(self, split: Split, allowance: Allowance, tell: Callable[[str], None]) -> None:
+        """Try what is tried first, then search until that is enough."""
         if not self._study.trials:
             for settings in self.method.first or [{}]:
                 self._study.enqueue_trial(self._within_space(settings))
         self._repeat_interrupted()
-        while self._trials("WAITING") or (self.method.space and self._spent() < seconds):
+        while self._goes_on(allowance):
+            self._study.sampler = _sampler(self.seed, len(self._ended()))
             trial = self._study.ask(self._distributions())
             started = time.perf_counter()
             try:
@@ -74,13 +124,30 @@ class Search:
             metrics = evaluate(model, split.validation, k=self.cutoffs).to_dict()
             trial.set_user_attr("metrics", metrics)
             trial.set_user_attr("took", time.perf_counter() - started)
-            model.save(self._model_folder(trial.number), history=False)
+            trial.set_user_attr("epochs", _epochs_of(model))
+            if self.method.is_kept:
+                model.save(self._model_folder(trial.number), history=False)
             k = self.cutoffs[-1]
             aims = [metrics[f"ndcg@{k}"], metrics[f"gini@{k}"]]
             self._study.tell(trial, aims if self.method.controls else aims[:1])
             self._drop_beaten()
             said = f"nDCG@{k} {aims[0]:.4f}, Gini@{k} {aims[1]:.4f} over {ListCount.of(metrics)}"
             tell(f"{self.name} {trial.number + 1}: {said} (validation users)")
+
+    def _goes_on(self, allowance: Allowance) -> bool:
+        ended = self._ended()
+        if not self.method.space:
+            return not ended
+        if allowance.trials is not None:
+            return len(ended) < allowance.trials
+        if self._trials("WAITING"):
+            return True
+        spent = sum(trial.user_attrs["took"] for trial in ended)
+        return bool(spent + spent / max(1, len(ended)) <= allowance.seconds)
+
+    def _ended(self) -> list[Any]:
+        """Return the trials that gave lists, or an error of their own; interrupted ones did not."""
+        return [trial for trial in self._study.trials if "took" in trial.user_attrs]
 
     def chosen(self, k: int) -> list[Trial]:
         """Return the front at a cutoff or, without control over exposure, the most accurate."""
@@ -94,8 +161,10 @@ class Search:
             tried, lambda one: one.metrics[f"ndcg@{k}"], lambda one: one.metrics[f"gini@{k}"]
         )
 
-    def model(self, trial: Trial) -> Model:
-        """Load the model of a trial that is still among the best."""
+    def model(self, trial: Trial, split: Split) -> Any:
+        """Load the model of a trial that is still among the best, or fit it again."""
+        if not self.method.is_kept:
+            return self.method.fit(trial.settings, split)
         return load_model(self._model_folder(trial.number))
 
     def _repeat_interrupted(self) -> None:
@@ -107,12 +176,9 @@ class Search:
         found: list[Any] = self._study.get_trials(deepcopy=False, states=(_state(state),))
         return found
 
-    def _spent(self) -> float:
-        return float(sum(trial.user_attrs.get("took", 0.0) for trial in self._study.trials))
-
     def _within_space(self, settings: Any) -> dict[str, Any]:
         """Return the given or the default value of searched settings, clipped; "auto" is none."""
-        known = {**self.method.make({}).get_params(), **settings}
+        known = {**self.method.defaults(), **settings}
         return {
             name: min(max(known[name], limits.low), limits.high)
             for name, limits in self.method.space.items()
@@ -175,6 +241,17 @@ def _open_study(journal: Path, name: str, *, controls: bool) -> Any:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
         message = f"cannot read {str(journal)!r}: {first_words(error)}"
         raise DataError(message, hint="move it away to search anew") from error
-    # A resumed search gets another seed, because the same seed would draw the same settings again.
-    study.sampler = optuna.samplers.TPESampler(seed=len(study.trials), multivariate=True)
     return study
+
+
+def _sampler(seed: int, number: int) -> Any:
+    """Return what draws the trial with a number, the same in a search that was resumed."""
+    from optuna.samplers import TPESampler
+
+    drawn = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+    return TPESampler(seed=drawn, multivariate=True)
+
+
+def _epochs_of(model: Any) -> int | None:
+    trace = getattr(model, "trace_", None)
+    return int(trace[-1].epoch) if trace else None
