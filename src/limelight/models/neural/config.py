@@ -36,6 +36,11 @@ class NeuralConfig(Config):
     early_stopping: int = setting(
         20, "Stop after so many epochs without a better validation nDCG@100; 0: never."
     )
+    tolerance: float = setting(
+        0.0,
+        "Stop when 20 epochs change no loss by more than this share, against the 20 before; "
+        "0: never.",
+    )
     random_state: int = setting(0, "The same seed gives the same result.", flag="--seed")
 
 
