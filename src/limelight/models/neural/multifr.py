@@ -20,6 +20,7 @@ network is taken (Togashi et al. 2024) leaves open which losses it used and how.
 - ``preference`` multiplies the weight of the exposure task. MGDA has no such knob: of two gradients
   of length 1 (``normalization="l2"``) it always takes half each.
 - The last epoch is kept. The one with the best nDCG would undo the second task.
+- Wu et al.'s task for groups of users is left out: see :class:`MultiFR`.
 """
 
 from __future__ import annotations
@@ -240,7 +241,14 @@ class MultiFRConfig(MultDAEConfig):
         "l2", "What the gradients of the tasks are divided by."
     )
     preference: float = setting(1.0, "How much equal exposure counts beside accuracy.")
-    epochs: int = setting(100, "How many times all users and items are updated.", at_least=1)
+    epochs: int = setting(
+        500, "How many times all users and items are updated, at most.", at_least=1
+    )
+    tolerance: float = setting(
+        0.01,
+        "Stop when 20 epochs change no loss by more than this share, against the 20 before; "
+        "0: never.",
+    )
     early_stopping: int = setting(
         0, "Stop after so many epochs without a better validation nDCG@100; 0: never."
     )
@@ -260,8 +268,12 @@ class MultiFRRecord(EpochRecord):
 class MultiFR(NeuralModel):
     """An autoencoder that learns who likes what and to share the exposure, at the same time.
 
-    The last epoch is kept, and early stopping is off: validation sees accuracy alone, and its best
-    epoch may lie before the exposure has evened out.
+    A fit goes on until the losses of both tasks stand still; the trace has both. The last epoch is
+    kept, and early stopping is off: validation sees accuracy alone, and its best epoch may lie
+    before the exposure has evened out.
+
+    Wu et al. have another fairness task, equal quality for groups of users such as women and men.
+    It is left out, because interactions do not say to which group a user belongs.
 
     Parameters are the fields of :class:`~limelight.models.neural.multifr.MultiFRConfig`, by name.
 
