@@ -145,7 +145,8 @@ def times_beaten(scores: Array, others: Array, weights: Array) -> Array:
     """Return the sum over others j of weight_j sigmoid(other_j - score), for every score of a row.
 
     The others are taken one by one, so that nothing larger than the scores is kept. The derivative
-    is worked out in the same way: JAX's own would keep a number for every pair.
+    is worked out in the same way: JAX's own would keep a number for every pair. Weights are taken
+    as given, without a derivative.
     """
     import jax
     import jax.numpy as jnp
@@ -245,7 +246,7 @@ class MultiFRConfig(MultDAEConfig):
         500, "How many times all users and items are updated, at most.", at_least=1
     )
     tolerance: float = setting(
-        0.01,
+        0.005,
         "Stop when 20 epochs change no loss by more than this share, against the 20 before; "
         "0: never.",
     )
