@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limelight.models.neural.multifr import attention, inequality, smooth_ranks, unseen
+from limelight.models.neural.multifr import (
+    attention,
+    inequality,
+    smooth_ranks,
+    times_beaten,
+    unseen,
+)
 from limelight.models.neural.train import HistoryBatch
 
 EVERYTHING = jnp.arange(30)
@@ -40,6 +46,37 @@ def test_smooth_ranks_are_the_formula(scored):
     gaps = (np.asarray(scored)[:, None, :] - np.asarray(found.scores)[:, :, None]) / scale
     expected = 0.5 + (1 / (1 + np.exp(-gaps))).sum(axis=2)
     np.testing.assert_allclose(found.ranks, expected, rtol=1e-4)
+
+
+def test_times_beaten_and_its_derivative():
+    generator = np.random.default_rng(1)
+    scores, others, weights, pulled = (
+        generator.normal(size=(3, length)) for length in (4, 7, 7, 4)
+    )
+    beats = 1 / (1 + np.exp(scores[:, :, None] - others[:, None, :]))
+    found, pull_back = jax.vjp(
+        times_beaten, *(jnp.asarray(a, jnp.float32) for a in (scores, others, weights))
+    )
+    np.testing.assert_allclose(found, np.einsum("uij,uj->ui", beats, weights), rtol=1e-5)
+    slope = beats * (1 - beats) * weights[:, None, :] * pulled[:, :, None]
+    by_score, by_other, _ = pull_back(jnp.asarray(pulled, jnp.float32))
+    np.testing.assert_allclose(by_score, -slope.sum(axis=2), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(by_other, slope.sum(axis=1), rtol=1e-4, atol=1e-6)
+
+
+def test_the_gradient_of_ranks_is_that_of_the_formula(scored):
+    def formula(scored):
+        best = jnp.take_along_axis(scored, ranks(scored).items, axis=1)
+        scale = 0.5 * jnp.std(best, axis=1)[:, None, None]
+        beats = jax.nn.sigmoid((scored[:, None, :] - best[:, :, None]) / scale)
+        return 0.5 + jnp.sum(beats, axis=2)
+
+    pulled = jnp.asarray(np.random.default_rng(3).normal(size=(6, 10)), jnp.float32)
+    found, expected = (
+        jax.grad(lambda scored, of=of: jnp.vdot(of(scored), pulled))(scored)
+        for of in (lambda scored: ranks(scored, temperature=0.5).ranks, formula)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
 
 
 def test_sampled_ranks_are_right_on_average(scored):

@@ -12,6 +12,8 @@ from limelight.data.synthetic import marketplace
 from limelight.metrics.evaluate import evaluate
 from limelight.models import MultiFR
 from limelight.models.folder import load_model
+from limelight.models.neural.multifr import MultiFRRecord, _multifr_update
+from limelight.models.neural.network import DAENetwork
 from limelight.solve.loop import Status
 from limelight.testing.contracts import LearnerContract
 
@@ -68,12 +70,35 @@ def test_unit_gradients_weigh_the_same(split):
     np.testing.assert_allclose([record.weight for record in trace], 0.5, rtol=1e-3)
 
 
+def test_it_trains_until_both_losses_stand_still(split):
+    model = MultiFR(**(SMALL | {"epochs": 60}), ranked=30, tolerance=10.0).fit(split.train)
+    assert model.status_ is Status.CONVERGED
+    assert len(model.trace_) == 40, "the first epochs that can be compared with others"
+    assert MultiFRRecord.losses == ("objective", "inequality")
+
+
+def test_a_search_compiles_once(split):
+    update = _multifr_update(DAENetwork(80, 16), ranked=30, compared=20, normalization="l2")
+    sizes = []
+    for numbers in (
+        {},
+        {"patience": 0.6, "temperature": 0.5, "dropout": 0.2, "preference": 3.0},
+        {"regularization": 0.1, "learning_rate": 0.02, "random_state": 0},
+    ):
+        settings = SMALL | {"epochs": 1} | numbers
+        MultiFR(**settings, ranked=30).fit(split.train, validation=split.validation)
+        sizes.append(update._cache_size())
+    assert sizes[0] > 0
+    assert len(set(sizes)) == 1, "every other value was compiled anew"
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
         ("patience", 1.1, "patience must be at most 1: 1.1"),
         ("patience", 0.0, "patience must be a finite number above 0: 0.0"),
         ("temperature", 0.0, "temperature must be a finite number above 0: 0.0"),
+        ("tolerance", -0.1, "tolerance must be a finite number 0 or more: -0.1"),
         ("ranked", 0, "ranked must be at least 1: 0"),
         ("compared", 0, "compared must be at least 1: 0"),
         ("preference", -1.0, "preference must be a finite number 0 or more: -1.0"),

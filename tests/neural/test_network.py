@@ -89,7 +89,7 @@ def test_beta_grows_to_its_cap(updates, expected):
 
 
 def test_inputs_have_length_one(R, batch):
-    inputs = np.asarray(normalised_inputs(batch, 15))
+    inputs = np.asarray(normalised_inputs(batch, 15).dense())
     np.testing.assert_array_equal(inputs[:12] > 0, R.toarray() > 0)
     np.testing.assert_allclose(np.linalg.norm(inputs[:12], axis=1), 1, rtol=1e-6)
     assert not inputs[12:].any()
@@ -97,14 +97,37 @@ def test_inputs_have_length_one(R, batch):
 
 def test_dropout_keeps_the_mean(batch):
     keys = jax.random.split(KEY, 4000)
-    draws = jax.vmap(lambda key: normalised_inputs(batch, 15, 0.6, key))(keys)
-    plain = np.asarray(normalised_inputs(batch, 15))
+    draws = jax.vmap(lambda key: normalised_inputs(batch, 15, 0.6, key).dense())(keys)
+    plain = np.asarray(normalised_inputs(batch, 15).dense())
     found = np.asarray(draws.mean(axis=0))
     np.testing.assert_allclose(found, plain, atol=0.06)
     assert found.sum() == pytest.approx(plain.sum(), rel=0.01)
     some = np.asarray(draws[0])
     assert set(np.unique((some > 0) & (plain == 0))) == {False}
     np.testing.assert_allclose(some[some > 0], plain[some > 0] / 0.4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_items", [40, 4000])
+def test_gathered_rows_are_the_product_with_dense_ones(n_items):
+    R = random_interactions(12, n_items, density=120 / 12 / n_items, seed=3)
+    batch = batch_of(sparse_rows(R.indptr, R.indices, n_items), np.arange(12), 14)
+    inputs = normalised_inputs(batch, n_items)
+    weights = jnp.asarray(np.random.default_rng(0).normal(size=(n_items, 3)), jnp.float32)
+    rows = np.zeros((14, n_items))
+    rows[:12] = R.toarray() / np.sqrt(R.toarray().sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(inputs @ weights, rows @ np.asarray(weights), atol=1e-5)
+    gradient = jax.grad(lambda weights: jnp.sum((inputs @ weights) ** 2))(weights)
+    np.testing.assert_allclose(gradient, 2 * rows.T @ (rows @ np.asarray(weights)), atol=1e-4)
+
+
+def test_few_pairs_need_no_dense_rows(batch):
+    weights = jnp.ones((4000, 3))
+    sparse, dense = (
+        str(jax.make_jaxpr(lambda weights, n=n: normalised_inputs(batch, n) @ weights[:n])(weights))
+        for n in (4000, 15)
+    )
+    assert "dot_general" not in sparse
+    assert "dot_general" in dense
 
 
 def test_padding_does_not_count(batch):

@@ -210,7 +210,9 @@ class FactorConfig(Config):
         50, "How many times all users and items are updated, at most.", at_least=1
     )
     tolerance: float = setting(
-        3e-4, "Stop when an epoch lowers the objective by less than this share of it."
+        3e-4,
+        "Stop when an epoch lowers the objective by less than this share of it; a network: when "
+        "20 epochs change no loss by more; 0: never.",
     )
     init_scale: float = setting(
         # The standard deviation of the first factors, times the square root of their number.

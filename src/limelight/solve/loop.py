@@ -33,7 +33,7 @@ class Status(Enum):
     """How a fit ended, and what that means."""
 
     FINISHED = "All epochs ran. If the trace is still falling, more epochs would change the result."
-    CONVERGED = "The last epoch lowered the objective by less than the tolerance."
+    CONVERGED = "The last epochs changed the objective, or all losses, by less than the tolerance."
     STOPPED = "The callback asked to stop."
     STALLED = "Validation got no better for many epochs, so the rest were not run."
     UNSETTLED = (

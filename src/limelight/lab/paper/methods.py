@@ -145,15 +145,21 @@ def methods_of(
         ),
         "Multi-FR": PaperMethod(
             kind=MultiFR,
-            # The exposure has evened out long before the 500 epochs that the paper trains for.
-            fixed={**seeded, "epochs": _at_most(epochs, 60), "latent": width},
+            # Until the losses of both tasks stand still.
+            fixed={**seeded, "epochs": _at_most(epochs, 500), "latent": width},
             space={
                 "preference": Range(0.05, 20.0),
                 "patience": Range(0.6, 1.0, log=False),
                 "temperature": Range(1e-3, 1.0),
                 "dropout": Range(0.1, 0.9, log=False),
             },
-            first=[{"preference": preference} for preference in (0.1, 0.3, 1.0, 3.0, 10.0)],
+            # How much each task counts, then what else the paper searches, one at a time.
+            first=[
+                *({"preference": preference} for preference in (0.1, 0.3, 1.0, 3.0, 10.0)),
+                {"patience": 0.7},
+                {"temperature": 0.01},
+                {"dropout": 0.8},
+            ],
             share=0.5,
             controls=True,
             epochs=500,

@@ -32,9 +32,16 @@ class NeuralConfig(Config):
         1e-3, "Step size of the users; of all weights in a network.", above=0, search=(3e-4, 3e-3)
     )
     batch_size: int = setting(500, "How many users an update looks at.", at_least=1, at_most=2**20)
-    epochs: int = setting(200, "How many times all users and items are updated.", at_least=1)
+    epochs: int = setting(
+        200, "How many times all users and items are updated, at most.", at_least=1
+    )
     early_stopping: int = setting(
         20, "Stop after so many epochs without a better validation nDCG@100; 0: never."
+    )
+    tolerance: float = setting(
+        0.0,
+        "Stop when 20 epochs change no loss by more than this share, against the 20 before; "
+        "0: never.",
     )
     random_state: int = setting(0, "The same seed gives the same result.", flag="--seed")
 

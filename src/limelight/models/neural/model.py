@@ -6,7 +6,6 @@ The nDCG of held-out users says which epoch was the best.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -123,8 +122,8 @@ class NeuralModel(VectorModel):
         """Return the network for this many items."""
 
     @abstractmethod
-    def _step(self, network: Network, config: Any) -> Step:
-        """Return what makes an update, compiled for settings of this model."""
+    def _step(self, network: Network) -> Step:
+        """Return what makes an update by the settings of this model."""
 
     def fit(
         self,
@@ -173,7 +172,7 @@ class NeuralModel(VectorModel):
             about = self._about(data, validation=digest(*held_out))
         solver = NetworkSolver(
             first_state(parameters, self.config.learning_rate, self.config.random_state),
-            self._step(network, _compiled_for(self.config)),
+            self._step(network),
             lambda epoch: shuffled_batches(
                 parts.training, self.config.batch_size, (self.config.random_state, epoch)
             ),
@@ -185,6 +184,7 @@ class NeuralModel(VectorModel):
             ),
             record=self.record,
             early_stopping=self.config.early_stopping,
+            tolerance=self.config.tolerance,
             keep_best=self.keep_best,
         )
         outcome = run(
@@ -244,11 +244,6 @@ class NeuralModel(VectorModel):
 
         parameters = {name: jnp.asarray(values) for name, values in self.learned.arrays.items()}
         return _encoded(self._network(len(self.item_ids)), parameters, rows)
-
-
-def _compiled_for(config: NeuralConfig) -> NeuralConfig:
-    """Reset the settings that no update depends on, so that fits share what is compiled."""
-    return replace(config, num_threads=0, batch_size=1, epochs=1, early_stopping=0, random_state=0)
 
 
 def _encoded(network: Network, parameters: Parameters, rows: Csr) -> Callable[[Int64], Float32]:

@@ -20,6 +20,7 @@ network is taken (Togashi et al. 2024) leaves open which losses it used and how.
 - ``preference`` multiplies the weight of the exposure task. MGDA has no such knob: of two gradients
   of length 1 (``normalization="l2"``) it always takes half each.
 - The last epoch is kept. The one with the best nDCG would undo the second task.
+- Wu et al.'s task for groups of users is left out: see :class:`MultiFR`.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ from limelight.models.neural.network import (
     scores,
     squared_weights,
 )
-from limelight.models.neural.train import EpochRecord, NetworkState, descended
+from limelight.models.neural.train import EpochRecord, NetworkState, descended, with_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jax import Array
 
-    from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.train import HistoryBatch, Step
+    from limelight.models.neural.network import HistoryInputs, Network, Parameters
+    from limelight.models.neural.train import HistoryBatch, Numbers, Step, Update
 
 
 def gram_matrix(gradients: Sequence[Parameters]) -> Array:
@@ -104,7 +105,9 @@ def unseen(scored: Array, batch: HistoryBatch) -> Array:
     return scored.at[batch.users, batch.items].set(-float("inf"), mode="drop")
 
 
-def smooth_ranks(scored: Array, *, ranked: int, sampled: Array, temperature: float) -> Ranked:
+def smooth_ranks(
+    scored: Array, *, ranked: int, sampled: Array, temperature: Array | float
+) -> Ranked:
     """Rank the first items of every list by how many others clearly beat them.
 
     The rank of item i is 1/2 plus the sum of sigmoid((s_j - s_i) / t) over all items j, of which i
@@ -128,16 +131,52 @@ def smooth_ranks(scored: Array, *, ranked: int, sampled: Array, temperature: flo
     rest = scored[:, sampled]
     # Hidden items have no score; what is listed already was compared one by one.
     counted = jnp.isfinite(rest) & (rest < best[:, -1:])
-    scale = temperature * _spread(scores, listed)
-    rest, scale = jnp.where(counted, rest, 0), scale[:, None, None]
-
-    def beaten_by(others: Array, counted: Array) -> Array:
-        beats = jax.nn.sigmoid((others[:, None, :] - scores[:, :, None]) / scale)
-        return jnp.sum(jnp.where(counted[:, None, :], beats, 0), axis=2)
-
     n_items, n_sampled = scored.shape[1], len(sampled)
-    ranks = 0.5 + beaten_by(scores, listed) + beaten_by(rest, counted) * (n_items / n_sampled)
-    return Ranked(items, ranks, scores, listed)
+    weights = jnp.concatenate([listed * 1.0, counted * (n_items / n_sampled)], axis=1)
+    # Only differences count: large scores would cost digits of them.
+    first = jnp.where(listed[:, :1], best[:, :1], 0)
+    scale = temperature * _spread(scores, listed)[:, None]
+    own = (scores - first) / scale
+    others = jnp.concatenate([own, (jnp.where(counted, rest, 0) - first) / scale], axis=1)
+    return Ranked(items, 0.5 + times_beaten(own, others, weights), scores, listed)
+
+
+def times_beaten(scores: Array, others: Array, weights: Array) -> Array:
+    """Return the sum over others j of weight_j sigmoid(other_j - score), for every score of a row.
+
+    The others are taken one by one, so that nothing larger than the scores is kept. The derivative
+    is worked out in the same way: JAX's own would keep a number for every pair. Weights are taken
+    as given, without a derivative.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    @jax.custom_vjp
+    def beaten(scores: Array, others: Array, weights: Array) -> Array:
+        def add(total: Array, one: tuple[Array, Array]) -> tuple[Array, None]:
+            other, weight = one
+            return total + weight[:, None] * jax.nn.sigmoid(other[:, None] - scores), None
+
+        return jax.lax.scan(add, jnp.zeros_like(scores), (others.T, weights.T))[0]
+
+    def forward(*arguments: Array) -> tuple[Array, tuple[Array, ...]]:
+        return beaten(*arguments), arguments
+
+    def backward(arguments: tuple[Array, ...], pulled: Array) -> tuple[Array, Array, None]:
+        scores, others, weights = arguments
+
+        def add(total: Array, one: tuple[Array, Array]) -> tuple[Array, Array]:
+            other, weight = one
+            beats = jax.nn.sigmoid(other[:, None] - scores)
+            slope = weight[:, None] * pulled * beats * (1 - beats)
+            return total - slope, jnp.sum(slope, axis=1)
+
+        by_score, by_other = jax.lax.scan(add, jnp.zeros_like(scores), (others.T, weights.T))
+        return by_score, by_other.T, None
+
+    beaten.defvjp(forward, backward)
+    found: Array = beaten(scores, others, weights)
+    return found
 
 
 def _spread(scores: Array, listed: Array) -> Array:
@@ -147,7 +186,7 @@ def _spread(scores: Array, listed: Array) -> Array:
     return jnp.sqrt(jnp.var(scores, axis=1, where=listed) + 1e-8)
 
 
-def attention(ranked: Ranked, patience: float) -> Array:
+def attention(ranked: Ranked, patience: Array | float) -> Array:
     """Return the share of a user's attention that each of her ranked items gets.
 
     She goes on from one place to the next with probability ``patience``, and the list is drawn from
@@ -203,7 +242,14 @@ class MultiFRConfig(MultDAEConfig):
         "l2", "What the gradients of the tasks are divided by."
     )
     preference: float = setting(1.0, "How much equal exposure counts beside accuracy.")
-    epochs: int = setting(100, "How many times all users and items are updated.", at_least=1)
+    epochs: int = setting(
+        500, "How many times all users and items are updated, at most.", at_least=1
+    )
+    tolerance: float = setting(
+        0.005,
+        "Stop when 20 epochs change no loss by more than this share, against the 20 before; "
+        "0: never.",
+    )
     early_stopping: int = setting(
         0, "Stop after so many epochs without a better validation nDCG@100; 0: never."
     )
@@ -213,6 +259,7 @@ class MultiFRConfig(MultDAEConfig):
 class MultiFRRecord(EpochRecord):
     """What is known of a fit of :class:`MultiFR` after an epoch."""
 
+    losses: ClassVar[tuple[str, ...]] = ("objective", "inequality")
     inequality: float
     """The loss of the exposure task; 0 would be equal exposure."""
     weight: float
@@ -222,8 +269,12 @@ class MultiFRRecord(EpochRecord):
 class MultiFR(NeuralModel):
     """An autoencoder that learns who likes what and to share the exposure, at the same time.
 
-    The last epoch is kept, and early stopping is off: validation sees accuracy alone, and its best
-    epoch may lie before the exposure has evened out.
+    A fit goes on until the losses of both tasks stand still; the trace has both. The last epoch is
+    kept, and early stopping is off: validation sees accuracy alone, and its best epoch may lie
+    before the exposure has evened out.
+
+    Wu et al. have another fairness task, equal quality for groups of users such as women and men.
+    It is left out, because interactions do not say to which group a user belongs.
 
     Parameters are the fields of :class:`~limelight.models.neural.multifr.MultiFRConfig`, by name.
 
@@ -244,40 +295,58 @@ class MultiFR(NeuralModel):
     def _network(self, n_items: int) -> Network:
         return DAENetwork(n_items, self.config.latent)
 
-    def _step(self, network: Network, config: MultiFRConfig) -> Step:
-        return _multifr_step(network, config)
+    def _step(self, network: Network) -> Step:
+        config = self.config
+        update = _multifr_update(
+            network,
+            ranked=min(config.ranked, network.n_items),
+            compared=config.compared,
+            normalization=config.normalization,
+        )
+        return with_numbers(update, config, *_NUMBERS)
+
+
+_NUMBERS = ("dropout", "regularization", "patience", "temperature", "preference")
 
 
 @lru_cache(maxsize=8)
-def _multifr_step(network: Network, config: MultiFRConfig) -> Step:
-    """Compile an update once for all fits with the same settings."""
+def _multifr_update(network: Network, *, ranked: int, compared: int, normalization: str) -> Update:
+    """Compile an update once for all fits that differ in numbers alone, as in a search."""
     import jax
     import jax.numpy as jnp
 
     @partial(jax.jit, donate_argnums=0)
-    def step(state: NetworkState, batch: HistoryBatch) -> tuple[NetworkState, dict[str, Array]]:
-        losses, gradients = _tasks(network, config, state, batch)
+    def update(
+        state: NetworkState, batch: HistoryBatch, numbers: Numbers
+    ) -> tuple[NetworkState, dict[str, Array]]:
+        key, sample_key = jax.random.split(jax.random.fold_in(state.key, state.updates))
+        sampled = jax.random.randint(sample_key, (compared,), 0, network.n_items)
+        inputs = normalised_inputs(batch, network.n_items, numbers["dropout"], key)
+        losses, gradients = _tasks(network, state.parameters, inputs, ranked, sampled, numbers)
         gram = gram_matrix(gradients)
-        divisor = divisors(gram, losses, config.normalization)
+        divisor = divisors(gram, losses, normalization)
         weights = shortest(gram / jnp.outer(divisor, divisor))
-        factors = weights * jnp.array([1, config.preference]) / divisor
+        factors = weights * jnp.array([1, numbers["preference"]]) / divisor
         gradient = jax.tree.map(lambda one, two: factors[0] * one + factors[1] * two, *gradients)
         measures = {"objective": losses[0], "inequality": losses[1], "weight": weights[1]}
-        return descended(state, gradient, config.learning_rate), measures
+        return descended(state, gradient, numbers), measures
 
-    return step
+    return update
 
 
 def _tasks(
-    network: Network, config: MultiFRConfig, state: NetworkState, batch: HistoryBatch
+    network: Network,
+    parameters: Parameters,
+    inputs: HistoryInputs,
+    ranked: int,
+    sampled: Array,
+    numbers: Numbers,
 ) -> tuple[Array, list[Parameters]]:
     """Return the losses of both tasks and their gradients, which meet in the scores."""
     import jax
     import jax.numpy as jnp
 
-    input_key, sample_key = jax.random.split(jax.random.fold_in(state.key, state.updates))
-    inputs = normalised_inputs(batch, network.n_items, config.dropout, input_key)
-    sampled = jax.random.randint(sample_key, (config.compared,), 0, network.n_items)
+    batch, _, n_items = inputs
 
     def scored(parameters: Parameters) -> Array:
         return scores(parameters, network.hidden(parameters, inputs, None).layer)
@@ -286,21 +355,21 @@ def _tasks(
         return mean_over_users(negative_log_likelihood(scored, batch), batch)
 
     def decay(parameters: Parameters) -> Array:
-        return config.regularization * squared_weights(parameters)
+        return numbers["regularization"] * squared_weights(parameters)
 
     def unequal(scored: Array) -> Array:
-        ranked = smooth_ranks(
+        first = smooth_ranks(
             unseen(scored, batch),
-            ranked=min(config.ranked, network.n_items),
+            ranked=ranked,
             sampled=sampled,
-            temperature=config.temperature,
+            temperature=numbers["temperature"],
         )
-        return inequality(ranked, attention(ranked, config.patience), batch, network.n_items)
+        return inequality(first, attention(first, numbers["patience"]), batch, n_items)
 
-    at, pull_back = jax.vjp(scored, state.parameters)
+    at, pull_back = jax.vjp(scored, parameters)
     (first, to_first), (second, to_second) = (
         jax.value_and_grad(task)(at) for task in (inaccuracy, unequal)
     )
-    held_back, decayed = jax.value_and_grad(decay)(state.parameters)
+    held_back, decayed = jax.value_and_grad(decay)(parameters)
     accurate = jax.tree.map(jnp.add, pull_back(to_first)[0], decayed)
     return jnp.stack([first + held_back, second]), [accurate, pull_back(to_second)[0]]

@@ -15,13 +15,13 @@ from limelight.models.neural.network import (
     autoencoder_loss,
     squared_weights,
 )
-from limelight.models.neural.train import EpochRecord, make_step
+from limelight.models.neural.train import EpochRecord, make_update, with_numbers
 
 if TYPE_CHECKING:
     from jax import Array
 
     from limelight.models.neural.network import Network, Parameters
-    from limelight.models.neural.train import HistoryBatch, Loss, Step
+    from limelight.models.neural.train import HistoryBatch, Loss, Numbers, Step, Update
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +71,12 @@ class MultVAE(NeuralModel):
     def _network(self, n_items: int) -> Network:
         return VAENetwork(n_items, self.config.hidden, self.config.latent)
 
-    def _step(self, network: Network, config: MultVAEConfig) -> Step:
-        return _autoencoder_step(network, config, annealing=(config.beta, config.anneal_steps))
+    def _step(self, network: Network) -> Step:
+        update = _autoencoder_update(network, is_annealed=True)
+        return with_numbers(update, self.config, *_NUMBERS, "beta", "anneal_steps")
 
 
-def annealed(cap: float, steps: int, updates: Array) -> Array:
+def annealed(cap: float, steps: float, updates: Array) -> Array:
     """Return the weight of the KL term after so many updates."""
     import jax.numpy as jnp
 
@@ -112,23 +113,25 @@ class MultDAE(NeuralModel):
     def _network(self, n_items: int) -> Network:
         return DAENetwork(n_items, self.config.latent)
 
-    def _step(self, network: Network, config: MultDAEConfig) -> Step:
-        return _autoencoder_step(network, config)
+    def _step(self, network: Network) -> Step:
+        return with_numbers(_autoencoder_update(network), self.config, *_NUMBERS)
+
+
+_NUMBERS = ("dropout", "regularization")
 
 
 @lru_cache(maxsize=8)
-def _autoencoder_step(
-    network: Network,
-    config: MultVAEConfig | MultDAEConfig,
-    *,
-    annealing: tuple[float, int] | None = None,
-) -> Step:
-    """Compile an update once for all fits with the same settings."""
+def _autoencoder_update(network: Network, *, is_annealed: bool = False) -> Update:
+    """Compile an update once for all fits of networks of the same shape."""
 
-    def loss(parameters: Parameters, batch: HistoryBatch, key: Array, updates: Array) -> Loss:
-        measures = {"beta": annealed(*annealing, updates)} if annealing else {}
+    def loss(
+        parameters: Parameters, batch: HistoryBatch, key: Array, updates: Array, numbers: Numbers
+    ) -> Loss:
+        measures = {}
+        if is_annealed:
+            measures["beta"] = annealed(numbers["beta"], numbers["anneal_steps"], updates)
         beta = measures.get("beta", 0.0)
-        fit = autoencoder_loss(network, parameters, batch, key, config.dropout, beta)
-        return fit + config.regularization * squared_weights(parameters), measures
+        fit = autoencoder_loss(network, parameters, batch, key, numbers["dropout"], beta)
+        return fit + numbers["regularization"] * squared_weights(parameters), measures
 
-    return make_step(loss, config.learning_rate)
+    return make_update(loss)

@@ -6,10 +6,10 @@ loop is that of all fits, :mod:`limelight.solve.loop`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from limelight._base.arrays import Float32, Int32, Int64
     from limelight._native._kernels import Csr
+    from limelight.models.neural.config import NeuralConfig
     from limelight.models.neural.network import Parameters
 
 
@@ -93,6 +94,8 @@ EpochCallback: TypeAlias = Callable[[int, Any], bool | None]
 class EpochRecord:
     """What is known of a fit after an epoch."""
 
+    losses: ClassVar[tuple[str, ...]] = ("objective",)
+    """The fields that are losses of a task."""
     epoch: int
     seconds: float
     """Training time since the start, validation left out."""
@@ -115,6 +118,13 @@ class NetworkState(NamedTuple):
 
 Step: TypeAlias = "Callable[[NetworkState, HistoryBatch], tuple[NetworkState, dict[str, Array]]]"
 """One update; it returns the loss as ``objective``, and the other measures of the record."""
+Numbers: TypeAlias = "Mapping[str, float]"
+"""Settings that an update takes as numbers: it is compiled once for all their values."""
+Update: TypeAlias = (
+    "Callable[[NetworkState, HistoryBatch, Numbers], tuple[NetworkState, dict[str, Array]]]"
+)
+"""A step that has not been given its numbers."""
+_WINDOW = 20  # epochs whose losses are averaged, because those of one epoch are noisy
 
 
 class NetworkSolver:
@@ -122,7 +132,8 @@ class NetworkSolver:
 
     ``step`` makes one update, ``batches`` gives those of the epoch with a number, and ``validate``
     the nDCG of some parameters. The fit is over after ``early_stopping`` epochs without a better
-    one; 0: never. With ``keep_best`` the best epoch is kept, otherwise the last one.
+    one, or when no loss changes by more than ``tolerance``; 0: never. With ``keep_best`` the best
+    epoch is kept, otherwise the last one.
     """
 
     def __init__(
@@ -134,11 +145,13 @@ class NetworkSolver:
         *,
         record: type[EpochRecord] = EpochRecord,
         early_stopping: int = 0,
+        tolerance: float = 0.0,
         keep_best: bool = True,
     ) -> None:
         self.epoch, self._state, self._best = 0, state, -np.inf
         self._step, self._batches, self._validate = step, batches, validate
         self._record, self._early_stopping, self._keep_best = record, early_stopping, keep_best
+        self._tolerance = tolerance
         self._kept: dict[str, Float32] = {}
         self._measures: dict[str, float] = {}
 
@@ -178,7 +191,9 @@ class NetworkSolver:
         return self._record(epoch=self.epoch, seconds=seconds, ndcg=ndcg, **self._measures)
 
     def status(self, trace: Sequence[Any]) -> Status:
-        """Tell whether validation has got no better for too long."""
+        """Tell whether all losses stand still, or validation has got no better for too long."""
+        if self._tolerance and largest_change(trace) <= self._tolerance:
+            return Status.CONVERGED
         best = max(trace, key=lambda one: one.ndcg, default=None)
         if best and 0 < self._early_stopping <= self.epoch - best.epoch:
             return Status.STALLED
@@ -226,6 +241,21 @@ class NetworkSolver:
         return list(trace), trace[-1].seconds
 
 
+def largest_change(trace: Sequence[EpochRecord]) -> float:
+    """Return by what share the losses last changed: of those of all tasks, the largest.
+
+    The mean of the last 20 epochs is compared with that of the 20 before them; infinity, where
+    there are not as many.
+    """
+    if len(trace) < 2 * _WINDOW:
+        return np.inf
+    losses = np.array(
+        [[getattr(one, name) for name in one.losses] for one in trace[-2 * _WINDOW :]]
+    )
+    before, last = losses[:_WINDOW].mean(axis=0), losses[_WINDOW:].mean(axis=0)
+    return float(np.max(np.abs(last - before) / np.maximum(np.abs(before), 1e-30)))
+
+
 def _plain(state: NetworkState) -> NetworkState:
     """Replace the random key by its numbers, which can be saved."""
     import jax
@@ -250,24 +280,33 @@ if TYPE_CHECKING:
     """The loss itself, and the other measures of the record of an epoch."""
 
 
-def make_step(
-    loss: Callable[[Parameters, HistoryBatch, Array, Array], Loss], learning_rate: float
-) -> Step:
+def make_update(
+    loss: Callable[[Parameters, HistoryBatch, Array, Array, Numbers], Loss],
+) -> Update:
     """Compile an update by Adam that follows the gradient of a loss.
 
-    The loss is a function of parameters, a batch, a random key, and the number of updates before.
+    The loss is a function of parameters, a batch, a random key, the number of updates before, and
+    the settings that are numbers.
     """
     import jax
 
     # The new state is written over the old one, which saves a copy of all weights.
     @partial(jax.jit, donate_argnums=0)
-    def step(state: NetworkState, batch: HistoryBatch) -> tuple[NetworkState, dict[str, Array]]:
+    def update(
+        state: NetworkState, batch: HistoryBatch, numbers: Numbers
+    ) -> tuple[NetworkState, dict[str, Array]]:
         key = jax.random.fold_in(state.key, state.updates)
         graded = jax.value_and_grad(loss, has_aux=True)
-        (objective, more), gradient = graded(state.parameters, batch, key, state.updates)
-        return descended(state, gradient, learning_rate), {"objective": objective, **more}
+        (objective, more), gradient = graded(state.parameters, batch, key, state.updates, numbers)
+        return descended(state, gradient, numbers), {"objective": objective, **more}
 
-    return step
+    return update
+
+
+def with_numbers(update: Update, config: NeuralConfig, *names: str) -> Step:
+    """Give an update the settings that are numbers, so that fits that differ in them share it."""
+    numbers = {name: float(getattr(config, name)) for name in ("learning_rate", *names)}
+    return lambda state, batch: update(state, batch, numbers)
 
 
 def first_state(parameters: Parameters, learning_rate: float, seed: int) -> NetworkState:
@@ -284,10 +323,10 @@ def first_state(parameters: Parameters, learning_rate: float, seed: int) -> Netw
     )
 
 
-def descended(state: NetworkState, gradient: Parameters, learning_rate: float) -> NetworkState:
+def descended(state: NetworkState, gradient: Parameters, numbers: Numbers) -> NetworkState:
     """Return the state after one change by Adam."""
     import optax
 
-    changes, optimizer = optax.adam(learning_rate).update(gradient, state.optimizer)
+    changes, optimizer = optax.adam(numbers["learning_rate"]).update(gradient, state.optimizer)
     parameters = optax.apply_updates(state.parameters, changes)
     return state._replace(parameters=parameters, optimizer=optimizer, updates=state.updates + 1)
