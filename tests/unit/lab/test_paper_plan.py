@@ -100,6 +100,24 @@ class TestDecisions:
         assert decided["Multi-FR"].left_out
         assert decided["iALS"] == MethodPlan(1)
 
+    def test_the_slowest_is_left_out_first(self) -> None:
+        """With a third of the time none fits; with half of it the others do."""
+        claims = {name: Claim(1.0, 1) for name in ("Multi-FR", "Mult-VAE", "iALS")}
+        forecasts = {
+            "Multi-FR": MethodForecast(100.0, 1),
+            "Mult-VAE": MethodForecast(3.0, 1),
+            "iALS": MethodForecast(2.5, 1),
+        }
+        decided = decide_all(forecasts, claims, 6.0, None)
+        assert [name for name, one in decided.items() if one.left_out] == ["Multi-FR"]
+        assert "share of the budget is 2 s" in decided["Multi-FR"].left_out
+
+    def test_what_searches_nothing_needs_no_share(self) -> None:
+        claims = {"Random": Claim(0.0, 1), "iALS": Claim(1.0, 1)}
+        forecasts = {"Random": MethodForecast(9.0, 1), "iALS": MethodForecast(2.5, 1)}
+        decided = decide_all(forecasts, claims, 6.0, None)
+        assert decided == {"Random": MethodPlan(1), "iALS": MethodPlan(1)}
+
     def test_re_rankers_go_with_the_model_that_they_start_from(self) -> None:
         claims = {"iALS": Claim(1.0, 1), "iALS+FairRec": Claim(1.0, 1, 3)}
         forecasts = {"iALS": ONE, "iALS+FairRec": MethodForecast(0.0, 0)}

@@ -83,7 +83,9 @@ def decide(
 def divide(
     claims: Mapping[str, Claim], names: list[str], seconds: float | None
 ) -> dict[str, float | None]:
-    """Divide the time among methods: the seconds of one search of each.
+    """Divide the time among methods: the seconds of one search of each; None: no limit.
+
+    Methods without a share have nothing to search, and take what they take.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def divide(
     total = sum(claims[name].share for name in names) or 1.0
     return {
         name: None
-        if seconds is None
+        if seconds is None or not claims[name].share
         else seconds * claims[name].share / total / claims[name].searches
         for name in names
     }
@@ -105,21 +107,28 @@ def decide_all(
     seconds: float | None,
     room: int | None,
 ) -> dict[str, MethodPlan]:
-    """Decide how all methods are run; the time of those that are left out goes to the others."""
+    """Decide how all methods are run.
+
+    Of those that do not fit the slowest is left out first, and its time goes to the others, which
+    may fit then.
+    """
     names, decided = list(forecasts), dict[str, MethodPlan]()
     while True:
         parts = divide(claims, names, seconds)
         now = {
             name: decide(forecasts[name], claims[name].first, parts[name], room) for name in names
         }
-        if "iALS" in now and now["iALS"].left_out:
-            reason = "it starts from iALS, which is left out"
-            now |= {name: MethodPlan(0, left_out=reason) for name in OVER_IALS if name in now}
-        decided |= now
-        kept = [name for name in names if not now[name].left_out]
-        if kept == names:
+        out = [name for name in names if now[name].left_out]
+        if not out:
+            decided |= now
             return {name: decided[name] for name in forecasts}
-        names = kept
+        slowest = max(out, key=lambda name: forecasts[name].seconds)
+        decided[slowest] = now[slowest]
+        names.remove(slowest)
+        if slowest == "iALS":
+            reason = "it starts from iALS, which is left out"
+            decided |= {name: MethodPlan(0, left_out=reason) for name in OVER_IALS if name in names}
+            names = [name for name in names if name not in OVER_IALS]
 
 
 def told(name: str, forecast: MethodForecast, decision: MethodPlan) -> str:
