@@ -213,6 +213,7 @@ def fit_shards(
     target = Path(path).expanduser()
     work = work_folder(target)
     about = {
+        "kind": "a fit on a cluster",
         "model": type(model).__name__,
         **{name: v for name, v in model.get_params().items() if name != "num_threads"},
         "source": about_source(source, n_shards, **reading),

@@ -29,7 +29,7 @@ from limelight.metrics.evaluate import evaluate
 from limelight.models.ease import EASE, auto_regularization
 from limelight.models.factor_model import FactorModel
 from limelight.store.arrays import load_arrays, save_arrays
-from limelight.store.checkpoint import FILE, ResultCache
+from limelight.store.checkpoint import FILE, ResultCache, kind_of
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:
@@ -123,13 +123,16 @@ class TrialCache:
         if self._results is None:
             return Trial(**make())
         with finishing():
-            return Trial(**self._results.once(name, make))
+            return Trial.from_dict(self._results.once(name, make))
 
     def factors(self, name: str) -> Factors:
         """Return the factors that a trial came to."""
         if self._path is None:
             return self._factors[name]
         found = load_arrays(self._file(name))
+        if found.keys() != {"U", "V"}:
+            message = f"the file holds no factors: {str(self._file(name))!r}"
+            raise DataError(message, hint="move the folder away to start anew")
         return found["U"], found["V"]
 
     def forget(self, names: list[str]) -> None:
@@ -167,6 +170,8 @@ def _refuse_other_run(found: Mapping[str, Any], about: Mapping[str, Any]) -> Non
                 hint = "another number makes other trials, not further ones: choose another folder"
             what = "other data" if name == "data" else what
             message = f"the folder holds another run, with {what}"
+            if name == "kind":
+                message = f"the folder holds {kind_of(found)}, not {about['kind']}"
             raise ConfigError(message, hint=hint)
 
 

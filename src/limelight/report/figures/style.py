@@ -54,7 +54,7 @@ _METADATA: dict[str, dict[str, None]] = {
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
 }
-"""What matplotlib would write of itself or of the time, which would change the bytes of a figure."""
+"""What matplotlib would write of itself or of the time: it would change the bytes of a figure."""
 
 
 def load_matplotlib() -> Any:
