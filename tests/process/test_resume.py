@@ -1,5 +1,6 @@
 """Real processes, real signals: what was asked to end can be taken up again, to the same bits."""
 
+import errno
 import json
 import signal
 import sys
@@ -252,3 +253,19 @@ def test_a_checkpoint_of_another_command_is_refused_and_stays(data, many, tmp_pa
         assert "is of ranked lists, not of a fit" in ended.err
         assert "leave --resume out" in ended.err
         assert kept.is_dir()
+
+
+def test_a_checkpoint_that_cannot_be_removed_is_a_note(data, tmp_path, limelight, monkeypatch):
+    def fails(checkpoint):
+        if checkpoint.exists:
+            raise OSError(errno.EIO, "")
+
+    from limelight.store.checkpoint import Checkpoint
+
+    monkeypatch.setattr(Checkpoint, "remove", fails)
+    quick = ("--epochs", "2", "--factors", "4", "--checkpoint-every", "0", "--no-measure")
+    ended = limelight("fit", data, "-o", tmp_path / "model", *quick)
+    assert ended.code == 0
+    assert "is done, but what was left over could not be tidied: Input/output" in ended.err
+    assert (tmp_path / "model" / "config.json").exists()
+    assert (tmp_path / "model.checkpoint").exists()

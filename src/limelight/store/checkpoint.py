@@ -9,14 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
-from limelight._base.files import atomic_folder, delete_folder, refuse_stranger, write_text
+from limelight._base.files import (
+    atomic_folder,
+    delete_folder,
+    refuse_stranger,
+    tidying,
+    write_text,
+)
 from limelight._base.machine import package_version
 from limelight._base.printable import printable
 from limelight._base.signals import Terminated, finishing
@@ -291,9 +297,11 @@ def until_done(kept: Checkpoint) -> Iterator[None]:
         yield
     except LimelightError as error:
         if not isinstance(error.__cause__, OSError) and not isinstance(error, Refused):
-            kept.remove()
+            with suppress(OSError):
+                kept.remove()
         raise
-    kept.remove()
+    with tidying(f"the work of the checkpoint {str(kept.path)!r} is done"):
+        kept.remove()
 
 
 FILE = "notebook.json"

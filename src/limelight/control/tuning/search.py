@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, SolveError
-from limelight._base.files import delete_within, refuse_stranger
+from limelight._base.files import delete_within, refuse_stranger, tidying
 from limelight._base.signals import finishing
 from limelight._base.text import short
 from limelight.control.tuning.result import (
@@ -85,7 +85,7 @@ class TrialCache:
             _refuse_other_run(run, self._about)
             made = found.trials
             if trials is None or "trials" in self._about or len(made) == trials:
-                delete_within(self._path, self._state)
+                self._tidy(self._path)
                 return found
             if len(made) > trials:
                 message = f"the folder holds {len(made)} trials, more than {trials}"
@@ -149,8 +149,13 @@ class TrialCache:
         """Write what was found, and delete what only an unfinished search needs."""
         if self._path is not None:
             save_result(result, self._path, run=self._about, is_drawn=is_drawn)
-            delete_within(self._path, self._state)
+            self._tidy(self._path)
         return result
+
+    def _tidy(self, path: Path) -> None:
+        """Delete what only an unfinished search needs."""
+        with tidying(f"{str(path)!r} is written"):
+            delete_within(path, self._state)
 
 
 def _may_go_on(folder: Path) -> bool:
