@@ -17,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := requirements/build.txt
 # What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo dev check unit test test-all freeze lint types tidy memory kills serve-kills serve-targets serve-speed serve-soak losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs screenshots clean
+.PHONY: help demo dev check unit test test-all freeze lint types tidy memory faults kills serve-kills serve-targets serve-speed serve-soak losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs screenshots clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -79,6 +79,9 @@ bench: $(VENV)/.bench ## Measure speed and memory against other libraries; resul
 
 losses: $(VENV)/.dev ## Kill workers, machines and the driver of a fit on a cluster, and compare what comes out
 	$(BIN)/python -m tests.kills.losses
+
+faults: $(VENV)/.dev ## Fail or kill every verb at every system call that touches its output, and look at what is left
+	$(BIN)/python -m tests.reliability.faults $(FAULTS)
 
 KILLS ?= 1000
 kills: $(VENV)/.dev ## Kill commands at random moments, and look at what is left

@@ -14,6 +14,7 @@ LANES = {
     "ray": "starts a Ray cluster",
     "browser": "looks at pages in Chromium",
     "kills": "kills commands at random moments",
+    "reliability": "fails or kills commands at their system calls",
     "docs": "runs the code of README and guide",
     "disk": "mounts a small disk",
     "process": "starts processes",

@@ -1,5 +1,6 @@
 """Real processes, real signals: what was asked to end can be taken up again, to the same bits."""
 
+import errno
 import json
 import signal
 import sys
@@ -237,3 +238,34 @@ def test_a_front_in_python_goes_on_after_a_kill(tmp_path):
     )
     assert one == other
     assert found.points[0].seconds == stored["plain-0"]["seconds"], "it was not fitted again"
+
+
+def test_a_checkpoint_of_another_command_is_refused_and_stays(data, many, tmp_path, limelight):
+    output, kept = tmp_path / "out", tmp_path / "out.checkpoint"
+    process = start_limelight("recommend", many, "-o", output, "--checkpoint-every", "0")
+    wait_for(kept / "part-00000.safetensors", process)
+    process.kill()
+    process.communicate(timeout=60)
+    assert kept.is_dir()
+    for command in (("fit", data, *FIT), ("fit", data, "--tune", "--trials", "4")):
+        ended = limelight(*command, "-o", output, "--resume")
+        assert ended.code == 2
+        assert "is of ranked lists, not of a fit" in ended.err
+        assert "leave --resume out" in ended.err
+        assert kept.is_dir()
+
+
+def test_a_checkpoint_that_cannot_be_removed_is_a_note(data, tmp_path, limelight, monkeypatch):
+    def fails(checkpoint):
+        if checkpoint.exists:
+            raise OSError(errno.EIO, "")
+
+    from limelight.store.checkpoint import Checkpoint
+
+    monkeypatch.setattr(Checkpoint, "remove", fails)
+    quick = ("--epochs", "2", "--factors", "4", "--checkpoint-every", "0", "--no-measure")
+    ended = limelight("fit", data, "-o", tmp_path / "model", *quick)
+    assert ended.code == 0
+    assert "is done, but what was left over could not be tidied: Input/output" in ended.err
+    assert (tmp_path / "model" / "config.json").exists()
+    assert (tmp_path / "model.checkpoint").exists()

@@ -1,5 +1,8 @@
 """``limelight plot``: the figures that a run has, in the format that was asked for."""
 
+import errno
+from pathlib import Path
+
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
@@ -12,6 +15,24 @@ def test_every_figure_in_every_format(limelight, demo_run, tmp_path):
     assert {file.name for file in written} == {f"{n}.{kind}" for n in names for kind in STARTS}
     for file in written:
         assert file.read_bytes().startswith(STARTS[file.suffix[1:]])
+
+
+def test_a_picture_that_cannot_be_finished_leaves_the_old_one(
+    limelight, demo_run, tmp_path, monkeypatch
+):
+    flags = ("plot", demo_run, "-o", tmp_path, "--only", "lorenz")
+    limelight(*flags)
+    before = (tmp_path / "lorenz.png").read_bytes()
+
+    def fail(one, other):
+        raise OSError(errno.EIO, "")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    ended = limelight(*flags)
+    assert ended.code == 1
+    assert "Input/output error" in ended.err
+    assert (tmp_path / "lorenz.png").read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["lorenz.png"]
 
 
 def test_one_figure_beside_the_run(limelight, demo_run):

@@ -18,10 +18,11 @@ import platform
 import re
 import secrets
 import shutil
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limelight._base.errors import DataError
+from limelight._base.errors import DataError, LimelightWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,11 +91,13 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             sync(temporary)
             temporary.replace(target)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise
         finally:
             _OPEN.discard(temporary)
-        sync(target.parent)
+        with _settled(target):
+            sync(target.parent)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -156,7 +159,8 @@ def atomic_folder(
             raise
         finally:
             _OPEN.discard(temporary)
-        sync(target.parent)
+        with _settled(target):
+            sync(target.parent)
 
 
 @contextlib.contextmanager
@@ -187,6 +191,36 @@ def write_errors(path: str | os.PathLike[str], *, full: str | None = None) -> It
         if full and error.errno in {errno.ENOSPC, errno.EDQUOT}:
             hint = full
         raise DataError(message, hint=hint) from error
+
+
+@contextlib.contextmanager
+def tidying(done: str) -> Iterator[None]:
+    """Warn of a failure of the operating system once an output stands: it is no error any more.
+
+    Parameters
+    ----------
+    done
+        What is true all the same, such as that a file is written.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as told:
+    ...     with tidying("'model' is written"):
+    ...         raise OSError(errno.EIO, "")
+    >>> str(told[0].message)
+    "'model' is written, but what was left over could not be tidied: Input/output error"
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        message = f"{done}, but what was left over could not be tidied: {reason}"
+        warnings.warn(message, LimelightWarning, stacklevel=3)
+
+
+def _settled(target: Path) -> contextlib.AbstractContextManager[None]:
+    return tidying(f"{os.fspath(target)!r} is written")
 
 
 def hint_of(error: OSError) -> str | None:
@@ -285,7 +319,7 @@ def _swap(temporary: Path, target: Path) -> None:
         temporary.rename(target)
         return
     if _exchange(temporary, target):
-        shutil.rmtree(temporary, ignore_errors=True)
+        _discard(temporary, target)
         return
     aside = _temporary(target, "old")
     target.rename(aside)
@@ -294,7 +328,13 @@ def _swap(temporary: Path, target: Path) -> None:
     except BaseException:
         aside.rename(target)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    _discard(aside, target)
+
+
+def _discard(old: Path, target: Path) -> None:
+    """Delete what a new folder has replaced; that it could not be deleted is no error."""
+    with _settled(target):
+        shutil.rmtree(old)
 
 
 def _exchange(one: Path, other: Path) -> bool:

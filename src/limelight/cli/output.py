@@ -40,6 +40,7 @@ _SPOKEN = {
     "`model.save`": "`limelight fit`",
     "the same call goes on": "the same command with --resume goes on",
     "the same call, or delete the checkpoint": "the same command, or leave --resume out",
+    "choose another output, or delete the checkpoint": "choose another -o, or leave --resume out",
 }
 """Advice of the library, and what a command says instead."""
 

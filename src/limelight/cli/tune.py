@@ -102,7 +102,7 @@ class TuneFlags:
         from limelight.control.tuning.tune import check_tuning, run_search
 
         limits = check_tuning(model, budget=self.budget, trials=self.trials)
-        if kept.load({"work": "tuning"}) is None:
+        if kept.load({"kind": "a fit with tuning"}) is None:
             kept.save({}, {})
         with saying_how_to_go_on("the same command with --resume goes on from here"):
             place, length = kept.path / "tuning", given_flags(at=at)

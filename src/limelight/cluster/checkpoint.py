@@ -22,9 +22,12 @@ import numpy as np
 
 from limelight._base.errors import LimelightError
 from limelight._base.files import atomic_file, delete_folder
+from limelight._base.text import first_words
 from limelight.solve.state import arrays_by_user
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.checkpoint import Snapshot, described, read_record
+from limelight.store.json import read_json
+from limelight.store.snapshot_fields import refuse_damaged, stored_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +61,8 @@ class ShardCheckpoint:
         """Return the snapshot of the last epoch that all ranks have committed."""
         epoch = 0
         if (self._folder / MANIFEST).exists():
-            epoch = int(read_record(self._folder / MANIFEST, described(about))["epoch"])
+            record = read_record(self._folder / MANIFEST, described(about))
+            epoch = stored_count(record, "epoch")
         self._require_same(epoch)
         if not epoch:
             return None
@@ -171,10 +175,13 @@ def read_snapshot(folder: Path, partition: Partition) -> Snapshot:
     """Read what a rank needs of a snapshot: its users, all items, and what all know alike."""
     arrays = load_arrays(folder / "common.safetensors")
     own = [load_arrays(folder / f"users-{shard:03d}.safetensors") for shard in partition.numbers]
-    arrays |= {name: np.concatenate([part[name] for part in own]) for name in own[0]}
     items = (folder / f"items-{shard:03d}.safetensors" for shard in range(partition.cut.n_shards))
-    arrays["V"] = np.concatenate([load_arrays(file)["V"] for file in items])
-    return Snapshot(json.loads((folder / "common.json").read_text(encoding="utf-8")), arrays)
+    try:
+        arrays |= {name: np.concatenate([part[name] for part in own]) for name in own[0]}
+        arrays["V"] = np.concatenate([load_arrays(file)["V"] for file in items])
+        return Snapshot(read_json(folder / "common.json"), arrays)
+    except (OSError, ValueError, LookupError) as error:
+        refuse_damaged(f"cannot be read: {first_words(error)}")
 
 
 def _copied(snapshot: Snapshot) -> Snapshot:

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from limelight._base.errors import ConfigError, LimelightError
-from limelight._base.files import atomic_file, atomic_folder, delete_folder, refuse_stranger
+from limelight._base.files import (
+    atomic_file,
+    atomic_folder,
+    delete_folder,
+    refuse_stranger,
+    tidying,
+)
 from limelight.cluster.checkpoint import ShardCheckpoint, flip
 from limelight.cluster.ingest.prepare import about_source, prepare
 from limelight.cluster.ingest.shards import (
@@ -213,6 +219,7 @@ def fit_shards(
     target = Path(path).expanduser()
     work = work_folder(target)
     about = {
+        "kind": "a fit on a cluster",
         "model": type(model).__name__,
         **{name: v for name, v in model.get_params().items() if name != "num_threads"},
         "source": about_source(source, n_shards, **reading),
@@ -238,7 +245,8 @@ def fit_shards(
         arrays["item_counts"] = data.cut.item_counts
         config = config_of(model, data.fingerprint, ending.trace, ending.status, ending.chosen)
         write_model(target, config, arrays, data, history=history)
-        delete_folder(work)
+        with tidying(f"{str(target)!r} is written"):
+            delete_folder(work)
     return ending
 
 

@@ -327,6 +327,7 @@ def _about(plain: ExADMM | EASE, split: Split) -> dict[str, Any]:
         for part in (split.validation, split.test)
         for matrix in (part.history, part.targets)
     ]
-    about = {"data": " ".join([split.train.fingerprint(), *held_out])} | plain.get_params()
+    data = " ".join([split.train.fingerprint(), *held_out])
+    about = {"kind": "a frontier", "data": data} | plain.get_params()
     del about["num_threads"]
     return about

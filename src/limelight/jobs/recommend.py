@@ -226,6 +226,7 @@ def recommend(  # noqa: PLR0913
         work = Recommend(service, k, output, in_parts)
         if kept is not None:
             about = {
+                "kind": "ranked lists in parts" if in_parts else "ranked lists",
                 "model": digest_files(folder),
                 "k": k,
                 "keep_seen": not filter_seen,

@@ -151,6 +151,7 @@ def rerank(  # noqa: PLR0913
         raise ConfigError(message, hint="use best-response or prices, or leave --executor out")
     origin = _origin(executor, source, catalogue, per_shard, num_threads)
     about = {
+        "kind": "a re-ranking in pieces",
         "source": [
             [file.name, file.stat().st_size, file.stat().st_mtime_ns]
             for file in files_of(source.resolve())

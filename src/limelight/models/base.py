@@ -228,7 +228,11 @@ class Model(Recommender, Configurable):
 
     def _about(self, data: Interactions, **more: Any) -> dict[str, Any]:
         """Say what a fit is of; the number of threads makes no difference to it."""
-        about = {"model": type(self).__name__, "data": data.fingerprint()}
+        about = {
+            "kind": f"a fit of {type(self).__name__}",
+            "model": type(self).__name__,
+            "data": data.fingerprint(),
+        }
         settings = {name: v for name, v in self.get_params().items() if name != "num_threads"}
         return about | settings | more
 

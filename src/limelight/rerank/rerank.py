@@ -358,7 +358,8 @@ def _control(
     place = as_checkpoint(checkpoint)
     if place is None:
         return control, name, (first, stride)
-    about = {"goal": f"{goal}", "method": name, "k": context.k, "seed": context.seed}
+    about: dict[str, Any] = {"kind": "a re-ranking", "goal": f"{goal}", "method": name}
+    about |= {"k": context.k, "seed": context.seed}
     about["candidates"] = context.pool.fingerprint()
     if context.providers is not None:
         about["groups"] = context.providers.fingerprint()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from limelight._base.errors import DataError
+from limelight.data.candidates.candidates import LARGEST_SCORE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,13 +89,15 @@ def scores_of(request: Request, ids: Sequence[Id]) -> Float32:
     if len(given) != len(ids):
         message = f"{len(given):,} scores for {len(ids):,} candidates"
         raise DataError(message, hint="give every candidate a score")
-    with np.errstate(over="ignore"):
-        scores = np.asarray(given, dtype=np.float64).astype(np.float32)
-    if not np.isfinite(scores).all():
-        place = int(np.flatnonzero(~np.isfinite(scores))[0])
-        message = f"the score of item {ids[place]!r} must be finite in 32 bits: {given[place]!r}"
+    scores = np.asarray(given, dtype=np.float64)
+    fits = np.abs(scores) <= LARGEST_SCORE  # which NaN does not
+    if not fits.all():
+        place = int(np.flatnonzero(~fits)[0])
+        message = (
+            f"the score of item {ids[place]!r} must be finite, from -1e30 to 1e30: {given[place]!r}"
+        )
         raise DataError(message, hint="leave out candidates without a score")
-    return scores
+    return scores.astype(np.float32)
 
 
 def refuse_repeated(ids: Sequence[Id], numbers: Int32) -> None:

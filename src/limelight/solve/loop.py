@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from limelight._base.progress import progress_bar
 from limelight.solve.state import TraceRecord
 from limelight.store.checkpoint import checkpointing
+from limelight.store.snapshot_fields import refuse_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,6 +112,8 @@ def run(solver: Solver, schedule: Schedule) -> FitOutcome:
     """
     stored = schedule.checkpoint and schedule.checkpoint.load(schedule.about)
     trace, seconds = solver.restore(stored) if stored else ([], 0.0)
+    if solver.epoch > schedule.epochs:
+        refuse_damaged(f"has more epochs than the fit: {solver.epoch}")
     # An interrupted fit may have come to its end before it was saved.
     status = solver.status(trace)
     with (

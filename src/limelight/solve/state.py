@@ -8,18 +8,25 @@ finite, or worse than no factors at all, ends the fit with an error.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limelight._base.arrays import factor_matrix
-from limelight._base.errors import DataError, SolveError
+from limelight._base.errors import SolveError
 from limelight._base.text import first_words
 from limelight._native import kernels
 from limelight.solve.problem import column_sums, gramian, largest_entry, padded_width
 from limelight.store.checkpoint import Snapshot
+from limelight.store.snapshot_fields import (
+    refuse_damaged,
+    stored_array,
+    stored_count,
+    stored_number,
+    stored_trace,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -145,7 +152,8 @@ class State:
     """What one epoch hands to the next; the steps overwrite the factors in place.
 
     A field without a default is an array, and so is one whose default is None, as soon as there is
-    one. Other defaults are numbers. :func:`to_snapshot` saves all fields, also those to come.
+    one: a number for each user, or a matrix of factors x factors. Other defaults are numbers.
+    :func:`to_snapshot` saves all fields, also those to come.
     """
 
     U: Float32 = field(metadata={_BY_USER: ""})
@@ -251,29 +259,41 @@ def to_snapshot(state: State, trace: Sequence[TraceRecord], seconds: float) -> S
 def from_snapshot(stored: Snapshot, state: State) -> tuple[list[TraceRecord], float]:
     """Overwrite a state by a saved one; return the trace and the seconds spent so far."""
     record, arrays = stored
+    trace, seconds = stored_trace(record, TraceRecord), stored_number(record, "seconds")
+    numbers = {
+        one.name: stored_count(record, one.name)
+        if isinstance(one.default, int)
+        else stored_number(record, one.name, finite=False)
+        for one in fields(state)
+        if one.default is not None and one.default is not MISSING
+    }
+    if trace and trace[-1].epoch > numbers["epoch"]:
+        refuse_damaged(f"has a trace of epochs that were not run: {trace[-1].epoch}")
+    # A first state says how its arrays should look.
     for one in fields(state):
         if one.default is MISSING:
-            _overwrite(getattr(state, one.name), arrays.get(one.name), one.name)
-        elif one.default is not None:
-            setattr(state, one.name, type(one.default)(record[one.name]))
-        elif f"{one.name}_h" in arrays:
-            parts = (arrays[f"{one.name}_{part}"] for part in Shift._fields)
-            setattr(state, one.name, Shift(*parts))
+            own = getattr(state, one.name)
+            own[...] = stored_array(arrays, one.name, own.shape, own.dtype)
+        elif one.default is None:
+            setattr(state, one.name, _array_or_shift(arrays, one, state.U.shape))
         else:
-            setattr(state, one.name, arrays.get(one.name))
-    return [TraceRecord(**one) for one in record["trace"]], float(record["seconds"])
+            setattr(state, one.name, numbers[one.name])
+    return trace, seconds
 
 
-def _overwrite(own: Float32 | Float64, stored: Any, name: str) -> None:
-    """Copy a stored array over that of a first state, which says how it should look."""
-    if stored is None or stored.shape != own.shape or stored.dtype != own.dtype:
-        message = f"the checkpoint has no {name} of this fit"
-    elif not np.isfinite(stored).all():
-        message = "the checkpoint holds numbers that are not finite"
-    else:
-        own[...] = stored
-        return
-    raise DataError(message, hint="delete it to start from the beginning")
+def _array_or_shift(
+    arrays: dict[str, Any], own: Field[Any], shape: tuple[int, ...]
+) -> np.ndarray | Shift | None:
+    """Return an array that a state may lack, or what is pending, in its two parts."""
+    steps, h = (f"{own.name}_{part}" for part in Shift._fields)
+    if steps in arrays or h in arrays:
+        by_user = stored_array(arrays, steps, shape[:1], np.float32)
+        return Shift(by_user, stored_array(arrays, h, shape[1:], np.float32))
+    if own.name not in arrays:
+        return None
+    if _BY_USER in own.metadata:
+        return stored_array(arrays, own.name, shape[:1], np.float32)
+    return stored_array(arrays, own.name, (*shape[1:], *shape[1:]), np.float64)
 
 
 _TOLERATED = 1.05  # after few epochs the objective may be a little above that of zero factors

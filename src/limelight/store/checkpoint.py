@@ -9,19 +9,31 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, LimelightError
-from limelight._base.files import atomic_folder, delete_folder, refuse_stranger, write_text
+from limelight._base.files import (
+    atomic_folder,
+    delete_folder,
+    refuse_stranger,
+    tidying,
+    write_text,
+)
 from limelight._base.machine import package_version
+from limelight._base.printable import printable
 from limelight._base.signals import Terminated, finishing
 from limelight._base.text import first_words, short
 from limelight.store.arrays import load_arrays, save_arrays
 from limelight.store.json import read_json
+from limelight.store.snapshot_fields import (
+    DamagedCheckpointError,
+    OtherCheckpointError,
+    Refused,
+)
 
 if TYPE_CHECKING:
     import os
@@ -124,10 +136,10 @@ class Checkpoint:
     >>> import tempfile
     >>> import numpy as np
     >>> checkpoint = Checkpoint(tempfile.mkdtemp() + "/fit.checkpoint")
-    >>> checkpoint.load({"data": "a"}) is None
+    >>> checkpoint.load({"kind": "a fit", "data": "a"}) is None
     True
     >>> checkpoint.save({"epoch": 3}, {"U": np.ones(2)})
-    >>> checkpoint.load({"data": "a"}).record
+    >>> checkpoint.load({"kind": "a fit", "data": "a"}).record
     {'epoch': 3}
     """
 
@@ -143,13 +155,19 @@ class Checkpoint:
         Parameters
         ----------
         about
-            What the work is of, as JSON. A checkpoint of anything else is refused.
+            What the work is of, as JSON, its ``kind`` in words such as "a fit". A checkpoint of
+            anything else is refused.
         """
         self._about = described(about)
         if not self.exists:
             return None
         record = read_record(self.path / _RECORD, self._about)
-        return Snapshot(record, load_arrays(self.path / _ARRAYS))
+        try:
+            return Snapshot(record, load_arrays(self.path / _ARRAYS))
+        except DataError as error:
+            message = f"cannot read the checkpoint {str(self.path)!r}: {error.message}"
+            hint = "delete it to start from the beginning"
+            raise DamagedCheckpointError(message, hint=hint) from error
 
     @property
     def exists(self) -> bool:
@@ -200,8 +218,9 @@ class Checkpoint:
 
 
 def described(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what work is of, and by which version, as it comes back from JSON."""
-    found: dict[str, Any] = json.loads(json.dumps({**about, "limelight": package_version()}))
+    """Say of which kind work is, of what and by which version, as it comes back from JSON."""
+    words = {**about, "kind": about["kind"], "limelight": package_version()}
+    found: dict[str, Any] = json.loads(json.dumps(words))
     return found
 
 
@@ -212,8 +231,14 @@ def read_record(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
         stored = json.loads(path.read_text(encoding="utf-8"))
         found, record = dict(stored["about"]), dict(stored["record"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"cannot read the checkpoint {place!r}: {error}"
-        raise DataError(message, hint="delete it to start from the beginning") from error
+        message = f"cannot read the checkpoint {place!r}: {first_words(error)}"
+        raise DamagedCheckpointError(
+            message, hint="delete it to start from the beginning"
+        ) from error
+    if found.get("kind") != about["kind"]:
+        message = f"the checkpoint {place!r} is of {kind_of(found)}, not of {about['kind']}"
+        hint = "choose another output, or delete the checkpoint to start from the beginning"
+        raise OtherCheckpointError(message, hint=hint)
     name = _first_difference(found, about)
     if name is not None:
         message = (
@@ -221,7 +246,7 @@ def read_record(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
             f"{found.get(name)!r} instead of {about.get(name)!r}"
         )
         hint = "repeat the same call, or delete the checkpoint to start from the beginning"
-        raise ConfigError(message, hint=hint)
+        raise OtherCheckpointError(message, hint=hint)
     return record
 
 
@@ -251,6 +276,12 @@ def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str |
     return min(names, default=None)
 
 
+def kind_of(about: Mapping[str, Any]) -> str:
+    """Say of which kind work is that was described."""
+    kind = about.get("kind")
+    return printable(kind) if isinstance(kind, str) and kind else "another kind of work"
+
+
 def _is_checkpoint(path: Path) -> bool:
     return (path / _RECORD).is_file()
 
@@ -260,15 +291,17 @@ def until_done(kept: Checkpoint) -> Iterator[None]:
     """Delete a checkpoint once the work is done, or has failed for good.
 
     It stays after an error of the system, such as a full disk, and after a kill, because the same
-    call may then succeed later.
+    call may then succeed later; and where it is of other work, which is not ours to delete.
     """
     try:
         yield
     except LimelightError as error:
-        if not isinstance(error.__cause__, OSError):
-            kept.remove()
+        if not isinstance(error.__cause__, OSError) and not isinstance(error, Refused):
+            with suppress(OSError):
+                kept.remove()
         raise
-    kept.remove()
+    with tidying(f"the work of the checkpoint {str(kept.path)!r} is done"):
+        kept.remove()
 
 
 FILE = "notebook.json"
@@ -313,6 +346,9 @@ class ResultCache:
         except (OSError, ValueError, KeyError, TypeError) as error:
             message = f"cannot read {str(self.folder / FILE)!r}: {first_words(error)}"
             raise DataError(message, hint="move it away to start anew") from error
+        if found.get("kind") != about.get("kind"):
+            message = f"the folder holds {kind_of(found)}, not {about.get('kind')}"
+            raise ConfigError(message, hint="choose another folder")
         key = _first_difference(found, about)
         if key is not None:
             message = (

@@ -1,12 +1,13 @@
 """Outputs appear whole or not at all, whatever happens in between."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from limelight._base import files as _atomic
-from limelight._base.errors import DataError
+from limelight._base.errors import DataError, LimelightWarning
 from limelight._base.files import atomic_file, atomic_folder, delete_folder, delete_within
 
 
@@ -225,3 +226,30 @@ def test_a_kill_while_a_folder_is_deleted_leaves_nothing_of_it_in_sight(tmp_path
     assert left.name.startswith(".checkpoint.")
     delete_folder(folder)
     assert list(tmp_path.iterdir()) == []
+
+
+def fails(*_, **__):
+    raise OSError(errno.EIO, "")
+
+
+@pytest.mark.parametrize("call", ["fsync of the parent", "rmtree"])
+def test_what_fails_after_the_output_is_in_place_is_a_note(old_folder, monkeypatch, call):
+    sync = _atomic.sync
+    parent = old_folder.parent
+    monkeypatch.setattr(_atomic, "sync", lambda path: fails() if path == parent else sync(path))
+    if call == "rmtree":
+        monkeypatch.setattr(_atomic, "sync", sync)
+        monkeypatch.setattr("shutil.rmtree", fails)
+    with (
+        pytest.warns(LimelightWarning, match="'.*model' is written, but what was left over"),
+        atomic_folder(old_folder, replace_if=ours) as temporary,
+    ):
+        (temporary / "ours").write_text("new")
+    assert (old_folder / "ours").read_text() == "new"
+    if call != "rmtree":
+        with (
+            pytest.warns(LimelightWarning, match="tidied: Input/output error"),
+            atomic_file(parent / "output") as temporary,
+        ):
+            temporary.write_text("new")
+        assert (parent / "output").read_text() == "new"

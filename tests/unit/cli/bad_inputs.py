@@ -602,7 +602,7 @@ def candidates(what: str, content: str, flags: str = "--gini 0.5") -> None:
 candidates("candidates without scores", RANKED + "1,2,1\n")
 candidates("a candidate that stands twice", SCORED + "1,2,1\n1,2,2\n")
 candidates("an infinite score", SCORED + "1,2,inf\n")
-candidates("a score beyond 32 bits", SCORED + "1,2,1e300\n")
+candidates("a score beyond 1e30", SCORED + "1,2,1e300\n")
 candidates("no target", SCORED + "1,2,1\n", "")
 candidates("two targets", SCORED + "1,2,1\n", "--gini 0.5 --max-relevance-loss 2%")
 candidates("a target that is no Gini", SCORED + "1,2,1\n", "--gini -1")

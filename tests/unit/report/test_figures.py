@@ -52,6 +52,18 @@ def test_settings_of_matplotlib_are_left_alone(draw):
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_the_same_figure_has_the_same_bytes(tmp_path, ending, monkeypatch):
+    written = []
+    for name, moment in (("a", "0"), ("b", "86400")):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)  # what matplotlib takes for the time
+        path = tmp_path / f"{name}.{ending}"
+        ll.plot.save(ll.plot.lorenz({"$": EVEN}), path)
+        written.append(path.read_bytes())
+    assert written[0] == written[1]
+    assert b"Software" not in written[0]
+
+
+@pytest.mark.parametrize("ending", ["png", "PDF", "svg"])
 def test_save(tmp_path: Path, ending: str) -> None:
     path = tmp_path / "deep" / f"lorenz.{ending}"
     ll.plot.save(ll.plot.lorenz(EVEN), path)

@@ -259,3 +259,36 @@ def test_equal_scores_are_equally_relevant():
     table = pa.table({"user_id": users, "item_id": items, "score": np.ones(360)})
     result = ll.rerank(table, 3, gini=0.2)
     assert result.relevance_loss == pytest.approx(0, abs=1e-6)
+
+
+def nearly_tied(scores):
+    """Return the same 30 of 60 items for many users, the popular ones more often."""
+    draw, popular = np.random.default_rng(0), 1 / np.arange(1, 61)
+    items = [draw.choice(60, 30, replace=False, p=popular / popular.sum()) for _ in range(120)]
+    found = np.concatenate(items)
+    table = {"user_id": np.repeat(np.arange(120), 30), "item_id": found, "score": scores(found)}
+    return pa.table(table)
+
+
+@pytest.mark.parametrize("method", ["auto", "online", "prices"])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        lambda items: np.zeros(len(items)),
+        lambda items: np.full(len(items), -1.0),
+        lambda items: 1 - 1e-9 * items,
+        lambda items: 1e6 - 0.01 * items,
+        lambda items: 1e-38 * (61 - items),
+        lambda items: 1e30 * (1 - items / 100),
+    ],
+    ids=["zero", "negative", "tied in 32 bits", "nearly tied", "next to 0", "very large"],
+)
+def test_a_gini_is_met_whatever_scores_tell_apart(scores, method):
+    result = ll.rerank(nearly_tied(scores), 5, gini=0.3, method=method)
+    assert result.metrics["gini@5"] <= 0.31
+    assert not any("not met" in note for note in result.notes)
+
+
+def test_scores_too_large_to_add_up_are_refused():
+    with pytest.raises(DataError, match=r"finite number from -1e30 to 1e30, got: 9.*e\+37"):
+        ll.rerank(nearly_tied(lambda items: 1e38 * (1 - items / 100)), 5, gini=0.3, method="prices")

@@ -41,7 +41,7 @@ def test_every_field_comes_back_and_so_do_fields_that_are_new():
         smallest_gap=0.25,
         gramian_U=np.eye(2),
         pending=Shift(np.ones(4, np.float32), np.full(2, 7, np.float32)),
-        momentum=np.arange(4.0),
+        momentum=np.eye(2) / 2,
         later=Shift(np.zeros(4, np.float32), np.full(2, 8, np.float32)),
         rate=0.125,
         rounds=9,
@@ -74,9 +74,9 @@ def test_what_is_not_there_yet_is_not_there_afterwards():
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("U", None, "no U of this fit"),
-        ("V", np.zeros((9, 2), np.float32), "no V of this fit"),
-        ("s", np.zeros(2, np.float32), "no s of this fit"),
+        ("U", None, "no U of this work"),
+        ("V", np.zeros((9, 2), np.float32), "no V of this work"),
+        ("s", np.zeros(2, np.float32), "no s of this work"),
         ("w", np.full(2, np.nan), "not finite"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 import limelight as ll
 from limelight._base.signals import Terminated, finishing, terminate
 from limelight.cli.output import in_flags
-from limelight.store.checkpoint import Checkpoint, Snapshot, checkpointing
+from limelight.store.checkpoint import Checkpoint, Snapshot, checkpointing, until_done
+from limelight.store.snapshot_fields import refuse_damaged
 
-ABOUT = {"data": "abc", "factors": 8}
+ABOUT = {"kind": "a fit", "data": "abc", "factors": 8}
 
 
 def test_what_was_saved_comes_back(tmp_path):
@@ -38,6 +40,32 @@ def test_another_run_is_refused(tmp_path):
         checkpoint.load(ABOUT | {"factors": 16})
     assert "delete the checkpoint" in error.value.hint
     assert "leave --resume out" in in_flags(error.value.hint)
+
+
+def test_work_of_another_kind_is_refused(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "c")
+    checkpoint.load(ABOUT)
+    checkpoint.save({}, {})
+    with pytest.raises(ll.ConfigError, match=r"is of a fit, not of ranked lists") as error:
+        checkpoint.load(ABOUT | {"kind": "ranked lists"})
+    assert "choose another output, or delete" in error.value.hint
+    with pytest.raises(KeyError):
+        checkpoint.load({"data": "abc"})
+
+
+def test_a_refused_checkpoint_stays(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "c")
+    checkpoint.load(ABOUT)
+    checkpoint.save({"epoch": 1}, {})
+    for about in ({"factors": 16}, {"kind": "ranked lists"}):
+        with pytest.raises(ll.ConfigError), until_done(checkpoint):
+            checkpoint.load(ABOUT | about)
+    with pytest.raises(ll.DataError), until_done(checkpoint):
+        refuse_damaged("has no epoch")
+    assert checkpoint.load(ABOUT).record == {"epoch": 1}
+    with pytest.raises(ll.SolveError), until_done(checkpoint):
+        raise ll.SolveError("diverged")
+    assert not checkpoint.exists
 
 
 def test_another_version_is_refused(tmp_path, monkeypatch):
@@ -144,6 +172,10 @@ def data():
     return ll.marketplace(400, 80, 5000, seed=3).interactions
 
 
+def unfitted():
+    return ll.ExADMM(factors=6, epochs=6, exposure_strength=0.3, solver="admm", trace_every=1)
+
+
 MODELS = {
     "ials": ll.IALS(factors=6, epochs=9, trace_every=2),
     "cg": ll.IALS(factors=6, epochs=9, row_solver="cg"),
@@ -210,8 +242,67 @@ def test_a_checkpoint_of_other_sizes_or_numbers_is_refused(data, tmp_path):
     file = place / "checkpoint.safetensors"
     arrays = load_arrays(file)
     save_arrays(file, arrays | {"U": arrays["U"][:-1]})
-    with pytest.raises(ll.DataError, match="no U of this fit"):
+    with pytest.raises(ll.DataError, match="no U of this work"):
         model.fit(data, checkpoint=place)
     save_arrays(file, arrays | {"V": np.full_like(arrays["V"], np.nan)})
     with pytest.raises(ll.DataError, match="not finite"):
         model.fit(data, checkpoint=place)
+
+
+def without(record, name):
+    return {key: value for key, value in record.items() if key != name}
+
+
+DAMAGE = {
+    "epoch": lambda r: without(r, "epoch"),
+    "epoch below 0": lambda r: r | {"epoch": -1},
+    "a half epoch": lambda r: r | {"epoch": 1.5},
+    "too many epochs": lambda r: r | {"epoch": 7},
+    "epoch in words": lambda r: r | {"epoch": "3"},
+    "penalty": lambda r: r | {"penalty": None},
+    "seconds": lambda r: r | {"seconds": float("inf")},
+    "objective": lambda r: r | {"objective": float("nan")},
+    "no trace": lambda r: without(r, "trace"),
+    "a trace of words": lambda r: r | {"trace": ["epoch"]},
+    "a trace of other numbers": lambda r: r | {"trace": [{"epoch": 1, "ndcg": 0.5}]},
+    "a trace out of order": lambda r: r | {"trace": r["trace"][::-1]},
+    "a trace of later epochs": lambda r: r | {"epoch": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def interrupted(data, tmp_path_factory):
+    """Return the checkpoint of a fit that was interrupted after three epochs."""
+    place = tmp_path_factory.mktemp("interrupted") / "fit.checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        unfitted().fit(data, checkpoint=place, callback=stop_after(3))
+    return place
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_every_number_of_a_checkpoint_is_checked(damage, data, interrupted, tmp_path):
+    place = shutil.copytree(interrupted, tmp_path / "c")
+    stored = json.loads((place / "checkpoint.json").read_text())
+    stored["record"] = damage(stored["record"])
+    (place / "checkpoint.json").write_text(json.dumps(stored))
+    with pytest.raises(ll.DataError, match="the checkpoint has") as error:
+        unfitted().fit(data, checkpoint=place)
+    assert "delete it to start from the beginning" in error.value.hint
+    assert place.is_dir()
+
+
+def test_every_array_of_a_checkpoint_is_checked(data, interrupted, tmp_path):
+    from limelight.store.arrays import load_arrays, save_arrays
+
+    place = shutil.copytree(interrupted, tmp_path / "c")
+    file = place / "checkpoint.safetensors"
+    arrays = load_arrays(file)
+    assert {"U", "V", "s", "w", "gramian_U", "curvature"} <= arrays.keys()
+    for name, array in arrays.items():
+        for other in (array[:-1], array.astype(np.float16), np.full_like(array, np.nan)):
+            save_arrays(file, arrays | {name: other})
+            with pytest.raises(ll.DataError, match="the checkpoint"):
+                unfitted().fit(data, checkpoint=place)
+    save_arrays(file, arrays | {"pending_steps": arrays["curvature"]})
+    with pytest.raises(ll.DataError, match="no pending_h"):
+        unfitted().fit(data, checkpoint=place)

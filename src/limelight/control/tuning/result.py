@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from limelight._base.documents import Document, Table, cut_middle
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.files import atomic_file
+from limelight._base.settings import check_integer, check_number
 from limelight._base.text import count, first_words, moves, settings
 from limelight.models.folder import load_model
 from limelight.report.figures.style import save
@@ -41,6 +42,22 @@ class Trial:
     seconds: float
     training_seconds: float = 0.0
     """Of the seconds, those in which the model was updated."""
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Trial:
+        """Read what ``dataclasses.asdict`` wrote; refuse anything else."""
+        try:
+            found = cls(**values)
+            check_integer("number", found.number, least=0)
+            check_integer("epochs", found.epochs, least=0)
+            for name in ("ndcg", "gini", "seconds", "training_seconds"):
+                check_number(name, getattr(found, name))
+            dict(found.settings)
+        except (TypeError, ValueError, ConfigError) as error:
+            reason = getattr(error, "message", first_words(error))
+            message = f"the folder holds a trial that limelight did not write: {reason}"
+            raise DataError(message, hint="move the folder away to start anew") from error
+        return found
 
     @property
     def series(self) -> str:
@@ -230,7 +247,7 @@ def load_result(folder: Path) -> tuple[dict[str, Any], TuneResult]:
     """Read what a search was of, and what it found."""
     try:
         record = read_json(folder / RECORD)
-        trials = tuple(Trial(**trial) for trial in record["trials"])
+        trials = tuple(Trial.from_dict(trial) for trial in record["trials"])
         found = {name: record[name] for name in ("settings", "default", "at", "folds", "measured")}
         run, best, notes = record["run"], trials[record["best"]], tuple(record["notes"])
     except (OSError, ValueError, LookupError, TypeError) as error:

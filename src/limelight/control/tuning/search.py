@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError, SolveError
-from limelight._base.files import delete_within, refuse_stranger
+from limelight._base.files import delete_within, refuse_stranger, tidying
 from limelight._base.signals import finishing
 from limelight._base.text import short
 from limelight.control.tuning.result import (
@@ -29,7 +29,7 @@ from limelight.metrics.evaluate import evaluate
 from limelight.models.ease import EASE, auto_regularization
 from limelight.models.factor_model import FactorModel
 from limelight.store.arrays import load_arrays, save_arrays
-from limelight.store.checkpoint import FILE, ResultCache
+from limelight.store.checkpoint import FILE, ResultCache, kind_of
 from limelight.store.json import read_json
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class TrialCache:
             _refuse_other_run(run, self._about)
             made = found.trials
             if trials is None or "trials" in self._about or len(made) == trials:
-                delete_within(self._path, self._state)
+                self._tidy(self._path)
                 return found
             if len(made) > trials:
                 message = f"the folder holds {len(made)} trials, more than {trials}"
@@ -123,13 +123,16 @@ class TrialCache:
         if self._results is None:
             return Trial(**make())
         with finishing():
-            return Trial(**self._results.once(name, make))
+            return Trial.from_dict(self._results.once(name, make))
 
     def factors(self, name: str) -> Factors:
         """Return the factors that a trial came to."""
         if self._path is None:
             return self._factors[name]
         found = load_arrays(self._file(name))
+        if found.keys() != {"U", "V"}:
+            message = f"the file holds no factors: {str(self._file(name))!r}"
+            raise DataError(message, hint="move the folder away to start anew")
         return found["U"], found["V"]
 
     def forget(self, names: list[str]) -> None:
@@ -146,8 +149,13 @@ class TrialCache:
         """Write what was found, and delete what only an unfinished search needs."""
         if self._path is not None:
             save_result(result, self._path, run=self._about, is_drawn=is_drawn)
-            delete_within(self._path, self._state)
+            self._tidy(self._path)
         return result
+
+    def _tidy(self, path: Path) -> None:
+        """Delete what only an unfinished search needs."""
+        with tidying(f"{str(path)!r} is written"):
+            delete_within(path, self._state)
 
 
 def _may_go_on(folder: Path) -> bool:
@@ -167,6 +175,8 @@ def _refuse_other_run(found: Mapping[str, Any], about: Mapping[str, Any]) -> Non
                 hint = "another number makes other trials, not further ones: choose another folder"
             what = "other data" if name == "data" else what
             message = f"the folder holds another run, with {what}"
+            if name == "kind":
+                message = f"the folder holds {kind_of(found)}, not {about['kind']}"
             raise ConfigError(message, hint=hint)
 
 

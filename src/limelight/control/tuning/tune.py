@@ -108,6 +108,7 @@ def run_search(
     split = as_split(data)
     check_integer("at", at, least=1, most=split.train.n_items)
     about = {
+        "kind": "a search for settings",
         "model": type(base).__name__,
         **{name: value for name, value in base.get_params().items() if name != "num_threads"},
         "data": _about(split),

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 MEMORY = 1 << 30
 """How many bytes of candidates are held in memory, unless told otherwise."""
 _LEAST_MEMORY = 1 << 20
-_LARGEST = float(np.finfo(np.float32).max)
+LARGEST_SCORE = 1e30
+"""Of candidates: sums of lists, and what is added to scores, must fit 32 bits, too."""
 
 
 class Block(NamedTuple):
@@ -288,8 +289,8 @@ def _item_column(name: str, catalogue: Source | Sequence[Any] | None) -> IdColum
 def _score_column(name: str) -> NumberColumn:
     return NumberColumn(
         name,
-        "a score must be a finite number that fits 32 bits",
-        lambda scores: np.abs(scores) <= _LARGEST,  # which NaN is not
+        "a score must be a finite number from -1e30 to 1e30",
+        lambda scores: np.abs(scores) <= LARGEST_SCORE,  # which NaN is not
         np.float32,
     )
 

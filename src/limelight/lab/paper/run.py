@@ -77,6 +77,7 @@ class Run:
         self, plan: ReproductionPlan, split: Split, folder: Path, tell: Callable[[str], None]
     ) -> None:
         about = {
+            "kind": "a reproduction",
             "experiment": plan.experiment.title,
             "data": split.train.fingerprint(),
             "factors": plan.factors,

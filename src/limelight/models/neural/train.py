@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from limelight._base.errors import DataError, SolveError
+from limelight._base.errors import SolveError
 from limelight.data.rows import row_numbers
 from limelight.recommend.fold_in import take_rows
 from limelight.solve.loop import Status
 from limelight.store.checkpoint import Snapshot
+from limelight.store.snapshot_fields import refuse_damaged, stored_array, stored_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -223,22 +224,28 @@ class NetworkSolver:
         import jax
         import jax.numpy as jnp
 
+        trace = stored_trace(stored.record, self._record)
+        if [one.epoch for one in trace] != list(range(1, len(trace) + 1)):
+            refuse_damaged("has no trace of every epoch")
         leaves, tree = jax.tree.flatten(_plain(self._state))
-        found = [stored.arrays.get(f"state/{number}") for number in range(len(leaves))]
-        for own, array in zip(leaves, found, strict=True):
-            if array is None or array.shape != own.shape or array.dtype != own.dtype:
-                message = "the checkpoint is not of this network"
-                raise DataError(message, hint="delete it to start from the beginning")
+        found = [
+            stored_array(stored.arrays, f"state/{number}", own.shape, own.dtype)
+            for number, own in enumerate(leaves)
+        ]
+        shapes = {name: np.shape(values) for name, values in self._state.parameters.items()}
+        kept = {name.removeprefix("kept/") for name in stored.arrays if name.startswith("kept/")}
+        if kept not in (set(), set(shapes)):
+            refuse_damaged("has no weights of this network")
+        self._kept = {
+            name: stored_array(stored.arrays, f"kept/{name}", shapes[name], np.float32)
+            for name in shapes
+            if kept
+        }
         state = jax.tree.unflatten(tree, [jnp.asarray(array) for array in found])
         self._state = state._replace(key=jax.random.wrap_key_data(state.key))
-        self._kept = {
-            name.removeprefix("kept/"): values
-            for name, values in stored.arrays.items()
-            if name.startswith("kept/")
-        }
-        trace = [self._record(**one) for one in stored.record["trace"]]
-        self.epoch, self._best = len(trace), max(one.ndcg for one in trace)
-        return list(trace), trace[-1].seconds
+        self.epoch = len(trace)
+        self._best = max((one.ndcg for one in trace), default=-np.inf)
+        return trace, trace[-1].seconds if trace else 0.0
 
 
 def largest_change(trace: Sequence[EpochRecord]) -> float:

@@ -49,6 +49,12 @@ STYLE: dict[str, Any] = {
 }
 _SIZE = (7.2, 4.5)  # inches: as wide as a README at the resolution below
 _DPI = 144
+_METADATA: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+"""What matplotlib would write of itself or of the time: it would change the bytes of a figure."""
 
 
 def load_matplotlib() -> Any:
@@ -112,6 +118,8 @@ def add_legend(ax: Axes, **options: Any) -> None:
 def save(ax: Axes, path: str | os.PathLike[str]) -> None:
     """Write the figure to a file, whole or not at all; its ending says the format.
 
+    The same figure has the same bytes as PNG, SVG and PDF: neither time nor chance is written.
+
     Parameters
     ----------
     ax
@@ -128,6 +136,7 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
     >>> path.read_bytes()[1:4]
     b'PNG'
     """
+    mpl = load_matplotlib()
     kind = Path(path).suffix.lower().removeprefix(".")
     figure = ax.get_figure(root=True)
     known = figure.canvas.get_supported_filetypes() if figure else {}
@@ -140,7 +149,8 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
         with warnings.catch_warnings():
             # The font draws a box for a letter that it lacks; the user cannot change that.
             warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
-            figure.savefig(drawn, format=kind, dpi=_DPI)
+            with mpl.rc_context({"svg.hashsalt": "limelight"}):
+                figure.savefig(drawn, format=kind, dpi=_DPI, metadata=_METADATA.get(kind))
         temporary.write_bytes(drawn.getbuffer())
 
 

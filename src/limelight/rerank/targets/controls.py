@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from limelight._base.errors import DataError
 from limelight._base.signals import Terminated, finishing
 from limelight.metrics.lists import position_weights
 from limelight.rerank.market.ledger import Ledger
@@ -20,6 +19,7 @@ from limelight.rerank.methods.market_config import GroupAccountsReranker
 from limelight.rerank.targets.search import Measure, Trial
 from limelight.rerank.welfare import as_welfare
 from limelight.store.arrays import load_arrays, save_arrays
+from limelight.store.snapshot_fields import refuse_damaged, stored_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -182,7 +182,10 @@ class BestResponseControl(PoolControl):
         """Put users back to the lists that they chose last."""
         super().restore(trial, state)
         if self.last is not None:
-            self._market.ledger.restore(self.last.lists, _below(_MARKET, state))
+            ledger, own = self._market.ledger, _below(_MARKET, state)
+            for name, expected in ledger.state().items():
+                stored_array(own, name, expected.shape, expected.dtype)
+            ledger.restore(self.last.lists, own)
 
 
 class AllocateControl(PoolControl):
@@ -308,14 +311,16 @@ class Resumable(Control):
         arrays, at = load_arrays(file), self._control.context
         try:
             trial = Trial(strength, Measure(*arrays["measure"].tolist()), arrays["places"])
-            expected = (at.pool.n_users, at.k)
-            if arrays["strength"].item() != strength or trial.lists.shape != expected:
-                raise self._damaged()
+            if arrays["strength"].item() != strength:
+                self._refuse()
+            stored_array(arrays, "places", (at.pool.n_users, at.k), np.int32)
+            lengths = np.diff(at.pool.candidates.indptr)[:, None]
+            if ((trial.lists < -1) | (trial.lists >= lengths)).any():
+                self._refuse()
             self._control.restore(trial, _below("state/", arrays))
-        except KeyError as error:
-            raise self._damaged() from error
+        except (KeyError, TypeError, ValueError):
+            self._refuse()
         return trial
 
-    def _damaged(self) -> DataError:
-        message = f"the checkpoint {str(self._path)!r} is not of this search"
-        return DataError(message, hint="delete it to start from the beginning")
+    def _refuse(self) -> NoReturn:
+        refuse_damaged(f"{str(self._path)!r} is not of this search")

@@ -152,7 +152,9 @@ BAD_REQUESTS = {
     "a score as text": rerank(candidates((1, "0.5")), "got `str`"),
     "a score of null": rerank(candidates((1, None)), "got `null`"),
     "a score of 1e400": rerank(b'{"items": [{"id": 1, "score": 1e400}]}', "Number out of range"),
-    "a score of 1e39": rerank(candidates((1, 1e39)), "finite in 32 bits: 1e+39", "leave out"),
+    "a score of 1e39": rerank(
+        candidates((1, 1e39)), "must be finite, from -1e30 to 1e30: 1e+39", "leave out"
+    ),
     "a candidate twice": rerank(candidates((7, 1), ("7", 2)), "candidate twice", "once"),
     "history of candidates": rerank(candidates((1, 1)) | {"history": [1]}, "field `history`"),
     # what was shown

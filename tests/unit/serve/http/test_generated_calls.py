@@ -32,7 +32,7 @@ NO_SCHEMA_SAYS = (
     "an event needs the id of a request",
     "no model has this name",
     "is a candidate twice",
-    "must be finite in 32 bits",
+    "must be finite, from -1e30 to 1e30",
     "caps and floors need groups",
     "Number out of range",
     "a body has at most",
