@@ -22,7 +22,8 @@ _NAMES = {
     "limelight._base.errors": (
         "ConfigError DataError LimelightError LimelightWarning MemoryLimitError SolveError"
     ),
-    "limelight.audit.audit": "Audit audit",
+    "limelight.audit.audit": "audit",
+    "limelight.audit.result": "Audit",
     "limelight.control.fit_to": "fit_to",
     "limelight.control.frontier": "frontier",
     "limelight.control.frontier_result": "Frontier",

@@ -12,7 +12,8 @@ from limelight._base.errors import (
     MemoryLimitError,
     SolveError,
 )
-from limelight.audit.audit import Audit, audit
+from limelight.audit.audit import audit
+from limelight.audit.result import Audit
 from limelight.control.fit_to import fit_to
 from limelight.control.frontier import frontier
 from limelight.control.frontier_result import Frontier

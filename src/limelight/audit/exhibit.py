@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limelight._base.arrays import Int32, Int64
-    from limelight.audit.audit import Audit
     from limelight.audit.compare import Audited
     from limelight.audit.lists import ListTable
+    from limelight.audit.result import Audit
     from limelight.audit.targets import TargetFound
     from limelight.data.interactions import Ids
 

@@ -130,6 +130,8 @@ class PartCounts(NamedTuple):
     """The first and the last of its users, in the order of their ids."""
     ranks: tuple[int, int]
     """The best and the worst."""
+    rows: int
+    """All that were read, those beyond k too."""
     label: str
 
 
@@ -152,6 +154,7 @@ class CountLists:
             n_lists=rows.n_lists,
             users=(ends["min"], ends["max"]),
             ranks=(int(rows.ranks.min()), int(rows.ranks.max())),
+            rows=len(rows.items),
             label=rows.label,
         )
 
@@ -200,6 +203,7 @@ class CountedLists(NamedTuple):
     n_users: int
     n_lists: int
     """More than users, where lists have times."""
+    n_rows: int
     ranks: tuple[int, int]
     label: str
     """What messages call the lists."""
@@ -256,6 +260,7 @@ def count_lists(
         counted,
         n_users=sum(part.n_users for part in counted),
         n_lists=sum(part.n_lists for part in counted),
+        n_rows=sum(part.rows for part in counted),
         ranks=(min(part.ranks[0] for part in counted), max(part.ranks[1] for part in counted)),
         label=label or counted[0].label,
     )
@@ -275,18 +280,25 @@ def _file_parts(source: Any) -> tuple[list[ListPart], str]:
     return parts, describe(opened)
 
 
+class NumberedItems(NamedTuple):
+    """The items of the catalogue, and those of parts by their number."""
+
+    item_ids: pa.Array
+    numbers: list[NDArray[np.int32]]
+    """For each part, the numbers of its items."""
+    repeats: int
+    """Rows of the catalogue that repeat an item."""
+
+
 def number_items(
     parts: Sequence[PartCounts], catalogue: Source | Sequence[Any] | None
-) -> tuple[pa.Array, list[NDArray[np.int32]], list[str]]:
-    """Return the ids of all items, the numbers among them of each part's items, and notes."""
-    notes = []
+) -> NumberedItems:
+    """Number the items of all parts as the catalogue does, or as they come."""
+    repeats = 0
     if catalogue is None:
         item_ids = join_ids([part.item_ids for part in parts])
-        notes.append(NO_CATALOGUE)
     else:
         item_ids, repeats = read_catalogue(catalogue)
-        if repeats:
-            notes.append(f"Repeated rows of the catalogue, counted once: {repeats:,}.")
     numbers = [positions(part.item_ids, item_ids).astype(np.int32) for part in parts]
     for part, number in zip(parts, numbers, strict=True):
         missing = np.flatnonzero(number < 0)
@@ -295,7 +307,7 @@ def number_items(
             count = f"{len(missing):,}, e.g. {example!r}"
             message = f"items of the lists are not in the catalogue: {count} in {part.label}"
             raise DataError(message, hint="the catalogue must hold every item that a list shows")
-    return item_ids, numbers, notes
+    return NumberedItems(item_ids, numbers, repeats)
 
 
 def join_ids(ids: Sequence[pa.Array]) -> pa.Array:

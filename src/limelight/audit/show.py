@@ -14,10 +14,10 @@ from limelight.metrics.lists import ListCount
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
 
-    from limelight.audit.audit import Audit
     from limelight.audit.compare import Comparison, ShareChange
     from limelight.audit.merit import ItemMerit, MeritAudit
     from limelight.audit.over_time import Period
+    from limelight.audit.result import Audit
     from limelight.audit.tables import ItemExposure
     from limelight.data.groups import GroupExposure
 
@@ -286,6 +286,10 @@ def _group_table(audit: Audit, groups: Sequence[GroupExposure]) -> Table:
         columns["change"] = [points(one.change) if one else "" for one in known]
     columns["catalogue"] = [percent(one.catalogue_share, 2) for one in groups]
     columns["ratio"] = [f"{one.ratio:.2f}" for one in groups]
+    columns["impact"] = [
+        "" if one.impact_ratio is None else f"{one.impact_ratio:.2f}" for one in groups
+    ]
+    columns["reach"] = ["" if one.reach is None else percent(one.reach, 2) for one in groups]
     bounds = {"floor": [one.floor for one in groups], "cap": [one.cap for one in groups]}
     for name, values in bounds.items():
         if any(value is not None for value in values):

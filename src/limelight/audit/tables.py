@@ -19,14 +19,16 @@ from limelight.report.titles import read_titles
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limelight.audit.audit import Audit
+    from limelight.audit.result import Audit
     from limelight.data.groups import Groups
     from limelight.metrics.accumulate import Tally
     from limelight.metrics.lists import FloatArray
 
 MOST_OVER_TIME = 200
 """Groups whose shares are kept for each period."""
-_WHERE_KNOWN = {"title", "floor", "cap"}
+_GETS = ("impact_ratio", "selection_rate", "selection_ratio", "reach", "reach_low", "reach_high")
+"""What a group gets, but its share of the exposure."""
+_WHERE_KNOWN = {"title", "floor", "cap", "share_low", "share_high", *_GETS}
 
 
 def record(one: Any) -> dict[str, Any]:
@@ -153,8 +155,11 @@ def groups_table(audit: Audit) -> pa.Table:
         "group": pa.array(names),
         "items": items,
         "exposure_share": share,
+        "share_low": pa.array([one.share_low for one in rows], pa.float64()),
+        "share_high": pa.array([one.share_high for one in rows], pa.float64()),
         "catalogue_share": [one.catalogue_share for one in rows],
         "ratio": [one.ratio for one in rows],
+        **{name: pa.array([getattr(one, name) for one in rows], pa.float64()) for name in _GETS},
     }
     bounds = {"floor": [one.floor for one in rows], "cap": [one.cap for one in rows]}
     for name, values in bounds.items():

@@ -11,8 +11,8 @@ from limelight._base.text import count, percent
 from limelight.metrics.lists import ListCount, sizes_note
 
 if TYPE_CHECKING:
-    from limelight.audit.audit import Audit
     from limelight.audit.compare import Comparison
+    from limelight.audit.result import Audit
     from limelight.audit.targets import TargetFound
 
 _LONGEST = 60

@@ -40,6 +40,18 @@ def audit(
     groups: Annotated[
         Path | None, option("FILE", "Groups of items, such as providers: item_id,group[,weight].")
     ] = None,
+    intersect: Annotated[
+        Path | None,
+        option("FILE", "A second table of groups: groups are then the intersections of both."),
+    ] = None,
+    small_groups: Annotated[
+        str | None,
+        option(
+            "SHARE",
+            "Groups with a smaller share of the catalogue are counted, but left out of impact "
+            "ratios, such as 2%.",
+        ),
+    ] = None,
     merit: Annotated[
         Path | None,
         option("FILE", "Interactions that items earned, past or held out: user_id,item_id."),
@@ -87,6 +99,7 @@ def audit(
             times=True,
             catalogue=("item", "title"),
             groups=("item", "group"),
+            intersect=("item", "group"),
             merit=("user", "item"),
         ),
     ],
@@ -110,13 +123,16 @@ def audit(
       limelight audit after.parquet --against before.parquet --catalogue items.parquet
       limelight audit lists.parquet --merit held_out.parquet --timestamp shown_at --every week
       limelight audit lists.csv --groups studios.csv --group-cap 10% --items items.csv
+      limelight audit lists.csv --groups sellers.csv --intersect regions.csv --small-groups 2%
       limelight audit lists/ --catalogue model/items.parquet --executor ray --address auto
     """
     from limelight.audit.audit import audit as measure
 
     check_page(page)
     _check_tables(items, group_table, has_groups=groups is not None)
-    sources = columns.tables(catalogue=catalogue, groups=groups, merit=merit, against=against)
+    sources = columns.tables(
+        catalogue=catalogue, groups=groups, intersect=intersect, merit=merit, against=against
+    )
     shown = columns.main(lists)
     settings: dict[str, Any] = {
         "k": k,
@@ -127,6 +143,7 @@ def audit(
     }
     settings |= {
         "gini": gini,
+        "small_groups": parse_share("--small-groups", small_groups),
         "min_coverage": parse_share("--min-coverage", min_coverage),
         "group_cap": parse_share("--group-cap", group_cap),
         "group_floor": parse_share("--group-floor", group_floor),

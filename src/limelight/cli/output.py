@@ -25,10 +25,10 @@ _reads_json = ContextVar("_reads_json", default=False)
 # Arguments of functions; the hyper-parameters of models are looked up where they are declared.
 _ARGUMENTS = """
     at at_users catalogue columns core core_speed cores efficiency every filter_order gini group
-    group_cap group_floor group_shares groups held_out history item item_features machines
-    max_ndcg_loss max_relevance_loss memory_speed min_coverage min_item min_mmf min_rating min_user
-    network rank rating rating_missing relevance score separator serve shards spread test
-    time_format timestamp title user validation wire_bytes
+    group_cap group_floor group_shares groups held_out history intersect item item_features
+    machines max_ndcg_loss max_relevance_loss memory_speed min_coverage min_item min_mmf
+    min_rating min_user network rank rating rating_missing relevance score separator serve
+    shards small_groups spread test time_format timestamp title user validation wire_bytes
 """
 _RENAMED = {
     "k": "-k",

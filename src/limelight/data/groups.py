@@ -12,7 +12,7 @@ from limelight._base.errors import DataError
 from limelight.data.columns import NumberColumn, join, scan
 from limelight.data.ids import IdColumn, OptionalIdColumn, positions
 from limelight.data.names import find_column, need_column
-from limelight.data.rows import repeated_pair
+from limelight.data.rows import repeated_pair, row_starts
 from limelight.data.sources import describe, open_parts
 
 if TYPE_CHECKING:
@@ -65,6 +65,51 @@ def read_groups(source: Source, item_ids: pa.Array) -> Groups:
         weights[known],
         group_ids.to_pylist(),
         int((~known).sum()),
+    )
+
+
+def intersect_groups(one: Groups, other: Groups) -> Groups:
+    """Group items by two tables at once: what is in x of one and in y of the other is in "x + y".
+
+    The weight of an item in both is the product of its weights. Items that one of the tables does
+    not name are in no group.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> items = pa.array(["a", "b"])
+    >>> sellers = read_groups(pa.table({"item_id": ["a", "b"], "group": ["x", "y"]}), items)
+    >>> regions = read_groups(pa.table({"item_id": ["a", "a"], "group": ["n", "s"]}), items)
+    >>> found = intersect_groups(sellers, regions)
+    >>> found.group_ids, found.weights
+    (['x + n', 'x + s'], array([0.5, 0.5]))
+    """
+    order = np.argsort(other.items, kind="stable")
+    n_items = 1 + int(max(one.items.max(), other.items.max()))
+    lengths = np.bincount(other.items, minlength=n_items)
+    starts = row_starts(lengths)
+    mine = np.repeat(np.arange(len(one.items)), lengths[one.items])
+    within = np.arange(len(mine)) - np.repeat(
+        row_starts(lengths[one.items])[:-1], lengths[one.items]
+    )
+    theirs = order[starts[one.items[mine]] + within]
+    pairs = one.groups[mine] * len(other.group_ids) + other.groups[theirs]
+    kept, groups = np.unique(pairs, return_inverse=True)
+    if not kept.size:
+        message = "no item is in a group of both tables: groups and intersect"
+        raise DataError(message, hint="use the same item ids in both")
+    left, right = np.divmod(kept, len(other.group_ids))
+    names = [f"{one.group_ids[a]} + {other.group_ids[b]}" for a, b in zip(left, right, strict=True)]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"two pairs of groups have the same name together: {twice!r}"
+        raise DataError(message, hint="leave ' + ' out of the names of groups")
+    return Groups(
+        one.items[mine],
+        groups.astype(np.int64),
+        one.weights[mine] * other.weights[theirs],
+        names,
+        one.n_ignored + other.n_ignored,
     )
 
 
@@ -126,6 +171,24 @@ class GroupExposure:
     cap: float | None = None
     """The share that it should not exceed."""
 
+    share_low: float | None = None
+    """The 95 % interval of its share of the exposure; None for one user."""
+
+    share_high: float | None = None
+    reach: float | None = None
+    """The share of the users who saw at least one of its items."""
+
+    reach_low: float | None = None
+    reach_high: float | None = None
+    impact_ratio: float | None = None
+    """Its exposure for each item, over that of the most favoured group; None for small groups."""
+
+    selection_rate: float | None = None
+    """The share of its items that at least one list shows."""
+
+    selection_ratio: float | None = None
+    """That share over the highest of all groups; None for small groups."""
+
 
 def group_shares(members: Groups, weighted: Float64) -> tuple[GroupExposure, ...]:
     """Compare each group's share of the exposure with its share of the catalogue.
@@ -137,8 +200,7 @@ def group_shares(members: Groups, weighted: Float64) -> tuple[GroupExposure, ...
     >>> table = pa.table({"item_id": ["a", "b"], "group": ["x", "y"]})
     >>> members = read_groups(table, pa.array(["a", "b"]))
     >>> group_shares(members, np.array([3.0, 1.0]))[0]
-    GroupExposure(group='x', exposure_share=0.75, catalogue_share=0.5, ratio=1.5,
-                  floor=None, cap=None)
+    GroupExposure(group='x', exposure_share=0.75, catalogue_share=0.5, ratio=1.5, ...)
     """
     held, owned = exposure_of(members, weighted), owned_by(members)
     shares = [

@@ -120,9 +120,16 @@ class Deviations(NamedTuple):
         {'gini@1_low': 0.4804..., 'gini@1_high': 0.5195...}
         """
         found: dict[str, float] = {}
-        for key, deviations in self.by_figure.items():
-            found |= _interval(key, figures[key], margin_of(deviations, self.n_users))
+        for key, error in self.errors().items():
+            found |= _interval(key, figures[key], _NORMAL * error)
         return found
+
+    def errors(self) -> dict[str, float]:
+        """Give the standard error of each figure."""
+        return {
+            key: standard_error(deviations, self.n_users)
+            for key, deviations in self.by_figure.items()
+        }
 
 
 def _interval(key: str, figure: float, margin: float) -> dict[str, float]:
@@ -137,7 +144,18 @@ def margin_of(deviations: FloatArray, n_users: int) -> float:
     >>> round(margin_of(np.array([0.5, -0.5]), n_users=2), 4)
     0.98
     """
-    return _NORMAL * float(np.sqrt((n_users - 1) / n_users * (deviations @ deviations)))
+    return _NORMAL * standard_error(deviations, n_users)
+
+
+def standard_error(deviations: FloatArray, n_users: int) -> float:
+    """Give the standard error of a figure.
+
+    Examples
+    --------
+    >>> round(standard_error(np.array([0.5, -0.5]), n_users=2), 4)
+    0.5
+    """
+    return float(np.sqrt((n_users - 1) / n_users * (deviations @ deviations)))
 
 
 class Moments(NamedTuple):
@@ -156,13 +174,19 @@ class Moments(NamedTuple):
 
     def bounds(self, figures: Mapping[str, float]) -> dict[str, float]:
         """Give the bounds of the 95 % intervals; none for fewer than two users."""
+        found: dict[str, float] = {}
+        for key, error in self.errors().items():
+            found |= _interval(key, figures[key], _NORMAL * error)
+        return found
+
+    def errors(self) -> dict[str, float]:
+        """Give the standard error of each figure; none for fewer than two users."""
         if self.n_users < 2:
             return {}
         found: dict[str, float] = {}
         for key, square in self.squares.items():
             spread = max(0.0, square - self.sums[key] ** 2 / self.n_users)
-            margin = _NORMAL * float(np.sqrt((self.n_users - 1) / self.n_users * spread))
-            found |= _interval(key, figures[key], margin)
+            found[key] = float(np.sqrt((self.n_users - 1) / self.n_users * spread))
         return found
 
 

@@ -126,7 +126,9 @@ def test_json_and_text():
     assert "Against 3 users' lists before" in text
     assert "Items that entered the lists: 1; that left them: 1" in text
     [head] = [line for line in text.splitlines() if line.startswith("  group")]
-    assert head.split() == ["group", "before", "exposure", "change", "catalogue", "ratio"]
+    assert head.split() == [
+        *("group", "before", "exposure", "change", "catalogue", "ratio", "impact", "reach")
+    ]
 
 
 def draw(generator, popularity, k=5):
