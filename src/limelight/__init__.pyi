@@ -35,7 +35,9 @@ from limelight.data import (
 )
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.accuracy import ndcg, recall
+from limelight.metrics.awrf import awrf
 from limelight.metrics.evaluate import Evaluation, evaluate
+from limelight.metrics.expected_exposure import ExpectedExposure, expected_exposure
 from limelight.metrics.exposure import (
     coverage,
     entropy,
@@ -43,9 +45,15 @@ from limelight.metrics.exposure import (
     gini,
     gini_floor,
     lorenz,
+    mmf,
     top_share,
 )
+from limelight.metrics.groups import group_exposure
+from limelight.metrics.measures import MeasureAccumulator
+from limelight.metrics.overlap import least_item_promoted, rank_biased_overlap
+from limelight.metrics.popularity import aclt, aplt, arp, long_tail
 from limelight.metrics.rarefaction import GiniEstimate, gini_at
+from limelight.metrics.users import Envy, envy, user_gini
 from limelight.models import EASE, IALS, ExADMM, MultDAE, MultiFR, MultVAE, Popularity, Random
 from limelight.models.compare import ModelComparison, compare
 from limelight.models.exadmm import ExposureTargets
@@ -67,15 +75,16 @@ from limelight.rerank import (
 __version__: str
 
 __all__ = [
-    "EASE",
-    "IALS",
     "Allocate",
     "Audit",
     "BestResponse",
     "ConfigError",
     "DataError",
+    "EASE",
+    "Envy",
     "Evaluation",
     "ExADMM",
+    "ExpectedExposure",
     "Explanation",
     "ExposureTargets",
     "FairRec",
@@ -85,11 +94,13 @@ __all__ = [
     "Greedy",
     "GroupShares",
     "HeldOut",
+    "IALS",
     "Interactions",
     "LimelightError",
     "LimelightWarning",
     "ListAccumulator",
     "Marketplace",
+    "MeasureAccumulator",
     "MemoryLimitError",
     "ModelComparison",
     "MultDAE",
@@ -103,24 +114,35 @@ __all__ = [
     "Split",
     "TableSource",
     "TuneResult",
+    "aclt",
+    "aplt",
+    "arp",
     "as_unseen",
     "audit",
+    "awrf",
     "calibrate",
     "compare",
     "coverage",
     "entropy",
+    "envy",
     "evaluate",
+    "expected_exposure",
     "exposure",
     "fit_to",
     "frontier",
     "gini",
     "gini_at",
     "gini_floor",
+    "group_exposure",
+    "least_item_promoted",
     "load",
+    "long_tail",
     "lorenz",
     "marketplace",
+    "mmf",
     "ndcg",
     "plot",
+    "rank_biased_overlap",
     "read",
     "read_candidates",
     "read_groups",
@@ -130,4 +152,5 @@ __all__ = [
     "split_users",
     "top_share",
     "tune",
+    "user_gini",
 ]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limelight.data.groups import as_groups
 from limelight.metrics.exposure import gini
 from limelight.rerank.relevance.laws import ScoreRelevance
-from limelight.rerank.targets.groups import as_groups
 from limelight.serve.control import ControlConfig, RequestControl
 from limelight.serve.ledger.ledger import Ledger
 from limelight.serve.targets.goal import ServedGoal

@@ -11,11 +11,10 @@ from limelight._base.errors import SolveError
 from limelight._base.text import percent
 from limelight.control.decide import Decision, law_of
 from limelight.control.served import Confirmed, measure_exposure
-from limelight.data.groups import read_groups
+from limelight.data.groups import as_groups, read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.rerank.methods.group_shares import GroupShares, GroupSharesConfig
 from limelight.rerank.rerank import group_settings
-from limelight.rerank.targets.groups import as_groups
 from limelight.rerank.targets.words import asked_words
 
 if TYPE_CHECKING:

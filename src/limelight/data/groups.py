@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy  # loads its packages when they are used
 from numpy.typing import NDArray
 
 from limelight._base.errors import DataError
@@ -111,6 +112,44 @@ def intersect_groups(one: Groups, other: Groups) -> Groups:
         names,
         one.n_ignored + other.n_ignored,
     )
+
+
+def as_groups(groups: Any, n_items: int) -> Groups:
+    """Take groups as they were read, or one label an item; leave out groups without items.
+
+    Examples
+    --------
+    >>> as_groups(["x", "y", None, "x"], 4).group_ids
+    ['x', 'y']
+    >>> as_groups([2, -1, 2], 3).items
+    array([0, 2])
+    """
+    found = groups if isinstance(groups, Groups) else _by_label(groups, n_items)
+    if len(found.items) == 0:
+        message = "no item has a group"
+        raise DataError(message, hint="give labels; None, or a negative number, is for no group")
+    if found.items.max() >= n_items:
+        last = int(found.items.max(initial=-1))
+        message = f"groups are not of a catalogue of {n_items:,} items: {last} is the last"
+        raise DataError(message, hint="read them with the ids of the catalogue, in its order")
+    present, numbers = np.unique(found.groups, return_inverse=True)
+    names = [found.group_ids[group] for group in present.tolist()]
+    return found._replace(groups=numbers.astype(np.int64), group_ids=names)
+
+
+def _by_label(labels: Any, n_items: int) -> Groups:
+    values = np.asarray(labels)
+    if values.shape != (n_items,):
+        message = f"groups must have a label for each of {n_items:,} items: {values.shape}"
+        raise DataError(message, hint="or be what read_groups returns; None is for no group")
+    if values.dtype.kind in "iu":
+        has_group = values >= 0
+    else:
+        # Frames mark a missing group by NaN, which is not equal to itself.
+        has_group = np.array([v is not None and v == v for v in values.tolist()])  # noqa: PLR0124
+    items = np.flatnonzero(has_group)
+    names, numbers = np.unique(values[items], return_inverse=True)
+    return Groups(items, numbers.astype(np.int64), np.ones(len(items)), names.tolist(), 0)
 
 
 def check_groups(source: Source) -> None:
@@ -220,6 +259,20 @@ def owned_by(members: Groups) -> Float64:
     """Add up the memberships of each group: how many items of the catalogue it has."""
     owned = np.bincount(members.groups, members.weights, len(members.group_ids))
     return np.asarray(owned, np.float64)
+
+
+def membership(members: Groups, n_items: int) -> Any:
+    """Return items x groups, a sparse matrix with how much of an item belongs to a group.
+
+    Examples
+    --------
+    >>> membership(as_groups(["x", None, "y"], 3), 3).toarray()
+    array([[1., 0.],
+           [0., 0.],
+           [0., 1.]])
+    """
+    entries: Any = members.weights, (members.items, members.groups)
+    return scipy.sparse.csr_array(entries, shape=(n_items, len(members.group_ids)))
 
 
 def ungrouped_share(members: Groups, weighted: Float64) -> GroupExposure:

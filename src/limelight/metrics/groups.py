@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limelight._base.errors import DataError
 from limelight._base.text import percent
-from limelight.data.groups import exposure_of
+from limelight.data.groups import as_groups, exposure_of
 from limelight.metrics.exposure import coverage, gini, mmf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import ArrayLike
+
     from limelight._base.arrays import Float64
     from limelight.data.groups import Groups
+
+
+def group_exposure(exposure: ArrayLike, groups: Any) -> Float64:
+    """Add up the exposure of the items of each group, such as a provider.
+
+    Provider Gini and max-min fairness are ``gini`` and ``mmf`` of the result, with a number o_g for
+    each of n providers in ascending order:
+
+        Gini = sum_g (2 g - n - 1) o_(g) / (n sum_g o_g),   MMF = sum_{g <= n/2} o_(g) / sum_g o_g
+
+    Parameters
+    ----------
+    exposure
+        What `exposure` returns: one number per item of the catalogue.
+    groups
+        What :func:`read_groups` returns, or a label per item; None, or a negative number, is for no
+        group. An item of several groups is divided among them.
+
+    Returns
+    -------
+    float64 array with one number for each group that has an item, also those never shown.
+
+    Examples
+    --------
+    >>> held = group_exposure([4.0, 2.0, 3.0], ["x", "y", "x"])
+    >>> held, gini(held)
+    (array([7., 2.]), 0.2777777777777778)
+    """
+    given = np.asarray(exposure, dtype=np.float64)
+    if given.ndim != 1:
+        message = f"exposure must hold one number per item, got shape {given.shape}"
+        raise DataError(message, hint="pass the array that `exposure` returns")
+    return exposure_of(as_groups(groups, len(given)), given)
 
 
 def group_figures(members: Groups, before: Float64, now: Float64, k: int) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy  # loads its packages when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from limelight._base.errors import ConfigError, DataError
@@ -17,25 +18,29 @@ if TYPE_CHECKING:
 
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 FloatArray: TypeAlias = NDArray[np.float64]
-Weight: TypeAlias = Literal["log", "uniform"]
+Weight: TypeAlias = Literal["log", "uniform"] | float
+"""What a place is worth; a number is the patience of a geometric weight."""
 _ALIKE = 1.1
 """Up to this ratio, numbers of lists are about the same."""
 
 
-def position_weights(k: int, weight: str = "log") -> FloatArray:
+def position_weights(k: int, weight: str | float = "log") -> FloatArray:
     """Give the weight of every rank from 1 to k.
 
-    "log" is the discount of nDCG, 1 / log2(rank + 1); "uniform" counts every rank the same.
+    "log" is the discount of nDCG, 1 / log2(rank + 1); "uniform" counts every rank the same. A
+    number p above 0 and below 1 is the patience of rank-biased precision: p^(rank - 1).
 
     Examples
     --------
     >>> position_weights(3)
     array([1.        , 0.63092975, 0.5       ])
+    >>> position_weights(3, 0.5)
+    array([1.  , 0.5 , 0.25])
     """
     return rank_weights(np.arange(1, k + 1), weight)
 
 
-def rank_weights(ranks: IntArray, weight: str = "log") -> FloatArray:
+def rank_weights(ranks: IntArray, weight: str | float = "log") -> FloatArray:
     """Give the weight of each of the given ranks, counted from 1.
 
     Examples
@@ -47,8 +52,10 @@ def rank_weights(ranks: IntArray, weight: str = "log") -> FloatArray:
         return np.asarray(1.0 / np.log2(ranks + 1.0), dtype=np.float64)
     if weight == "uniform":
         return np.ones(len(ranks), dtype=np.float64)
+    if isinstance(weight, float) and 0 < weight < 1:
+        return np.asarray(np.power(weight, ranks - 1.0), dtype=np.float64)
     message = f"unknown position weight: {weight!r}"
-    raise ConfigError(message, hint='choose "log" or "uniform"')
+    raise ConfigError(message, hint='choose "log", "uniform" or a patience such as 0.85')
 
 
 def check_lists(ids: ArrayLike, n_items: int, k: int | None = None) -> IntArray:
@@ -117,6 +124,35 @@ def check_positive(value: object, name: str) -> None:
     if not is_integer(value, 1):
         message = f"{name} must be a whole number of at least 1, got {value!r}"
         raise ConfigError(message, hint=f"pass for example {name}=20")
+
+
+def given_weights(lists: IntArray, weights: FloatArray, n_items: int) -> Any:
+    """Return lists x items, a sparse matrix with the weight of the place that shows an item.
+
+    Examples
+    --------
+    >>> given_weights(np.array([[2, 0], [1, -1]]), np.array([1.0, 0.5]), n_items=3).toarray()
+    array([[0.5, 0. , 1. ],
+           [0. , 1. , 0. ]])
+    """
+    row, place = np.nonzero(lists >= 0)
+    found: Any = scipy.sparse.csr_array
+    return found((weights[place], (row, lists[row, place])), shape=(len(lists), n_items))
+
+
+def mean_over_users(values: FloatArray) -> float:
+    """Average over the users that have a value, in whatever order they came.
+
+    Examples
+    --------
+    >>> mean_over_users(np.array([1.0, np.nan, 2.0]))
+    1.5
+    """
+    known = np.sort(values[~np.isnan(values)])
+    if not known.size:
+        message = f"no user has anything to measure: {len(values):,} users"
+        raise DataError(message, hint="check that the lists are not empty")
+    return float(known.mean())
 
 
 class Lists(NamedTuple):

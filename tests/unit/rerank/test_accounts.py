@@ -14,7 +14,7 @@ from tests.support.examples import examples
 import limelight as ll
 from limelight import LimelightError
 from limelight._native import kernels
-from limelight.data.groups import exposure_of, read_groups
+from limelight.data.groups import as_groups, exposure_of, read_groups
 from limelight.metrics.lists import position_weights
 from limelight.recommend.candidates import candidates_of
 from limelight.rerank.market.ledger import Help, Ledger, knots
@@ -23,7 +23,6 @@ from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.best_response import MarketState
 from limelight.rerank.methods.market_config import AccountsConfig
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
-from limelight.rerank.targets.groups import as_groups
 from limelight.rerank.welfare import LOG, Power
 
 K = 10

@@ -6,11 +6,11 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
-from limelight.data.groups import Groups
+from limelight.data.groups import Groups, as_groups
 from limelight.recommend import candidates as making
 from limelight.rerank import GroupPrices, ScoreRelevance, read_groups
 from limelight.rerank.methods.group_ascent import Ascent
-from limelight.rerank.targets.groups import as_bounds, as_groups, as_target, read_shares
+from limelight.rerank.targets.groups import as_bounds, as_target, read_shares
 
 K = 10
 N_ITEMS = 200

@@ -6,13 +6,13 @@ from tests.support.models import FIXED
 
 import limelight as ll
 from limelight._base.errors import ConfigError
-from limelight.data.groups import Groups
+from limelight.data.groups import Groups, as_groups
 from limelight.recommend.candidates import candidates_of
 from limelight.rerank.market.grouped import TOLERANCE, GroupedMarket
 from limelight.rerank.market.market import Market
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.relevance import BY_RANK, ScoreRelevance
-from limelight.rerank.targets.groups import as_bounds, as_groups, as_target
+from limelight.rerank.targets.groups import as_bounds, as_target
 from limelight.rerank.welfare import LOG, as_welfare
 
 K, ITEMS = 10, 200

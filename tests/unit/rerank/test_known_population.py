@@ -5,6 +5,7 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
+from limelight.data.groups import as_groups
 from limelight.metrics import exposure
 from limelight.recommend.candidates import candidates_of
 from limelight.recommend.ranking import empty_lists
@@ -13,7 +14,7 @@ from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods.best_response import MarketState
 from limelight.rerank.relevance import BY_RANK
 from limelight.rerank.targets.controls import SearchContext
-from limelight.rerank.targets.groups import as_bounds, as_groups
+from limelight.rerank.targets.groups import as_bounds
 from limelight.rerank.targets.serving import Served
 
 K, N_USERS, N_ITEMS = 10, 600, 80

@@ -7,8 +7,7 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError
-from limelight.data.groups import Groups
-from limelight.rerank.targets.groups import as_groups
+from limelight.data.groups import Groups, as_groups
 from limelight.serve import Engine, Ledger, Request, RequestControl
 from limelight.serve.control import ControlConfig, Memberships
 from limelight.serve.start import start_of

@@ -12,7 +12,7 @@ import pytest
 
 import limelight as ll
 from limelight._base.errors import ConfigError, DataError
-from limelight.rerank.targets.groups import as_groups
+from limelight.data.groups import as_groups
 from limelight.serve import Engine, Ledger, Request, RequestControl
 from limelight.serve.replay import RequestLog, _batches, read_requests, replay
 from limelight.serve.replay_figure import replay_figure

@@ -63,7 +63,8 @@ class GroupedMarket:
     >>> from limelight.rerank.market.market import Market
     >>> from limelight.rerank.market.pool import Pool
     >>> from limelight.rerank.relevance import BY_RANK
-    >>> from limelight.rerank.targets.groups import as_bounds, as_groups
+    >>> from limelight.data.groups import as_groups
+    >>> from limelight.rerank.targets.groups import as_bounds
     >>> from limelight.rerank.welfare import LOG
     >>> model = ll.IALS(factors=8).fit(ll.marketplace(600, 100, 9000).interactions)
     >>> pool = Pool(candidates_of(model.ranking()), BY_RANK)
@@ -219,7 +220,7 @@ def item_prices(members: Groups, prices: Float64, n_items: int) -> Float64:
 
     Examples
     --------
-    >>> from limelight.rerank.targets.groups import as_groups
+    >>> from limelight.data.groups import as_groups
     >>> item_prices(as_groups(["x", "y", None], 3), np.array([0.5, -0.25]), 3)
     array([ 0.5 , -0.25,  0.  ])
     """

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import sparse
 from scipy.special import rel_entr
 
 from limelight._base.arrays import batches
@@ -15,61 +14,16 @@ from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, check_number, hyperparameters, setting
 from limelight.data.interactions import Interactions, as_interactions
 from limelight.data.rows import row_numbers
+from limelight.metrics.popularity import item_counts, popularity_bins
 from limelight.recommend.ranking import empty_lists
 from limelight.rerank.reranker import RankingReranker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike
 
     from limelight._base.arrays import Float64, Int64
     from limelight.metrics.lists import Lists
     from limelight.recommend.ranking import Ranking
-
-
-def item_counts(popularity: ArrayLike | Interactions) -> Float64:
-    """Return how popular every item is: numbers as they are, interactions counted.
-
-    Examples
-    --------
-    >>> item_counts(sparse.csr_matrix([[1, 1, 0], [0, 1, 0]]))
-    array([1., 2., 0.])
-    """
-    if isinstance(popularity, Interactions) or sparse.issparse(popularity):
-        data = as_interactions(popularity)
-        counts = np.bincount(data.indices, minlength=data.n_items)
-    else:
-        counts = np.asarray(popularity)
-    if counts.ndim != 1 or counts.dtype.kind not in "iuf":
-        message = f"popularity must be one number an item, got {counts.dtype}{counts.shape}"
-        raise DataError(message, hint="pass counts by item number, or the interactions to count")
-    unfit = counts[~((counts >= 0) & np.isfinite(counts))]
-    if len(unfit) or not counts.any():
-        found = unfit[0] if len(unfit) else "no item has any"
-        message = f"popularity must be finite numbers from 0 up, some above 0: {found}"
-        raise DataError(message, hint="pass how many interactions every item has")
-    return counts.astype(np.float64)
-
-
-def popularity_bins(counts: Float64, cuts: Sequence[float]) -> Int64:
-    """Part the items, the most popular first: 0 is the head, the last bin is the tail.
-
-    The first bin takes items until it holds at least the first cut's share of all interactions,
-    and so on; cuts ascend. Equally popular items go by number.
-
-    Examples
-    --------
-    >>> popularity_bins(np.array([1.0, 6.0, 2.0, 1.0]), [0.5, 0.8])
-    array([2, 0, 1, 2])
-    """
-    order = np.argsort(-counts, kind="stable")
-    before = np.cumsum(counts[order]) - counts[order]
-    # A cut is meant as written: three tenths, and not the nearest binary number.
-    edges = np.asarray(cuts) * counts.sum() * (1 - 1e-12)
-    bins = np.empty(len(counts), dtype=np.int64)
-    bins[order] = np.searchsorted(edges, before, side="right")
-    return bins
 
 
 def bin_shares(counts: Float64, bins: Int64, n_bins: int) -> Float64:
@@ -90,6 +44,7 @@ def user_tastes(histories: Any, bins: Int64, shares: Float64) -> Float64:
 
     Examples
     --------
+    >>> from scipy import sparse
     >>> histories = sparse.csr_matrix([[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]])
     >>> user_tastes(histories, np.array([0, 1, 1, 1]), np.array([0.8, 0.2]))
     array([[0.25, 0.75],

@@ -21,13 +21,14 @@ from limelight._base.errors import DataError
 from limelight._base.settings import Settings, check_integer, hyperparameters, setting
 from limelight._base.text import percent
 from limelight._native import resolve_threads
+from limelight.data.groups import as_groups
 from limelight.recommend.candidates import pilot_users
 from limelight.rerank.market.market import choose
 from limelight.rerank.market.pool import Pool
 from limelight.rerank.methods import register
 from limelight.rerank.methods.group_ascent import Ascent
 from limelight.rerank.reranker import PoolConfig, Reranker, RerankerState
-from limelight.rerank.targets.groups import as_bounds, as_groups, as_target, check_wishes
+from limelight.rerank.targets.groups import as_bounds, as_target, check_wishes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

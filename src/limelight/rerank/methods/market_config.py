@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from limelight._base.errors import ConfigError, DataError
 from limelight._base.settings import Settings, check_choice, check_integer, check_number, setting
 from limelight._native import resolve_threads
-from limelight.data.groups import Groups
+from limelight.data.groups import Groups, as_groups
 from limelight.rerank.market.market import GroupAccounts, Market
 from limelight.rerank.reranker import PoolConfig, Reranker
-from limelight.rerank.targets.groups import as_groups, as_target, check_wishes
+from limelight.rerank.targets.groups import as_target, check_wishes
 from limelight.rerank.welfare import LOG, Power, Welfare, WelfareName, as_welfare
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from limelight.data.sources import open_parts
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from limelight._base.arrays import Float64, Int64
+    from limelight._base.arrays import Float64
     from limelight.data.sources import Source
 
     Share: TypeAlias = float | Mapping[Any, float]
@@ -58,44 +58,6 @@ class Wishes(NamedTuple):
         array([0.25 , 0.075])
         """
         return np.maximum(shares - self.high, self.low - shares)
-
-
-def as_groups(groups: Any, n_items: int) -> Groups:
-    """Take groups as they were read, or one label an item; leave out groups without items.
-
-    Examples
-    --------
-    >>> as_groups(["x", "y", None, "x"], 4).group_ids
-    ['x', 'y']
-    >>> as_groups([2, -1, 2], 3).items
-    array([0, 2])
-    """
-    found = groups if isinstance(groups, Groups) else _by_label(groups, n_items)
-    if len(found.items) == 0:
-        message = "no item has a group"
-        raise DataError(message, hint="give labels; None, or a negative number, is for no group")
-    if found.items.max() >= n_items:
-        last = int(found.items.max(initial=-1))
-        message = f"groups are not of a catalogue of {n_items:,} items: {last} is the last"
-        raise DataError(message, hint="read them with the ids of the catalogue, in its order")
-    present, numbers = np.unique(found.groups, return_inverse=True)
-    names = [found.group_ids[group] for group in present.tolist()]
-    return found._replace(groups=numbers.astype(np.int64), group_ids=names)
-
-
-def _by_label(labels: Any, n_items: int) -> Groups:
-    values = np.asarray(labels)
-    if values.shape != (n_items,):
-        message = f"groups must have a label for each of {n_items:,} items: {values.shape}"
-        raise DataError(message, hint="or be what read_groups returns; None is for no group")
-    if values.dtype.kind in "iu":
-        has_group = values >= 0
-    else:
-        # Frames mark a missing group by NaN, which is not equal to itself.
-        has_group = np.array([v is not None and v == v for v in values.tolist()])  # noqa: PLR0124
-    items: Int64 = np.flatnonzero(has_group)
-    names, numbers = np.unique(values[items], return_inverse=True)
-    return Groups(items, numbers.astype(np.int64), np.ones(len(items)), names.tolist(), 0)
 
 
 def check_wishes(at_most: object, at_least: object, target: object) -> None:
@@ -145,6 +107,7 @@ def as_bounds(
 
     Examples
     --------
+    >>> from limelight.data.groups import as_groups
     >>> members = as_groups(["x", "y", None], 3)
     >>> as_bounds(0.3, {"y": 0.1}, members, 3).low
     array([0. , 0.1])
@@ -173,6 +136,7 @@ def as_target(
 
     Examples
     --------
+    >>> from limelight.data.groups import as_groups
     >>> as_target("catalogue", as_groups(["x", "y", "x", "x"], 4), 4).low
     array([0.75, 0.25])
     """

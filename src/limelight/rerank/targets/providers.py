@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from limelight._base.errors import ConfigError, DataError
-from limelight.data.groups import exposure_of, read_groups
+from limelight.data.groups import as_groups, exposure_of, read_groups
 from limelight.data.ids import ids_to_arrow
 from limelight.rerank.methods import offered
 from limelight.rerank.methods.market_config import GROUPS, AccountsConfig, GroupAccountsReranker
-from limelight.rerank.targets.groups import as_groups
 from limelight.rerank.welfare import Power
 
 if TYPE_CHECKING:
