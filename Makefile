@@ -108,7 +108,7 @@ sanitize-threads: build/thread/.done ## Run the tests under the thread sanitizer
 	--deselect tests/process/test_process.py::test_a_reader_that_has_enough
 
 fuzz: $(VENV)/.fuzz build/address/.done ## Feed everything that reads with damaged input, FUZZ_SECONDS a target
-	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address
+	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address $(FUZZ)
 
 # The wheel is built from the source distribution, so that this is known to be complete.
 build: $(TOOLS)/.tools ## Build sdist and wheel, check what is in them, try the wheel in an empty environment
