@@ -17,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := requirements/build.txt
 # What was compiled once stays so, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo dev check unit test test-all freeze lint types tidy memory faults kills serve-kills serve-targets serve-speed serve-soak losses soak sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs screenshots clean
+.PHONY: help demo dev check unit test test-all freeze lint types tidy memory faults kills serve-kills serve-targets serve-speed serve-soak losses soak mutants sanitize sanitize-threads fuzz build audit-deps sbom licences pins stubs charts browser bench docs screenshots clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -58,6 +58,9 @@ serve-soak: $(VENV)/.dev ## Ask a service for an hour: nothing is lost, and its 
 
 soak: $(VENV)/.dev ## Try the properties with twenty times as many examples
 	$(PYTEST) tests -m "hypothesis and not memory" --hypothesis-profile soak
+
+mutants: $(VENV)/.editable ## Change one line after the other of the mathematics and settings; tests must notice
+	$(BIN)/python -m tests.mutants.mutants $(MUTANTS)
 
 freeze: $(VENV)/.editable ## Write the snapshots of what must not change anew
 	LIMELIGHT_FREEZE=1 $(BIN)/python -m pytest -q tests/unit/test_frozen.py tests/process/test_frozen_bits.py
@@ -108,7 +111,7 @@ sanitize-threads: build/thread/.done ## Run the tests under the thread sanitizer
 	--deselect tests/process/test_process.py::test_a_reader_that_has_enough
 
 fuzz: $(VENV)/.fuzz build/address/.done ## Feed everything that reads with damaged input, FUZZ_SECONDS a target
-	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address
+	$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),60) --sanitized build/address $(FUZZ)
 
 # The wheel is built from the source distribution, so that this is known to be complete.
 build: $(TOOLS)/.tools ## Build sdist and wheel, check what is in them, try the wheel in an empty environment

@@ -41,6 +41,14 @@ class Folders:
         """Put back what was in a file."""
         file.write_bytes(self._sound[file])
 
+    def restore_all(self, path: Path) -> None:
+        """Put back all files of a folder, and delete those that have come since."""
+        for file in [file for file in path.rglob("*") if file.is_file()]:
+            if file not in self._sound:
+                file.unlink()
+        for file in self._files[self._paths.index(path)]:
+            file.write_bytes(self._sound[file])
+
     def seeds(self) -> Iterator[tuple[str, bytes]]:
         """Give every file as an input, with a name for it."""
         for which, files in enumerate(self._files):
@@ -63,13 +71,13 @@ def mutate(data: bytes, max_size: int, seed: int) -> bytes:
                 tree = json.loads(content[begin:cut])
             except (ValueError, RecursionError):
                 continue
-            text = json.dumps(_changed(tree, rng)).encode()
+            text = json.dumps(changed(tree, rng)).encode()
             frame = len(text).to_bytes(8, "little") if begin else b""
             return (head + frame + text + content[cut:])[:max_size]
     return atheris.Mutate(data, max_size)
 
 
-def _changed(tree: Any, rng: random.Random) -> Any:
+def changed(tree: Any, rng: random.Random) -> Any:
     """Replace, drop or double one value somewhere in a tree."""
     if isinstance(tree, dict | list) and tree and rng.random() < 0.85:
         tree = tree.copy()
@@ -80,7 +88,7 @@ def _changed(tree: Any, rng: random.Random) -> Any:
             other = rng.choice(list(tree)) if isinstance(tree, dict) else rng.randrange(len(tree))
             tree[key] = tree[other]
         else:
-            tree[key] = _changed(tree[key], rng)
+            tree[key] = changed(tree[key], rng)
         return tree
     if isinstance(tree, int | float) and rng.random() < 0.5:
         return tree + rng.choice((-1, 1, 0.5, 10))

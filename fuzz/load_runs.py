@@ -18,7 +18,7 @@ with atheris.instrument_imports(
     import limelight as ll
     from limelight.report.exhibit_folder import load_exhibit
     from limelight.report.payload import payload
-    from limelight.store.checkpoint import Notebook
+    from limelight.store.checkpoint import ResultCache
 
 FOLDERS = Folders(run_folders(Path(tempfile.mkdtemp())))
 
@@ -28,7 +28,7 @@ def load(data: bytes) -> None:
     path, file = FOLDERS.replace(data)
     try:
         if file.name == "notebook.json":
-            Notebook(path, ABOUT).once("plain", lambda: None)
+            ResultCache(path, ABOUT).once("plain", lambda: None)
         else:
             json.dumps(payload(load_exhibit(path)), allow_nan=False)
     finally:

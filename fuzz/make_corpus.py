@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 from folders import Folders
-from sound import model_folders, run_folders
+from sound import checkpoint_folders, journal_folders, model_folders, run_folders
 from tables import KINDS
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -34,6 +34,21 @@ TEXT = {
 """,
 }
 
+FOLDERS = {
+    "load_models": model_folders,
+    "load_runs": run_folders,
+    "load_checkpoints": checkpoint_folders,
+    "serve_journal": journal_folders,
+}
+BODIES = (
+    (0, '{"user": 7, "k": 5}'),
+    (0, '{"id": "x", "history": [3, 9, "4"], "exclude": [1], "allow": [2, 3, 5, 8]}'),
+    (1, '{"items": [{"id": 3, "score": 0.5}, {"id": "new", "score": -2e3}], "user": 1, "k": 1}'),
+    (2, '{"user": 7, "history": [1], "k": 2}'),
+    (2, '{"items": [{"id": 3, "score": 1e30}], "id": "z"}'),
+    (3, '{"events": [{"id": "x"}, {"user": 7, "items": [1, 2], "time": 1000000000}]}'),
+)
+
 
 def main() -> None:
     """Write the corpus of every target."""
@@ -41,9 +56,11 @@ def main() -> None:
         for flags in FLAGS[target]:
             for kind, content in _tables(text).items():
                 _write(target, f"{flags}-{kind}", bytes([flags, KINDS.index(kind)]) + content)
-    for target, make in (("load_models", model_folders), ("load_runs", run_folders)):
+    for target, make in FOLDERS.items():
         for name, content in Folders(make(Path(tempfile.mkdtemp()))).seeds():
             _write(target, name, content)
+    for number, (which, body) in enumerate(BODIES):
+        _write("serve_requests", str(number), bytes([which]) + body.encode())
     for number in range(16):
         _write("native_kernels", str(number), random.Random(number).randbytes(150))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +14,9 @@ import limelight as ll
 from limelight.data.groups import Groups
 from limelight.report.exhibit import ExampleUsers, Exhibit, ExhibitPoint, ShownLists
 from limelight.report.exhibit_folder import save_exhibit
-from limelight.store.checkpoint import Notebook
+from limelight.serve.ledger.journal import Journal
+from limelight.serve.ledger.ledger import Ledger
+from limelight.store.checkpoint import ResultCache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,5 +80,52 @@ def run_folders(folder: Path) -> list[Path]:
         notes=("a note",),
     )
     save_exhibit(folder / "run", exhibit)
-    Notebook(folder / "run", ABOUT).once("plain", lambda: {"ndcg@2": 0.5, "sights": [1, 2]})
+    ResultCache(folder / "run", ABOUT).once("plain", lambda: {"ndcg@2": 0.5, "sights": [1, 2]})
     return [folder / "run"]
+
+
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """Leave the checkpoints of fits that were stopped after two epochs."""
+
+    def stop(epoch: int, _: object) -> None:
+        if epoch == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    paths = []
+    for name, model in unfinished().items():
+        paths.append(folder / name)
+        with contextlib.suppress(KeyboardInterrupt):
+            model.fit(MATRIX, checkpoint=paths[-1], callback=stop, show_progress=False)
+    return paths
+
+
+def unfinished() -> dict[str, ll.IALS | ll.ExADMM]:
+    """Name the models whose fits are stopped, and gone on with."""
+    more = {"factors": 2, "epochs": 3, "num_threads": 1, "trace_every": 1}
+    return {
+        "ials.checkpoint": ll.IALS(**more),
+        "exact.checkpoint": ll.ExADMM(exposure_weight=1e-3, **more),
+        "admm.checkpoint": ll.ExADMM(exposure_weight=1e-3, solver="admm", **more),
+    }
+
+
+def journal_folders(folder: Path) -> list[Path]:
+    """Leave the ledger of a service: a snapshot, a journal after it, and a state."""
+    place = folder / "ledger"
+    ledger = Ledger(4, window=3600.0)
+    with Journal(place, ledger, item_ids=JOURNAL_IDS, flush_every=1e6) as journal:
+        for number in range(6):
+            ledger.advance(1e9 + number)
+            items = np.array([number % 4, (number + 1) % 4, -1], dtype=np.int32)
+            ledger.count(items, time=1e9 + number, plain=0.1, shown=0.2, event=str(number))
+        journal.write_state({"strength": 0.5})
+        journal.flush(1e9)
+        copied = {file.name: file.read_bytes() for file in place.iterdir()}
+    for file in place.iterdir():
+        file.unlink()
+    for name, content in copied.items():
+        (place / name).write_bytes(content)
+    return [place]
+
+
+JOURNAL_IDS = ["a", "b", "c", "d"]

@@ -14,10 +14,13 @@ that the same command writes the same bytes.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import errno
+import importlib
 import itertools
 import os
+import pkgutil
 import shutil
 import signal
 import subprocess
@@ -300,6 +303,20 @@ class JournalTrial:
         return Verdict(state="new" if found.lists == N_LISTS else "old")
 
 
+def import_all() -> None:
+    """Import what commands import, once, because each of them runs in a fork."""
+    import limelight
+
+    left_out = ("limelight.lab", "limelight.models.neural", "limelight.cluster.ray")
+    for module in pkgutil.walk_packages(limelight.__path__, "limelight."):
+        if not module.name.startswith(left_out) and not module.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
+    for name in ("matplotlib.figure", "matplotlib.backends.backend_agg", "voyager"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
 def points(calls: str, every: int, first: int = 0) -> list[tuple[int, str]]:
     """List the points of a command: the number of a call, from 1, and what happens in it."""
     found = [
@@ -318,6 +335,7 @@ def run(wanted: list[str], every: int, most: int | None = None, tell: Any = prin
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary).resolve()
         (place / "inputs").mkdir()
+        import_all()
         make_inputs(place / "inputs")
         known: dict[str, Any] = dict(commands(place / "inputs"))
         known["serve's journal"] = None
