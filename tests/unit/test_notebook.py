@@ -217,7 +217,7 @@ class TestMeasures:
         old = pa.table({"user_id": [1, 2], "item_id": ["a", "a"], "rank": [1, 1]})
         audit = ll.audit(lists, against=old, catalogue=["a", "b"])
         before, after, change, _ = read(audit).row("coverage@1")
-        assert (before, after, change) == ("50.00 %", "100.00 %", "+50.00 %")
+        assert (before, after, change) == ("50.00 %", "100.00 %", "+50.00 points")
 
     def test_frontier(self):
         measured = PointFigures(0.25, 0.2, 0.3, 0.7, 0.5)
@@ -296,7 +296,8 @@ class TestResults:
         assert f"nearest by: {EVIL}, strength 0.5" in found.texts
         assert repr(result).splitlines()[:2] == [
             "The target is not met: over 12 users' lists and 9 items, the Gini@5 of exposure falls "
-            "from 0.800 to 0.600, and the share of the items shown rises from 50.0 % to 100.0 %.",
+            "from 0.800 to 0.600, and the share of the items shown rises from 50.0 % to 100.0 %; "
+            "every group has what was asked, as before.",
             "It costs 2.0 % of nDCG@5 (1.0 % to 3.0 %), 0.2500 -> 0.2000 for 3 test users served "
             "among them.",
         ]

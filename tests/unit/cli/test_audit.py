@@ -137,7 +137,7 @@ def test_every_item_and_every_group_is_written(
     written = ("--items", str(items), "--group-table", str(groups))
     ended = limelight("audit", *EVERYTHING.split(), "--json", *written)
     assert ended.code == 0, ended.err
-    assert ended.err.splitlines() == [f"items written to {items}", f"groups written to {groups}"]
+    assert ended.err == ""
     record = json.loads(ended.out)
     with items.open(newline="") as file:
         rows = list(csv.DictReader(file))

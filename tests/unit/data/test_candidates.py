@@ -116,7 +116,7 @@ def test_in_memory():
 
 PAIRS = st.dictionaries(
     st.tuples(st.integers(0, 6), st.integers(0, 6)),
-    st.sampled_from([0.0, -0.0, 1.0, -2.5, 3e38, 1e-45]),
+    st.sampled_from([0.0, -0.0, 1.0, -2.5, 1e30, 1e-45]),
     min_size=1,
 )
 

@@ -20,6 +20,7 @@ _SHARES = {
     "group_cap": "no group above {}",
     "group_floor": "no group below {}",
 }
+_SHOWN = 5e-5  # a smaller distance would be written as 0.00 points
 _OF_GROUPS = {
     "equal": "the same share for every group",
     "catalogue": "shares of groups in proportion to their items",
@@ -66,6 +67,8 @@ def shares_words(shares: Sequence[GroupShare]) -> str:
     >>> from limelight.rerank.methods.group_shares import GroupShare
     >>> shares_words([GroupShare("a", 0.5, 0.31, 0.0, 0.3), GroupShare("b", 0.1, 0.2, 0.0, 0.3)])
     'the largest share of a group falls from 50.00 % to 31.00 % (asked: at most 30.00 %)'
+    >>> shares_words([GroupShare("a", 0.5, 0.4, 0.0, 1.0)])
+    'every group has what was asked, as before'
     """
     caps, floors = {share.at_most for share in shares}, {share.at_least for share in shares}
     words = []
@@ -79,7 +82,11 @@ def shares_words(shares: Sequence[GroupShare]) -> str:
         before = max(_off(share, share.before) for share in shares)
         after = max(_off(share, share.after) for share in shares)
         moved = moves(before, after, lambda share: f"{100 * share:.2f} points")
-        words.append(f"the largest distance of a group from what was asked {moved}")
+        words.append(
+            f"the largest distance of a group from what was asked {moved}"
+            if max(before, after) >= _SHOWN
+            else "every group has what was asked, as before"
+        )
     return ", and ".join(words)
 
 
