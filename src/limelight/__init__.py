@@ -23,6 +23,7 @@ _NAMES = {
         "ConfigError DataError LimelightError LimelightWarning MemoryLimitError SolveError"
     ),
     "limelight.audit.audit": "Audit audit",
+    "limelight.control.card": "model_card",
     "limelight.control.fit_to": "fit_to",
     "limelight.control.frontier": "frontier",
     "limelight.control.frontier_result": "Frontier",

@@ -13,6 +13,7 @@ from limelight._base.errors import (
     SolveError,
 )
 from limelight.audit.audit import Audit, audit
+from limelight.control.card import model_card
 from limelight.control.fit_to import fit_to
 from limelight.control.frontier import frontier
 from limelight.control.frontier_result import Frontier
@@ -139,6 +140,7 @@ __all__ = [
     "lorenz",
     "marketplace",
     "mmf",
+    "model_card",
     "ndcg",
     "plot",
     "rank_biased_overlap",

@@ -125,6 +125,11 @@ def note(text: str) -> None:
     _show(text, err=True)
 
 
+def show(text: str) -> None:
+    """Print a text to standard output."""
+    _show(text)
+
+
 def _show(text: str, *, err: bool = False) -> None:
     """Print lines as text: ids, titles and names of files may hold what a terminal would obey."""
     typer.echo(printable_lines(text), err=err)
