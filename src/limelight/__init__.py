@@ -24,6 +24,7 @@ _NAMES = {
     ),
     "limelight.audit.audit": "audit",
     "limelight.audit.result": "Audit",
+    "limelight.control.card": "model_card",
     "limelight.control.fit_to": "fit_to",
     "limelight.control.frontier": "frontier",
     "limelight.control.frontier_result": "Frontier",

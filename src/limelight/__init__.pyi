@@ -14,6 +14,7 @@ from limelight._base.errors import (
 )
 from limelight.audit.audit import audit
 from limelight.audit.result import Audit
+from limelight.control.card import model_card
 from limelight.control.fit_to import fit_to
 from limelight.control.frontier import frontier
 from limelight.control.frontier_result import Frontier
@@ -140,6 +141,7 @@ __all__ = [
     "lorenz",
     "marketplace",
     "mmf",
+    "model_card",
     "ndcg",
     "plot",
     "rank_biased_overlap",

@@ -145,6 +145,11 @@ def choose_json(value: bool) -> bool:
     return value
 
 
+def show(text: str) -> None:
+    """Print a text to standard output."""
+    _show(text)
+
+
 def _show(text: str, *, err: bool = False) -> None:
     """Print lines as text: ids, titles and names of files may hold what a terminal would obey."""
     typer.echo(printable_lines(text), err=err)

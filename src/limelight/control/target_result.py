@@ -14,6 +14,7 @@ from limelight.metrics.groups import group_rows
 from limelight.report.exhibit import Compared, ExhibitPoint, build_exhibit, with_front
 from limelight.report.page import write_page
 from limelight.rerank.targets.words import asked_words, shares_words
+from limelight.rerank.terms import check_form, paragraph, promised_rules
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from limelight.report.exhibit import Exhibit
     from limelight.rerank.methods.group_shares import GroupShare
     from limelight.rerank.reranker import Reranked
+    from limelight.rerank.terms import Form
 
 
 _SHOWN = 12
@@ -143,6 +145,20 @@ class TargetResult:
             [*others, here], key=lambda one: (one.method != self.method, one.method, one.strength)
         )
         return [TriedPoint("No control", 0.0, before, own), *rising]
+
+    def explain(self, *, form: Form = "details") -> str:
+        """Say what was reached and what it costs; or how lists are made.
+
+        Parameters
+        ----------
+        form
+            "terms" is a paragraph in plain words for terms and conditions: the main parameters that
+            decide what users are shown, and why.
+        """
+        check_form(form)
+        if form == "terms":
+            return paragraph(promised_rules(self.promise(), type(self.plain).__name__))
+        return str(self)
 
     def group_shares(self) -> Compared:
         """Return the shares of groups before and after, and what was wished, for a figure."""

@@ -28,6 +28,7 @@ from limelight.report.exhibit import (
 from limelight.report.page import write_page
 from limelight.report.titles import with_titles_and_groups
 from limelight.rerank.targets.words import shares_words
+from limelight.rerank.terms import check_form, paragraph, reranked_rules
 from limelight.store.lists import ListWriter
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from limelight.data.sources import Source
     from limelight.report.exhibit import Exhibit
     from limelight.rerank.methods.group_shares import GroupShare
+    from limelight.rerank.terms import Form
 
 
 _BATCH = 8192
@@ -304,11 +306,8 @@ class RerankResult:
         rows = [*self._figures(), ("relevance given up", "", self._loss())]
         tables = [
             Table(("", "before", "after"), rows),
-            *(
-                Table((title, "share before", "after"), [_shares(change) for change in changes])
-                for title, changes in zip(_TITLES, self.changes(_SHOWN), strict=True)
-            ),
-            _group_table(self.groups),
+            *map(_share_table, _TITLES, self.changes(_SHOWN)),
+            _share_table("group", sorted(self.groups, key=lambda s: -s.before)[:_GROUPS]),
         ]
         return Document(self._title(), tables, self._notes())
 
@@ -363,17 +362,22 @@ class RerankResult:
             notes.append(note)
         return notes
 
-    def explain(self, top: int = 10) -> str:
-        """Say which items gained and lost, and what users lost.
+    def explain(self, top: int = 10, *, form: Form = "details") -> str:
+        """Say which items gained and lost, and what users lost; or how lists are made.
 
         Parameters
         ----------
         top
             How many items of each kind to name.
+        form
+            "terms" is a paragraph in plain words for terms and conditions: what decides, and why.
         """
+        check_form(form)
+        if form == "terms":
+            return paragraph(reranked_rules(self))
         record = self.to_dict()
-        gained, lost = record["items_gained"], record["items_lost"]
-        lines = [str(self), "", f"{gained:,} items gained exposure, {lost:,} lost some."]
+        moved = "{items_gained:,} items gained exposure, {items_lost:,} lost some."
+        lines = [str(self), "", moved.format_map(record)]
         for title, changes in zip(_TITLES, self.changes(top), strict=True):
             lines += ["", f"{title:<24}{'share before':>14}{'after':>11}"]
             lines += [
@@ -390,11 +394,6 @@ class RerankResult:
         return "\n".join(lines)
 
 
-def _shares(change: ExposureChange | GroupShare) -> tuple[str, ...]:
-    return str(change.id), percent(change.before, 3), percent(change.after, 3)
-
-
-def _group_table(groups: Sequence[GroupShare]) -> Table:
-    """Tabulate the shares of the largest groups."""
-    largest = sorted(groups, key=lambda share: -share.before)[:_GROUPS]
-    return Table(("group", "share before", "after"), [_shares(share) for share in largest])
+def _share_table(title: str, changes: Sequence[ExposureChange | GroupShare]) -> Table:
+    rows = [(str(c.id), percent(c.before, 3), percent(c.after, 3)) for c in changes]
+    return Table((title, "share before", "after"), rows)

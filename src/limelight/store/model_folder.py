@@ -30,6 +30,7 @@ from limelight._base.machine import package_version
 from limelight._base.text import short
 from limelight.data.ids import ids_to_arrow
 from limelight.store.arrays import load_arrays, map_arrays, read_ids, save_arrays, write_ids
+from limelight.store.card import CARD, is_card
 from limelight.store.json import plain_number, read_json
 
 if TYPE_CHECKING:
@@ -252,10 +253,12 @@ def read_object(root: Path, file: str) -> dict[str, Any]:
 
 
 def is_model_folder(path: Path) -> bool:
-    """Tell whether a folder holds a model and nothing else, so that it may be replaced."""
+    """Tell whether a folder holds a model, perhaps its card, and may be replaced."""
     entries = (entry.name for entry in path.iterdir())
     # A stream that was killed while it wrote its state leaves a temporary file behind.
     names = {name for name in entries if not _TEMPORARY.fullmatch(name)}
+    if is_card(path / CARD):
+        names.discard(CARD)
     if CONFIG not in names or names.difference(_FILES):
         return False
     try:

@@ -42,7 +42,7 @@ def test_the_list_of_commands(limelight: Run) -> None:
     text = limelight("--help").out
     listed = re.findall(r"^  ([a-z]+)  +[A-Z].*\.$", text.partition("Commands:")[2], re.MULTILINE)
     first = "demo data tune fit recommend evaluate audit rerank frontier serve replay export"
-    assert " ".join(listed) == f"{first} plot report reproduce simulate bench doctor"
+    assert " ".join(listed) == f"{first} plot report card reproduce simulate bench doctor"
     assert "..." not in text.partition("Commands:")[2], "a summary was cut short"
 
 
