@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Page]
 
-OF_AUDITS = {"targets", "time", "time-groups", "merit"}
+OF_AUDITS = {"rules", "targets", "time", "time-groups", "merit"}
 """Sections and figures that only the pages of audits have."""
 
 

@@ -7,6 +7,7 @@ import importlib.util
 import math
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_OURS = {"limelight", "limelight.exe"}
 _CPU_INFO = Path("/proc/cpuinfo")
 _INSTRUCTIONS = ("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "asimd")
 
@@ -32,6 +34,13 @@ def processor() -> tuple[str, list[str]]:
     flags = facts.get("flags", facts.get("Features", "")).split()
     model = facts.get("model name", platform.machine())
     return model, [name for name in _INSTRUCTIONS if name in flags]
+
+
+def command_line() -> list[str] | None:
+    """Return the words of the command that this process runs; None if it is not limelight's."""
+    program = Path(sys.argv[0])
+    is_ours = program.name in _OURS or program.parts[-2:] == ("limelight", "__main__.py")
+    return ["limelight", *sys.argv[1:]] if is_ours else None
 
 
 def total_memory() -> int | None:

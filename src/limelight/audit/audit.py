@@ -16,6 +16,7 @@ from limelight.audit.groups import measure_groups, small_groups_note
 from limelight.audit.merit import Merit, audit_merit, read_merit
 from limelight.audit.over_time import Every, by_period, check_every
 from limelight.audit.parts import NO_CATALOGUE, CountedLists, count_lists, number_items
+from limelight.audit.record.inputs import inputs_of
 from limelight.audit.result import Audit
 from limelight.audit.tables import ShareLookup, name_items, titles_of
 from limelight.audit.targets import AuditTargets, what_matters_first
@@ -27,6 +28,7 @@ from limelight.data.groups import (
     ungrouped_share,
 )
 from limelight.data.ids import ids_from_arrow
+from limelight.data.sources import is_file_source
 from limelight.metrics.conventions import conventions
 from limelight.metrics.lists import ListCount, check_positive, sizes_note
 from limelight.metrics.rarefaction import gini_at
@@ -129,7 +131,8 @@ def audit(  # noqa: PLR0913
     """
     _check_settings(k, at_users, top, small_groups)
     if intersect is not None and groups is None:
-        message = "groups to intersect with need groups: intersect"
+        given = str(intersect) if is_file_source(intersect) else type(intersect).__name__
+        message = f"an intersection needs groups: intersect={given!r}"
         raise ConfigError(message, hint="name the first table with groups='...'")
     targets = AuditTargets(gini, min_coverage, group_cap, group_floor)
     targets.check(has_groups=groups is not None)
@@ -212,6 +215,17 @@ def audit(  # noqa: PLR0913
         errors=found.spread.errors() if found.spread else {},
         groups_found=figures,
         dropped=dropped,
+        small_groups=small_groups,
+        inputs=inputs_of(
+            [one.n_rows for one in counted],
+            timestamp,
+            lists=lists,
+            against=against,
+            catalogue=catalogue,
+            groups=groups,
+            intersect=intersect,
+            merit=merit,
+        ),
         merits=value,
         titles=titles.titles,
         members=members,

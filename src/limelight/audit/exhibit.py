@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from limelight.audit.record.words import broken_rules, rule_rows
 from limelight.audit.tables import record
 from limelight.audit.verdict import ONE_MISSED, TARGETS, missed_targets, summary, verdict
 from limelight.data.ids import ids_from_arrow, positions
@@ -114,7 +115,7 @@ def exhibit_of(found: Audit) -> Exhibit:
 
 def findings_of(found: Audit) -> AuditFindings:
     """Say what matters first, and collect what the sections of a page show."""
-    said = [*_missed(found)]
+    said = [*broken_rules(found), *_missed(found)]
     said += verdict(found, found.comparison) if found.comparison else []
     # Half of the exposure says more to a reader than the index, whose sentence comes after it.
     said += summary(found)[::-1]
@@ -122,6 +123,7 @@ def findings_of(found: Audit) -> AuditFindings:
         headline=_for_pages(said[0]),
         summary=tuple(_for_pages(one) for one in said[1:]),
         changes=_change_intervals(found),
+        rules=rule_rows(found),
         targets=[_target(one) for one in found.targets],
         periods=_periods(found),
         merit=_merit(found),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limelight.audit.exhibit import ExampleLists, exhibit_of
+from limelight.audit.record.record import AuditRecord, make_record
 from limelight.audit.show import KeyedFigures, document_of, report
 from limelight.audit.tables import groups_table, items_table, record
 from limelight.audit.verdict import headline
@@ -18,6 +19,7 @@ from limelight.report.titles import with_titles_and_groups
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from limelight.audit.groups import GroupFigures
     from limelight.audit.merit import MeritAudit
     from limelight.audit.over_time import Period
+    from limelight.audit.record.checks import AuditChecks
+    from limelight.audit.record.inputs import AuditInput
     from limelight.audit.tables import ItemExposure
     from limelight.audit.targets import TargetFound
     from limelight.data.groups import GroupExposure, Groups
@@ -102,6 +106,15 @@ class Audit(KeyedFigures):
 
     dropped: dict[str, int] = field(default_factory=dict, compare=False)
     """How many rows were read and not counted, and why."""
+
+    small_groups: float = field(default=0.0, compare=False)
+    """Groups with a smaller share of the catalogue are left out of impact ratios."""
+
+    inputs: tuple[AuditInput, ...] = field(default=(), compare=False)
+    """The tables that it was made from, and their columns."""
+
+    checks: AuditChecks | None = field(default=None, compare=False)
+    """What became of the rules of a record."""
 
     merits: FloatArray | None = field(default=None, compare=False)
     titles: pa.Array | None = field(default=None, compare=False)
@@ -184,6 +197,43 @@ class Audit(KeyedFigures):
         """Put together what a page shows of the lists, and of those they are compared with."""
         return exhibit_of(self)
 
+    def record(
+        self,
+        *,
+        plan: str | os.PathLike[str] | None = None,
+        fail_if: str | Sequence[str] = (),
+        four_fifths: bool = False,
+    ) -> AuditRecord:
+        """Hold the audit against rules, and make a record that others can check.
+
+        Parameters
+        ----------
+        plan
+            A TOML file with the criteria, which were fixed beforehand.
+        fail_if
+            Further rules: `"gini@20 > 0.9"`, `"group:acme > 3%"`, `"reach:* < 1%"`. The figures of
+            groups are `group`, `ratio`, `impact_ratio` and `reach`; `*` is every group.
+        four_fifths
+            Also the rule `impact_ratio:* < 80%`.
+
+        Returns
+        -------
+        AuditRecord
+            `record.verdict` is "met", "broken" or "undecided", `record.save("audit.json")` writes
+            it, and `record.audit` shows what became of the rules.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from limelight.audit.audit import audit
+        >>> lists = pa.table({"user_id": [1, 2], "item_id": ["a", "b"], "rank": [1, 1]})
+        >>> audit(lists).record(fail_if="gini@1 > 0.9").verdict
+        'met'
+        """
+        return make_record(
+            self, plan, [fail_if] if isinstance(fail_if, str) else fail_if, four_fifths=four_fifths
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the arrays, with the metrics under flat keys, ready for JSON.
 
@@ -212,6 +262,7 @@ class Audit(KeyedFigures):
             **(self.merit.to_dict() if self.merit else {}),
             "periods": [asdict(period) for period in self.periods],
             **({"at_users": self.at_users.to_dict()} if self.at_users else {}),
+            **(self.checks.to_dict() if self.checks else {}),
             "conventions": self.conventions,
             **(self.comparison.to_dict() if self.comparison else {}),
             "notes": list(self.notes),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from limelight._base.documents import Document, Table, cut_middle
 from limelight._base.text import count, percent, points
+from limelight.audit.record.words import at_once, broken_rules, rule_rows
 from limelight.audit.targets import missed_by
 from limelight.audit.verdict import TARGETS, headline, missed_targets, summary, verdict
 from limelight.metrics.evaluate import figure, is_share
@@ -106,10 +107,12 @@ def report(audit: Audit) -> str:
     """
     hidden = f"({audit.unexposed:,} of {audit.items:,} in no list)"
     sections = [
+        broken_rules(audit),
         missed_targets(audit),
         verdict(audit, audit.comparison) if audit.comparison else [],
         summary(audit),
         _metrics(audit),
+        _rules(audit),
         _targets(audit),
         *(_comparison(audit, audit.comparison) if audit.comparison else ()),
         _items("Most exposed items", audit.most_exposed, _EXPOSED, _item_row),
@@ -164,6 +167,15 @@ def _targets(audit: Audit) -> list[str]:
             result += f" by {count(len(one.missed), 'group')}"
         rows.append((TARGETS[one.target], asked, figure(key, one.found), result))
     return _section("Targets", ("", "asked", "found", ""), rows)
+
+
+def _rules(audit: Audit) -> list[str]:
+    """Write what became of each rule."""
+    if audit.checks is None:
+        return []
+    rows = [(one["rule"], one["found"], one["interval"], one["result"]) for one in rule_rows(audit)]
+    gap = [f"  ({together})"] if (together := at_once(audit.checks)) else []
+    return _section("Rules", ("fail if", "found", "interval", ""), rows, gap)
 
 
 def _metrics(audit: Audit) -> list[str]:
@@ -368,4 +380,5 @@ def document_of(audit: Audit) -> Document:
         _group_table(audit, listed_groups(audit.groups)[:12]),
     ]
     said = verdict(audit, audit.comparison) if audit.comparison else summary(audit)[1:]
-    return Document(headline(audit), tables, (*missed_targets(audit), *said, *audit.notes))
+    first = (*broken_rules(audit), *missed_targets(audit))
+    return Document(headline(audit), tables, (*first, *said, *audit.notes))

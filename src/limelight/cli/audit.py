@@ -1,7 +1,10 @@
 """``limelight audit``: how any recommender's lists share exposure."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
 
 from limelight._base.errors import ConfigError
 from limelight._base.text import parse_share
@@ -20,6 +23,64 @@ from limelight.cli.flags.columns import ColumnFlags, TableColumns
 from limelight.cli.frame import Estimate, ExecutorFlags
 from limelight.cli.output import check_page, note_page, remark, report
 from limelight.cli.targets import Gini, GroupCap, GroupFloor, MinCoverage
+
+if TYPE_CHECKING:
+    from limelight.audit.record.plan import AuditPlan
+
+_BROKEN = 1
+
+
+@dataclass(frozen=True)
+class RecordFlags:
+    """What the lists should not have, and where the record of it is written."""
+
+    panel: ClassVar[str] = "Record"
+    fail_if: Annotated[
+        list[str] | None,
+        option(
+            "RULE",
+            "What the lists should not have, such as 'gini@20 > 0.9', 'group:acme > 3%', "
+            "'impact_ratio:acme < 0.8' or 'reach:* < 1%' (every group); may be repeated.",
+        ),
+    ] = None
+    four_fifths: Annotated[
+        bool,
+        typer.Option("--four-fifths", help="The same as --fail-if 'impact_ratio:* < 80%'."),
+    ] = False
+    plan: Annotated[
+        Path | None, option("FILE.toml", "The criteria, fixed beforehand: rules, k, groups, ...")
+    ] = None
+    record: Annotated[
+        Path | None,
+        option("FILE.json", "Write what was found, from what, and what became of the rules."),
+    ] = None
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a rule is undecided, too.")
+    ] = False
+
+    def check(self) -> "AuditPlan":
+        """Read the plan; refuse rules that say nothing, before the work begins."""
+        from limelight.audit.record.plan import NO_PLAN, read_plan
+        from limelight.audit.record.rules import parse_rule
+
+        if self.record is not None and self.record.suffix.lower() != ".json":
+            message = f"a record is a JSON file: {str(self.record)!r}"
+            raise ConfigError(message, hint="choose a name that ends in .json")
+        plan = NO_PLAN if self.plan is None else read_plan(self.plan)
+        for text in self.fail_if or ():
+            parse_rule(text)
+        if self.strict and not (self.fail_if or self.four_fifths or plan.parsed()):
+            message = "--strict speaks of rules, and none was given"
+            raise ConfigError(message, hint="add one such as --fail-if 'gini@20 > 0.9'")
+        return plan
+
+    def given(self) -> bool:
+        """Tell whether there is anything to check or to write."""
+        return bool(self.fail_if or self.four_fifths or self.plan or self.record)
+
+    def fails(self, verdict: str | None) -> bool:
+        """Tell whether the command ends as if it had failed."""
+        return verdict == "broken" or (self.strict and verdict == "undecided")
 
 
 @takes_flags
@@ -104,6 +165,7 @@ def audit(
         ),
     ],
     page: Report = None,
+    wanted: RecordFlags,
     where: ExecutorFlags,
     as_json: Json = False,
 ) -> None:
@@ -112,8 +174,9 @@ def audit(
     In: a table of lists; better with the catalogue, because without it items that no list shows
     go unnoticed. Out: Gini, coverage, entropy with 95 % intervals, the most and least exposed
     items and groups; what changed against other lists, exposure against merit, and over time.
-    Targets change nothing: the audit says which of them the lists miss. With --executor ray every
-    file of a folder is a piece of work.
+    Targets change nothing: the audit says which of them the lists miss. Rules (--fail-if) decide
+    the exit code: 0 if all are met, 1 if one is broken; one whose interval holds the threshold is
+    undecided. With --executor ray every file of a folder is a piece of work.
 
     \b
     Examples:
@@ -124,18 +187,22 @@ def audit(
       limelight audit lists.parquet --merit held_out.parquet --timestamp shown_at --every week
       limelight audit lists.csv --groups studios.csv --group-cap 10% --items items.csv
       limelight audit lists.csv --groups sellers.csv --intersect regions.csv --small-groups 2%
+      limelight audit lists.csv -k 10 --fail-if 'gini@10 > 0.9' --record audit.json
+      limelight audit lists.csv --plan plan.toml --record audit.json --strict
       limelight audit lists/ --catalogue model/items.parquet --executor ray --address auto
     """
     from limelight.audit.audit import audit as measure
 
     check_page(page)
-    _check_tables(items, group_table, has_groups=groups is not None)
-    sources = columns.tables(
-        catalogue=catalogue, groups=groups, intersect=intersect, merit=merit, against=against
-    )
+    plan = wanted.check()
+    columns = columns.planned(plan.columns)
+    named = {"catalogue": catalogue, "groups": groups, "intersect": intersect}
+    named = {name: path or _planned(plan, name) for name, path in named.items()}
+    _check_tables(items, group_table, has_groups=named["groups"] is not None)
+    sources = columns.tables(**named, merit=merit, against=against)
     shown = columns.main(lists)
     settings: dict[str, Any] = {
-        "k": k,
+        "k": plan.k if k is None else k,
         "timestamp": timestamp,
         "every": every,
         "at_users": at_users,
@@ -143,7 +210,9 @@ def audit(
     }
     settings |= {
         "gini": gini,
-        "small_groups": parse_share("--small-groups", small_groups),
+        "small_groups": plan.small_groups
+        if small_groups is None
+        else parse_share("--small-groups", small_groups),
         "min_coverage": parse_share("--min-coverage", min_coverage),
         "group_cap": parse_share("--group-cap", group_cap),
         "group_floor": parse_share("--group-floor", group_floor),
@@ -154,11 +223,29 @@ def audit(
     where.announce("the audit", lambda _: _memory(shown, sources["against"], timestamp))
     with where.open() as executor:
         found = measure(shown, **given, executor=executor)
+    verdict = None
+    if wanted.given():
+        record = found.record(
+            plan=wanted.plan, fail_if=wanted.fail_if or (), four_fifths=wanted.four_fifths
+        )
+        found, verdict = record.audit, record.verdict
+        if wanted.record is not None:
+            record.save(wanted.record)
+            if not as_json:
+                note(f"record written to {wanted.record}")
     _write_tables(found, items, group_table)
     if page is not None:
         found.report(page)
         note_page(page)
     report(str(found), found.to_dict(), as_json=as_json)
+    if wanted.fails(verdict):
+        raise typer.Exit(_BROKEN)
+
+
+def _planned(plan: "AuditPlan", name: str) -> Path | None:
+    """Take a table from the plan, if it names one."""
+    path = plan.table(name)
+    return None if path is None else Path(path)
 
 
 def _check_tables(items: Path | None, groups: Path | None, *, has_groups: bool) -> None:

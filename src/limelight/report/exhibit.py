@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import platform
 import shlex
-import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from limelight._base.machine import package_version, processor
+from limelight._base.machine import command_line, package_version, processor
 from limelight.metrics.accumulate import ListAccumulator
 from limelight.metrics.lists import ListCount, sizes_note
 
@@ -98,6 +96,8 @@ class AuditFindings:
     """Sentences below the headline."""
     changes: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Of metrics such as "gini@20", the 95 % interval of their change against the base."""
+    rules: Sequence[Mapping[str, Any]] = ()
+    """Rules of a record: `rule`, `found`, `interval`, `verdict` and `result`, in words."""
     targets: Sequence[Mapping[str, Any]] = ()
     """What was asked for: `says`, `asked`, `found`, `percent`, `met` and the groups `missed`."""
     periods: Sequence[Mapping[str, Any]] = ()
@@ -240,14 +240,11 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float | np.number) else float("nan")
 
 
-_OURS = {"limelight", "limelight.exe", "__main__.py"}
-
-
 def how_made(*, seconds: float | None = None, seed: int | None = None) -> dict[str, str]:
     """Say in words by which command, with which versions, when and how long a result was made."""
     made = {}
-    if Path(sys.argv[0]).name in _OURS:
-        made["Command"] = shlex.join(["limelight", *sys.argv[1:]])
+    if command := command_line():
+        made["Command"] = shlex.join(command)
     made["limelight"] = package_version()
     made["Python"] = f"{platform.python_version()}, NumPy {np.__version__}"
     made["Machine"] = f"{platform.system()} {platform.machine()}, {processor()[0]}"

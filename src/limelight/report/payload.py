@@ -198,6 +198,7 @@ def _findings(found: AuditFindings | None) -> dict[str, Any] | None:
         return None
     return {
         "summary": list(found.summary),
+        **({"rules": [dict(rule) for rule in found.rules]} if found.rules else {}),
         "targets": [dict(target) for target in found.targets],
         "periods": [dict(period) for period in found.periods],
         "merit": dict(found.merit),

@@ -196,7 +196,11 @@ def test_a_group_that_nobody_saw_has_an_upper_bound():
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"intersect": {"item_id": ["a"], "group": ["x"]}}, ConfigError, "need groups: intersect"),
+        (
+            {"intersect": {"item_id": ["a"], "group": ["x"]}},
+            ConfigError,
+            "an intersection needs groups: intersect='dict'",
+        ),
         ({"small_groups": 2}, ConfigError, "small_groups must be from 0 to 1: 2"),
         (
             {

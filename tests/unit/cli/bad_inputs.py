@@ -589,6 +589,18 @@ beside("groups of other items", "item_id,group\nnone,a\n", "--groups")
 beside("a weight that is not a number", "item_id,group,weight\n1,a,nan\n", "--groups")
 beside("a negative weight", "item_id,group,weight\n1,a,-1\n", "--groups")
 beside("an infinite weight", "item_id,group,weight\n1,a,inf\n", "--groups")
+case(AUDIT, "a rule without a sign", "audit lists.parquet --fail-if gini@5")
+case(AUDIT, "a rule of an unknown figure", "audit lists.parquet --fail-if grup:acme>3%")
+case(AUDIT, "a share that forgot its percent", "audit lists.parquet --fail-if group:acme>3")
+case(AUDIT, "a rule without groups", "audit lists.parquet --fail-if group:acme>3%")
+case(
+    AUDIT,
+    "a plan with a key that nobody knows",
+    "audit lists.parquet --plan x.toml",
+    text("x.toml", 'rule = ["gini@5 > 0.9"]\n'),
+)
+case(AUDIT, "a plan that is none", "audit lists.parquet --plan x.toml", text("x.toml", "rules = ["))
+case(AUDIT, "a record that is no JSON file", "audit lists.parquet --record audit.csv")
 
 # ------------------------------------------------------------ re-ranking
 RERANK = "limelight rerank"

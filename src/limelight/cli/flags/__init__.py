@@ -255,7 +255,7 @@ class Verb(TyperCommand):
                     formatter.write_dl(records)
 
 
-_PANELS = ("Data", "Model", "Target", "Ledger", "Service", "Cluster", "Output")
+_PANELS = ("Data", "Model", "Target", "Record", "Ledger", "Service", "Cluster", "Output")
 _OUTPUT = {"output", "page", "as_json", "no_history", "resume", "checkpoint_every"}
 """Arguments that say in every verb where results go and how."""
 

@@ -88,6 +88,15 @@ class TableColumns:
         preferred = {name: self._given[name] for name in general if name in self._given}
         return TableSource(source, **columns, preferred=preferred, argument=table if named else "")
 
+    def planned(self, names: Mapping[str, str]) -> TableColumns:
+        """Add names that were fixed elsewhere; flags that were given hold."""
+        known = (*self._main, *self._meant())
+        unknown = next((name for name in names if name not in known), None)
+        if unknown is not None:
+            message = f"unknown column in the plan: {unknown!r}"
+            raise ConfigError(message, hint=f"known: {', '.join(known)}")
+        return TableColumns({**names, **self._given}, self._main, self._tables)
+
     def refuse(self, reason: str) -> None:
         """Refuse names of columns that would have no effect."""
         if self._given:

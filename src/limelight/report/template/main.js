@@ -1,7 +1,7 @@
 // A section fills its part of the page once, where there is something to show, and returns what to
 // do whenever another point is chosen.
 const SECTIONS = [
-  control, targets, figures, front, lorenz, topShares, ranks, overTime, items, groups, merit, users, solver, facts,
+  control, rules, targets, figures, front, lorenz, topShares, ranks, overTime, items, groups, merit, users, solver, facts,
 ];
 
 function start(payload) {
