@@ -12,8 +12,8 @@ AT_MOST = {
     "folders with more than 20 Python files": 0,
     "files with more than 400 lines": 0,
     "class names used more than once": 6,
-    "Python files": 361,
-    "lines": 69_000,
+    "Python files": 373,
+    "lines": 71_000,
 }
 
 # Where functions may import our own modules, and why: a folder, or a file that needs an extra.

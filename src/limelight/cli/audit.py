@@ -231,8 +231,7 @@ def audit(
         found, verdict = record.audit, record.verdict
         if wanted.record is not None:
             record.save(wanted.record)
-            if not as_json:
-                note(f"record written to {wanted.record}")
+            remark(f"record written to {wanted.record}")
     _write_tables(found, items, group_table)
     if page is not None:
         found.report(page)
