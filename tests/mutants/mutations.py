@@ -36,7 +36,9 @@ _MARKET_TESTS = "rerank/test_markets.py rerank/test_grouped_market.py"
 _PRICES = "rerank/methods/frank_wolfe.py"
 _PAPER = "lab/paper/experiments.py"
 _METHODS = "lab/paper/methods.py"
-_PAPER_TESTS = "lab/test_paper.py lab/test_data.py lab/test_report.py lab/test_timing.py"
+_PAPER_TESTS = "lab/test_paper.py lab/test_paper_settings.py lab/test_report.py lab/test_timing.py"
+_NEXT = "\n            "
+"""From one setting of an experiment to the next, where one alone stands there more than once."""
 
 SOLVERS = [
     Mutation(_STEPS, "with_exposure = shared + problem", "with_exposure = shared - problem",
@@ -133,7 +135,8 @@ RERANKERS = [
     Mutation(_GREEDY, "relevance = (1 - self.config.strength) * _scaled(own)",
              "relevance = _scaled(own)", _GREEDY_TESTS),
     Mutation(_GREEDY, "middle = (p + q) / 2", "middle = p + q", _GREEDY_TESTS),
-    Mutation(_GREEDY, "order = np.argsort(-counts", "order = np.argsort(counts", _GREEDY_TESTS),
+    Mutation("metrics/popularity.py", "order = np.argsort(-counts", "order = np.argsort(counts",
+             _GREEDY_TESTS),
     Mutation("rerank/methods/fairrec.py", "return n_users * min(k, n_items) / n_items",
              "return n_users * k / n_items", "rerank/test_fairrec.py rerank/test_run.py"),
     Mutation("rerank/targets/search.py", "loss = 1 - worth / own if own else 0.0",
@@ -151,9 +154,12 @@ SETTINGS = [
     Mutation(_PAPER, '"min_item": 200', '"min_item": 20', _PAPER_TESTS),
     Mutation(_PAPER, "held_out=500,", "held_out=1_000,", _PAPER_TESTS),
     Mutation(_PAPER, "held_out=50_000", "held_out=10_000", _PAPER_TESTS),
-    Mutation(_PAPER, "factors=256", "factors=128", _PAPER_TESTS),
-    Mutation(_PAPER, "cutoffs=(5, 10, 20)", "cutoffs=(5, 10, 50)", _PAPER_TESTS),
-    Mutation(_PAPER, "timed=(5, 20)", "timed=(10, 20)", _PAPER_TESTS),
+    Mutation(_PAPER, f"held_out=10_000,{_NEXT}factors=256", f"held_out=10_000,{_NEXT}factors=128",
+             _PAPER_TESTS),
+    Mutation(_PAPER, f"factors=32,{_NEXT}cutoffs=(5, 10, 20)",
+             f"factors=32,{_NEXT}cutoffs=(5, 10, 50)", _PAPER_TESTS),
+    Mutation(_PAPER, f"timed=(5, 20),{_NEXT}weights=(2e-4",
+             f"timed=(10, 20),{_NEXT}weights=(2e-4", _PAPER_TESTS),
     Mutation(_PAPER, "weights=(2e-4, 3e-3, 9e-2)", "weights=(2e-4, 3e-3, 9e-3)", _PAPER_TESTS),
     Mutation(_PAPER, "weight_range=(1e-7, 1.0)", "weight_range=(1e-3, 1.0)", _PAPER_TESTS),
     Mutation(_PAPER, '"unobserved_weight": 0.06, "regularization": 7e-4',
@@ -161,9 +167,9 @@ SETTINGS = [
     Mutation(_PAPER, '"unobserved_weight": 0.02, "regularization": 0.002',
              '"unobserved_weight": 0.2, "regularization": 0.002', _PAPER_TESTS),
     Mutation(_PAPER, "_ROUNDING = 0.01", "_ROUNDING = 0.5", _PAPER_TESTS),
-    Mutation(_METHODS, '"epochs": _at_most(epochs, 50)', '"epochs": _at_most(epochs, 5)',
+    Mutation(_METHODS, '_MOST_EPOCHS = 500', '_MOST_EPOCHS = 5',
              _PAPER_TESTS),
-    Mutation(_METHODS, '"tolerance": 0.0', '"tolerance": 1e-2', _PAPER_TESTS),
+    Mutation(_METHODS, '_TOLERANCE = 1e-5', '_TOLERANCE = 1e-2', _PAPER_TESTS),
     Mutation(_METHODS, '"epochs": _at_most(epochs, 200)', '"epochs": _at_most(epochs, 20)',
              _PAPER_TESTS),
     Mutation(_METHODS, '"anneal_steps": Range(100, 200_000', '"anneal_steps": Range(100, 200',

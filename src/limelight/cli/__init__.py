@@ -30,7 +30,7 @@ VERBS = {
     "export": "Write a model's factors, prices and index for other stacks.",
     "plot": "Draw the figures of a run.",
     "report": "Make one page to look at: who gains, who loses, what it costs.",
-    "card": "Write a model card: data, settings, figures, what is promised, limits.",
+    "card": "Write a model card: data, figures, promises and limits.",
     "reproduce": "Run the experiments of the exADMM paper.",
     "simulate": "Predict what a fit on a cluster would take.",
     "bench": "Measure speed and memory against other libraries.",

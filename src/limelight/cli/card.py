@@ -7,7 +7,7 @@ import typer
 
 from limelight._base.errors import DataError
 from limelight.cli.flags import ModelFolder, option
-from limelight.cli.output import note, show
+from limelight.cli.output import remark, show
 
 
 def card(
@@ -29,7 +29,7 @@ def card(
         typer.Option("--terms", help="Only a paragraph in plain words, for terms and conditions."),
     ] = False,
 ) -> None:
-    """Write a model card: data, settings, figures, what is promised, limits.
+    """Write a model card: data, figures, promises and limits.
 
     In: a model folder. Out: Markdown that begins with the metadata of Hugging Face's model cards,
     to standard output or, whole or not at all, to a file: counts of the data, settings, accuracy
@@ -57,7 +57,7 @@ def card(
         show(text.rstrip("\n"))
         return
     write_text(output, text)
-    note(f"written to {output}")
+    remark(f"written to {output}")
 
 
 def _read(path: Path) -> dict[str, Any]:
