@@ -28,7 +28,7 @@ FILE = re.compile(r"\b(?:\w+\.(?:parquet|csv)|(?:candidates|run)/)")
 DEMO = re.compile(r"^limelight demo -o run/$", re.MULTILINE)
 SMALL = "limelight demo -o run/ --users 3000 --items 300 --interactions 60000"
 """What stands in for the demo on pages; `make demo` runs it as it is."""
-SHOWN = {"text", "csv", "json", "yaml"}
+SHOWN = {"text", "csv", "json", "toml", "yaml"}
 RUN = {"python", "bash", "console"}
 
 
