@@ -210,7 +210,7 @@ class TestRecommend:
         ended = limelight("recommend", models["gini"], "-k", 5, "-o", tmp_path / "lists.csv")
         assert "The target is for lists of 10; these are lists of 5." in ended.err
         assert "over 300 users' lists; these lists are of another length" in ended.out
-        assert "measured" not in ended.out
+        assert "measured:" not in ended.out
 
     def test_a_stream_remembers_unless_told_not_to(self, limelight, models, place, tmp_path):
         model, state = models["stream"], models["stream"] / "control.safetensors"
