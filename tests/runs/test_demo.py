@@ -71,7 +71,7 @@ def test_demo_without_matplotlib(
 def test_the_story_of_a_wish_that_the_plain_model_meets(limelight: Run, tmp_path: Path) -> None:
     ended = limelight("demo", "-o", tmp_path, *SMALL, "--gini", "0.9")
     assert ended.code == 0
-    assert "Met by the plain model." in ended.out
+    assert "The target was met by the plain model." in ended.out
     assert ended.out.rstrip().endswith("cost 0.0 % of nDCG (0.0 % to 0.0 %).")
 
 

@@ -52,7 +52,7 @@ def test_a_gini_of_studios_holds_for_everybody(data, studios, serve, tmp_path):
     lists = ll.load(tmp_path / "model").recommend(k=K).ids
     assert gini(held(lists, result.plain, studios)) == pytest.approx(0.2, abs=0.02)
     text = str(result)
-    for words in ("Gini of 11 groups", "Gini within groups", "of 11 groups, lists of 10"):
+    for words in ("Gini of 11 groups", "Gini within groups", "and 11 groups, the Gini@10"):
         assert words in text
 
 

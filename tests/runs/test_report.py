@@ -183,7 +183,7 @@ def test_a_model_for_a_target_has_a_page(limelight, demo_run, tmp_path):
     assert ended.code == 0, ended.err
     found, record = page_data(page), json.loads(ended.out)
     refuse_other_figures(found, record["points"], 20, ("gini", "coverage", "top_share", "ndcg"))
-    assert {point["method"] for point in found["points"]} > {"No control", "exadmm"}
+    assert {point["method"] for point in found["points"]} > {"No control", "exADMM"}
     ends = found["points"][0], found["points"][found["chosen"]]
     own, now = (point["figures"]["gini"][0] for point in ends)
     assert own == record["test"]["gini@20_before"]

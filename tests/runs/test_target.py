@@ -133,7 +133,7 @@ def test_a_little_less_control_is_measured_for_the_same_users(halved):
     assert halved.test["gini@10"] < less[0].gini < less[1].gini < halved.test["gini@10_before"]
     assert halved.test["ndcg_loss@10"] > less[0].ndcg_loss > less[1].ndcg_loss
     for one in less:
-        assert f"Gini {one.gini:.3f} for -{100 * one.ndcg_loss:.1f} %" in str(halved)
+        assert f"nDCG -{100 * one.ndcg_loss:.1f} % at Gini {one.gini:.3f}" in str(halved)
     assert halved.to_dict()["weaker"] == [one._asdict() for one in less]
 
 

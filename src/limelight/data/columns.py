@@ -37,7 +37,7 @@ _SECONDS = {"day": 86_400.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0}
 
 
 CORRECT = "correct or drop such rows"
-_MISSING = pa.array(["", "null", "none", "nan", "na", "n/a", r"\n"])
+_MISSING = ("", "null", "none", "nan", "na", "n/a", r"\n")
 """What text files write where a number is missing, in small letters."""
 
 
@@ -128,7 +128,7 @@ def _missing_as_nan(chunk: Chunk) -> Any:
     values = chunk.values
     if chunk.is_text:
         text = pc.ascii_trim_whitespace(pc.fill_null(values, ""))
-        is_missing = pc.is_in(pc.ascii_lower(text), _MISSING.cast(text.type))
+        is_missing = pc.is_in(pc.ascii_lower(text), pa.array(_MISSING, text.type))
         return pc.if_else(is_missing, "nan", text)
     is_number = _is_number(values.type) or pa.types.is_decimal(values.type)
     if not values.null_count or not is_number:
@@ -220,7 +220,7 @@ def _say_format(text: str) -> str:
 
 def _say_missing(hint: str, text: str) -> str:
     """Say what to do about text that is no number; a hint about missing ones may not help."""
-    return hint if text.lower() in _MISSING.to_pylist() else CORRECT
+    return hint if text.lower() in _MISSING else CORRECT
 
 
 def parse_text(chunk: Chunk, types: Sequence[Any], what: str, hint_of: Callable[[str], str]) -> Any:

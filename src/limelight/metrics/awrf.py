@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from scipy.special import rel_entr
+import scipy  # loads its packages when they are used
 
 from limelight._base.arrays import batches
 from limelight._base.errors import ConfigError, DataError
@@ -159,5 +159,6 @@ def awrf_of(
 def _divergence(shares: Float64, wanted: Float64) -> Float64:
     """Give the Jensen-Shannon divergence of each row and the wanted shares, to base 2."""
     middle = (shares + wanted) / 2
-    both = rel_entr(shares, middle).sum(axis=1) + rel_entr(wanted, middle).sum(axis=1)
+    entropy = scipy.special.rel_entr
+    both = entropy(shares, middle).sum(axis=1) + entropy(wanted, middle).sum(axis=1)
     return np.asarray(np.clip(both / (2 * np.log(2)), 0.0, 1.0), dtype=np.float64)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy  # loads its packages when they are used
 
 from limelight.data.rows import cut_rows, row_starts
 from limelight.metrics.lists import rank_weights
@@ -164,7 +164,7 @@ def share_bounds(
     if usual * users < _ALIKE:  # no user differs from another: each is taken for one observation
         usual = 1.0 / users
     n = (spread + usual) / (variance + usual**2)
-    n *= (special.ndtri(tail) / special.stdtrit(users - 1, tail)) ** 2
+    n *= (scipy.special.ndtri(tail) / scipy.special.stdtrit(users - 1, tail)) ** 2
     return exact_bounds(shares * n, n, level)
 
 
@@ -182,6 +182,6 @@ def exact_bounds(
     tail = (1.0 - level) / 2.0
     missed = np.maximum(n - found, 0.0)
     with np.errstate(invalid="ignore"):
-        low = np.where(found > 0, special.betaincinv(found, missed + 1.0, tail), 0.0)
-        high = np.where(missed > 0, special.betaincinv(found + 1.0, missed, 1.0 - tail), 1.0)
+        low = np.where(found > 0, scipy.special.betaincinv(found, missed + 1.0, tail), 0.0)
+        high = np.where(missed > 0, scipy.special.betaincinv(found + 1.0, missed, 1.0 - tail), 1.0)
     return np.asarray(low), np.asarray(high)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-from scipy import sparse
+import scipy  # loads its packages when they are used
 
 from limelight._base.errors import ConfigError, DataError
 from limelight.data.interactions import Interactions, as_interactions
@@ -29,10 +29,10 @@ def item_counts(popularity: ArrayLike | Interactions) -> Float64:
 
     Examples
     --------
-    >>> item_counts(sparse.csr_matrix([[1, 1, 0], [0, 1, 0]]))
+    >>> item_counts(scipy.sparse.csr_matrix([[1, 1, 0], [0, 1, 0]]))
     array([1., 2., 0.])
     """
-    if isinstance(popularity, Interactions) or sparse.issparse(popularity):
+    if isinstance(popularity, Interactions) or scipy.sparse.issparse(popularity):
         data = as_interactions(popularity)
         counts = np.bincount(data.indices, minlength=data.n_items)
     else:

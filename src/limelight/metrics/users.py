@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy  # loads its packages when they are used
 
 from limelight._base.arrays import batches
 from limelight._base.errors import DataError
@@ -115,8 +115,8 @@ def envy(ids: ArrayLike, relevance: Any, k: int | None = None) -> Envy:
 
 def _checked_relevance(relevance: Any) -> tuple[Any, bool]:
     """Return it as it is used, and whether it is sparse."""
-    is_sparse = sparse.issparse(relevance)
-    values: Any = sparse.csr_array(relevance) if is_sparse else np.asarray(relevance)
+    is_sparse = scipy.sparse.issparse(relevance)
+    values: Any = scipy.sparse.csr_array(relevance) if is_sparse else np.asarray(relevance)
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         message = f"relevance must be users x items, got {values.dtype}{values.shape}"
         raise DataError(message, hint="pass scores from 0 up, dense or sparse")
